@@ -6,8 +6,7 @@
 The pairs of training and validation queries of `bench_oblivious_defaults`; of the shipped sample, and of 60,000 of the
 made rows of `bench_time_to_quality`, five random folds. The choice sees training queries alone. By set: means, CPU
 seconds of a fit (median over folds), how often each kind was taken, and p of a paired t-test by query of the choice
-against each kind (nDCG@10; negative t: the choice is behind). The last line: nDCG@10 and how many features the plain
-trees ask about, free and with `feature_costs` of 0.01.
+against each kind (nDCG@10; negative t: the choice is behind).
 """
 
 from __future__ import annotations
@@ -37,15 +36,13 @@ def run(wanted: Sequence[str] = ()) -> None:
             pairs = in_five(load_sample() if name == "sample" else synthetic(60_000))
         else:
             ((_, pairs),) = sets([name])
-        values: dict[str, list[list[np.ndarray]]] = {kind: [[], []] for kind in (*KINDS, "costs")}
+        values: dict[str, list[list[np.ndarray]]] = {kind: [[], []] for kind in KINDS}
         seconds: dict[str, list[float]] = {kind: [] for kind in values}
         taken: Counter[str] = Counter()
-        asked: dict[str, list[int]] = {"constant": [], "costs": []}
         for train, valid in pairs:
             judgements = valid.judgements()
-            for kind in (*KINDS, "costs"):
-                costs = np.full(train.n_features, 0.01) if kind == "costs" else None
-                ranker = ObliviousBoosting("constant" if kind == "costs" else kind, feature_costs=costs)
+            for kind in KINDS:
+                ranker = ObliviousBoosting(kind)
                 start = time.process_time()
                 ranker.fit(train)
                 seconds[kind].append(time.process_time() - start)
@@ -54,8 +51,6 @@ def run(wanted: Sequence[str] = ()) -> None:
                     values[kind][i].append(np.asarray(measure.per_query(judgements, scores)))
                 if kind == "auto":
                     taken[ranker.leaves_] += 1
-                if kind in asked:
-                    asked[kind].append(int(np.count_nonzero(ranker.feature_importances_)))
         joined = {kind: [np.concatenate(part) for part in parts] for kind, parts in values.items()}
         for kind in KINDS:
             line = [name, kind, *(f"{part.mean():.4f}" for part in joined[kind]), f"{np.median(seconds[kind]):.2f}"]
@@ -65,8 +60,6 @@ def run(wanted: Sequence[str] = ()) -> None:
                 test = stats.ttest_rel(joined["auto"][1], joined[kind][1])
                 line.append(f"t {test.statistic:+.2f}, p {test.pvalue:.3f}" if test.pvalue == test.pvalue else "same")
             rows.append(line)
-        costs = f"{np.mean(asked['costs']):.0f} of {np.mean(asked['constant']):.0f} features"
-        rows.append([name, "constant, costs .01", *(f"{part.mean():.4f}" for part in joined["costs"]), "", costs])
         sys.stdout.write(table(rows, ["set", "leaves", "AP", "nDCG@10", "CPU s", "choice against it"]) + "\n")
         sys.stdout.flush()
 

@@ -73,7 +73,6 @@ OTHERS = {
     "row weights": lambda d: d.replaced(sample_weight=np.linspace(1, 2, d.n_rows)),
     "query weights": lambda d: d.replaced(query_weight=np.linspace(1, 2, d.n_queries)),
     "positions": lambda d: d.replaced(position=np.arange(d.n_rows, dtype=float)),
-    "labels": lambda d: d.replaced(labels={"clicks": np.ones(d.n_rows)}),
 }
 
 
@@ -214,14 +213,19 @@ def test_a_fit_killed_half_way_ends_with_the_same_bits(tmp_path, name):
 @pytest.mark.filterwarnings("ignore")
 def test_a_calibrated_default_ranker_is_saved_and_fits_again(judged, tmp_path, seed):
     """The unfitted ranker inside keeps its settings by column number, and what a generator draws for its fits."""
-    settings = {"random_state": seed, "monotone": {0: 1}, "feature_costs": {np.int64(1): 0.5}, "subsample": 0.5}
+    settings = {
+        "random_state": seed,
+        "monotone": {0: 1},
+        "interaction_constraints": [[np.int64(1)], [0]],
+        "subsample": 0.5,
+    }
     inner = ObliviousBoosting(n_estimators=2, depth=2, n_jobs=1, **settings)
     fitted = CalibratedRanker(inner, "platt", cv=2).fit(judged)
     save_model(fitted, tmp_path / "m.json")
     again = load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(again.predict_proba(judged), fitted.predict_proba(judged))
     assert again.ranker.monotone == {0: 1}
-    assert again.ranker.feature_costs == {1: 0.5}
+    assert again.ranker.interaction_constraints == [[1], [0]]
     np.testing.assert_array_equal(again.fit(judged).predict_proba(judged), fitted.predict_proba(judged))
 
 

@@ -258,7 +258,7 @@ UNBIASED += ["objective=unbiased-lambdarank"]
 def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
     table, path = tmp_path / "clicks.csv", str(tmp_path / "model.json")
     X, y, qid, shown = (np.array([row[i] for row in clicks(table)]) for i in (slice(2, 4), 1, 0, 4))
-    data = RankingData(X, y, qid, feature_names=["bm25", "price"]).with_beside(position=shown)
+    data = RankingData(X, y, qid, feature_names=["bm25", "price"]).with_position(shown)
     settings = {"n_estimators": 5, "depth": 2, "objective": "unbiased-lambdarank", "random_state": 0}
     ranker = ObliviousBoosting("constant", **settings)
 
@@ -303,12 +303,12 @@ def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
     assert load_model(path).ranker_.feature_names_in_.tolist() == ["bm25", "price"]
     for command in (["cross-validate", str(table)], ["tune", str(table), "--model", path]):
         assert main([*command, "--ranker", "ridge", "--position", "shown"]) == 2
-        assert "oblivious-boosting reads them, and no other ranker" in capsys.readouterr().err
+        assert "only oblivious-boosting reads it" in capsys.readouterr().err
     assert main(["cross-validate", str(table), *UNBIASED, "--position", "shown", "--cluster", "local:1"]) == 2
     assert "do not go with --cluster" in capsys.readouterr().err
 
 
-def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys):
+def test_positions_are_a_column_that_is_no_feature(tmp_path, capsys):
     table = tmp_path / "clicks.csv"
     rows = clicks(table)
     path = str(tmp_path / "model.json")
@@ -327,13 +327,10 @@ def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys)
         assert main([*words, "objective=unbiased-lambdarank", "--position", "shown", *choice]) == 0
         assert load_model(path).feature_names_in_.tolist() == ["bm25", "price"]
         np.testing.assert_array_equal(load_model(path).predict(data), direct.predict(data))
-    mixture = 'objective=["mse", {"objective": "softmax", "label": "bought"}]'
-    assert main([*words, mixture, "--label", "bought", "--exclude", "shown"]) == 0
-    assert load_model(path).feature_names_in_.tolist() == ["bm25", "price"]
     capsys.readouterr()
     for wrong, code, said in (
         (["--position", "place"], 1, "no column 'place'"),
-        (["--label", "b*"], 2, "names 2 columns"),
+        (["--position", "b*"], 2, "names 2 columns"),
         (["--position", "shown"], 1, "position is read by"),
         (["--position", "shown", "--cluster", "local:1"], 2, "do not go with --cluster"),
     ):
@@ -341,4 +338,4 @@ def test_positions_and_labels_are_columns_that_are_no_features(tmp_path, capsys)
         assert said in capsys.readouterr().err
     other = ["train", str(table), "--ranker", "adarank", "--model", path, "--position", "shown"]
     assert main(other) == 2
-    assert "oblivious-boosting reads them" in capsys.readouterr().err
+    assert "only oblivious-boosting reads it" in capsys.readouterr().err

@@ -58,7 +58,7 @@ TREES = [
     {"leaves": "constant", "objective": "yetirank", "bootstrap": "query", "subsample": 0.6, "feature_fraction": 0.5},
     {"leaves": "constant", "bootstrap": "row", "patience": 2, "monotone": {0: 1}},
     {"leaves": "constant", "objective": "xe-ndcg"},
-    {"leaves": "constant", "interaction_constraints": [[0, 1, 3], [2, 4, 5]], "feature_costs": {0: 0.01}},
+    {"leaves": "constant", "interaction_constraints": [[0, 1, 3], [2, 4, 5]]},
 ]
 
 

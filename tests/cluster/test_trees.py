@@ -136,7 +136,7 @@ def test_a_linear_start_agrees_to_rounding(judged, settings):
 
 CONTINUED = [
     {"subsample": 0.6, "bootstrap": "row"},
-    {"objective": "xe-ndcg", "feature_costs": {0: 0.05}},
+    {"objective": "xe-ndcg"},
     {"start": "linear"},
     {"leaves": "fuzzy"},
     {"leaves": "polynomial"},
@@ -199,7 +199,7 @@ def by_members(crew, n, program, *arguments):
     "settings",
     [
         {},
-        {"objective": "lambdarank", "small_leaf_penalty": 2.0, "feature_costs": {0: 0.01, 9: 0.5}},
+        {"objective": "lambdarank", "small_leaf_penalty": 2.0},
         {"feature_fraction": 0.3, "monotone": {1: 1, 16: -1}, "bootstrap": "row"},
         {"interaction_constraints": [[0, 1, 9], [8, 16, 17]], "leaves": "fuzzy"},
     ],
@@ -228,10 +228,10 @@ def test_a_tree_that_may_ask_about_nothing_has_one_leaf():
     equal(fitted(train), fitted(cut(train, 3)))
 
 
-@pytest.mark.parametrize("name", ["init_model", "xgb_model", "labels", "position"])
+@pytest.mark.parametrize("name", ["init_model", "xgb_model", "position"])
 def test_what_partitions_cannot_take_is_refused(judged, name):
     data = cut(judged[0], 2)
-    given = {"labels": {"clicks": judged[0].y}, "position": judged[0].y}.get(name, fitted(data))
+    given = {"position": judged[0].y}.get(name, fitted(data))
     with pytest.raises(InvalidInputError, match="gather"):
         ObliviousBoosting("constant", n_estimators=2, depth=3).fit(data, **{name: given})
 

@@ -227,23 +227,16 @@ def test_parts_with_other_columns_are_not_put_together():
     assert RankingData.concatenate([unnamed, a]).feature_names == ["bm25", "age"]
 
 
-def test_labels_and_positions_stay_with_their_rows():
+def test_positions_stay_with_their_rows():
     X = np.arange(12.0).reshape(6, 2)
-    data = RankingData(X, np.zeros(6), list("abacba")).with_beside(labels={"clicks": X[:, 0]}, position=X[:, 1])
-    assert data.with_beside(position=X[:, 0]).labels is data.labels
+    data = RankingData(X, np.zeros(6), list("abacba")).with_position(X[:, 1])
     parts = [data.take_queries([2, 0]), data.take_queries(data.query_ids == "b")]
     for part in (data, *parts, RankingData.concatenate(parts), data.replaced(order=None)):
-        np.testing.assert_array_equal(part.labels["clicks"], part.X[:, 0])
         np.testing.assert_array_equal(part.position, part.X[:, 1])
-    without = parts[1].replaced(position=None, labels={"other": parts[1].position})
-    both = RankingData.concatenate([parts[0], without])
-    assert both.position is None
-    assert both.labels == {}
+    assert RankingData.concatenate([parts[0], parts[1].replaced(position=None)]).position is None
     for wrong, what in (([1.0] * 5, "one value for each of the 6 rows"), ([np.nan] * 6, "finite"), (["x"] * 6, "num")):
-        with pytest.raises(InvalidInputError, match=f"(clicks|position) must .*{what}"):
-            data.with_beside(position=wrong)
-        with pytest.raises(InvalidInputError, match=f"(clicks|position) must .*{what}"):
-            data.with_beside(labels={"clicks": wrong})
+        with pytest.raises(InvalidInputError, match=f"position must .*{what}"):
+            data.with_position(wrong)
 
 
 def test_parts_without_weights_weigh_1():

@@ -120,18 +120,18 @@ def test_the_data_of_a_search_are_told_apart_when_sparse_too(data, tmp_path):
 
 
 def test_a_search_is_of_its_weights_and_of_every_parameter(data, tmp_path):
-    def search(data, costs):
-        trees = ObliviousBoosting("constant", n_estimators=1, depth=1, feature_costs=costs)
+    def search(data, signs):
+        trees = ObliviousBoosting("constant", n_estimators=1, depth=1, monotone=signs)
         tune(trees, data, {"alpha": [1.0]}, folds=2, state=tmp_path / "s.jsonl", refit=False)
 
-    costs = [0.0] * data.n_features
-    search(data, costs)
-    search(data, costs)
+    signs = [0] * data.n_features
+    search(data, signs)
+    search(data, signs)
     weighed = data.replaced(query_weight=np.arange(1.0, 1 + data.n_queries))
     for asked in (
-        (weighed, costs),
-        (data.with_sample_weight(np.full(data.n_rows, 2.0)), costs),
-        (data, [*costs[1:], 1.0]),
+        (weighed, signs),
+        (data.with_sample_weight(np.full(data.n_rows, 2.0)), signs),
+        (data, [*signs[1:], 1]),
     ):
         with pytest.raises(InvalidInputError, match="holds trials of another"):
             search(*asked)

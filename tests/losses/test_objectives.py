@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from truerank import ListNet, ObliviousBoosting, load_model, save_model
-from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank import ListNet, ObliviousBoosting
+from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
-from truerank.losses.beside_grades import take_beside
 from truerank.losses.boosting import (
     PairwiseLogistic,
     SquaredError,
@@ -279,53 +278,6 @@ def test_trees_and_linear_rankers_share_listwise_objectives(objective):
         if np.ptp(data.y[a:b]) == 0:  # a linear ranker leaves them out
             gradients[a:b] = 0.0
     np.testing.assert_allclose(data.X.T @ gradients + 0.5 * ranker.coef_, 0.0, atol=1e-5)
-
-
-def test_a_mixture_is_the_weighted_sum_of_its_parts(query):
-    y, s = query
-    clicks = np.random.default_rng(1).integers(0, 2, 26).astype(float)
-    measure = parse_measure("AP", convention="ranklib")
-    parts = ["lambdarank", {"objective": "softmax", "weight": 0.25, "label": "clicks"}, {"objective": "mse"}]
-    mixture = make_objective(parts, None, measure, None)
-    with pytest.raises(InvalidInputError, match="names the labels 'clicks'; fit was given none"):
-        mixture(y, s, OFFSETS)
-    take_beside(mixture, {"clicks": clicks}, None, None)
-    for found, *own in zip(
-        mixture(y, s, OFFSETS),
-        LambdaRank(measure)(y, s, OFFSETS),
-        Softmax()(clicks, s, OFFSETS),
-        SquaredError()(y, s, OFFSETS),
-    ):
-        np.testing.assert_allclose(found, own[0] + 0.25 * own[1] + own[2], atol=1e-14)
-    assert mixture.start(y, None) == y.mean()
-    for wrong, message in (
-        ([], "must have an entry"),
-        ([{"weight": 1}], "must be a name or have"),
-        ([{"objective": "mse", "weight": -1}], "weight must be"),
-        ([{"objective": "mse", "label": 3}], "label must be the name"),
-    ):
-        with pytest.raises(InvalidInputError, match=message):
-            make_objective(wrong, None, measure, None)
-
-
-@pytest.mark.parametrize("first", ["softmax", "lambdarank"])
-def test_labels_follow_the_rows_and_the_model_file(tmp_path, first):
-    data = load_sample().take_queries(range(20))
-    X, y, qid = data.X, data.y, data.query_index
-    clicks = (y > 0).astype(float) * np.arange(len(y)) % 2
-    objective = [{"objective": first, "label": "clicks", "weight": 0.5}, {"objective": "mse"}]
-    ranker = ObliviousBoosting("constant", objective=objective, n_estimators=5, depth=3)
-    one = ranker.fit(X, y, qid=qid, labels={"clicks": clicks}).predict(X)
-    rows = np.random.default_rng(2).permutation(len(y))
-    with pytest.warns(TruerankWarning, match="joined"):
-        other = ranker.fit(X[rows], y[rows], qid=qid[rows], labels={"clicks": clicks[rows]})
-    np.testing.assert_allclose(other.predict(X), one, atol=1e-9)
-    save_model(other, tmp_path / "model.json")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(X), other.predict(X))
-    with pytest.raises(InvalidInputError, match="read by no part"):
-        ObliviousBoosting(n_estimators=1).fit(X, y, qid=qid, labels={"clicks": clicks})
-    with pytest.raises(InvalidInputError, match="one value for each"):
-        ranker.fit(X, y, qid=qid, labels={"clicks": clicks[1:]})
 
 
 def test_squared_error_within_queries(query):

@@ -59,54 +59,14 @@ def test_scores_of_features_apart_add_up():
 
 def test_sparse_rows_keep_the_sets(judged):
     sets = [list(range(0, judged.n_features, 2)), list(range(1, judged.n_features, 2))]
-    settings = {"n_estimators": 5, "interaction_constraints": sets, "feature_costs": {0: 0.5, 7: 0.01}}
+    settings = {"n_estimators": 5, "interaction_constraints": sets}
     dense = ObliviousBoosting("constant", **settings).fit(judged.X, judged.y, qid=judged.qid)
     other = ObliviousBoosting("constant", **settings).fit(sparse.csr_matrix(judged.X), judged.y, qid=judged.qid)
     np.testing.assert_array_equal(other.predict(judged.X), dense.predict(judged.X))
 
 
-def test_a_cost_is_paid_once_as_a_share_of_the_loss():
-    rng = np.random.default_rng(1)
-    X = rng.integers(0, 6, (300, 2)).astype(float)
-    y = np.clip(np.round(0.6 * X[:, 0] + 0.4 * X[:, 1]), 0, 4)
-    qid = np.arange(300) // 20
-    residual = y - y.mean()
-    gains = []
-    for k in range(2):
-        best = 0.0
-        for c in np.unique(X[:, k])[:-1]:
-            parts = [residual[X[:, k] <= c], residual[X[:, k] > c]]
-            best = max(best, sum(part.sum() ** 2 / len(part) for part in parts))
-        gains.append(best / (residual @ residual))
-    assert gains[0] > gains[1] > 0.05
-
-    def first(cost):
-        fitted = ObliviousBoosting("constant", n_estimators=1, depth=1, feature_costs=[cost, 0.0]).fit(X, y, qid=qid)
-        return int(fitted.tree_features_[0, 0])
-
-    edge = gains[0] - gains[1]
-    assert first(edge - 1e-6) == 0
-    assert first(edge + 1e-6) == 1
-    # Too dear for the first tree, and never asked; a price that the first tree pays is not asked again.
-    dear = ObliviousBoosting("constant", n_estimators=20, feature_costs={0: 10.0}).fit(X, y, qid=qid)
-    assert set.union(*sets_of_trees(dear)) == {1}
-    free = ObliviousBoosting("constant", n_estimators=20, depth=1).fit(X, y, qid=qid)
-    cheap = ObliviousBoosting("constant", n_estimators=20, depth=1, feature_costs=[1e-9, 1e-9]).fit(X, y, qid=qid)
-    np.testing.assert_array_equal(cheap.predict(X), free.predict(X))
-
-
-def test_costs_make_models_of_fewer_features_and_go_on(judged, tmp_path):
-    features = lambda ranker: set(np.flatnonzero(ranker.feature_importances_))  # noqa: E731
-    costs = np.full(judged.n_features, 0.01)
-    free = ObliviousBoosting("constant", n_estimators=20, depth=4).fit(judged)
-    ranker = ObliviousBoosting("constant", n_estimators=20, depth=4, feature_costs=costs).fit(judged)
-    assert len(features(ranker)) < len(features(free)) / 2
-    part = ObliviousBoosting("constant", n_estimators=7, depth=4, feature_costs=costs, warm_start=True).fit(judged)
-    part.set_params(n_estimators=20).fit(judged)
-    np.testing.assert_array_equal(part.predict(judged), ranker.predict(judged))
-    named = ObliviousBoosting(
-        n_estimators=2, feature_costs={3: 0.5}, interaction_constraints=[{0, 1}, np.arange(5)]
-    ).fit(judged)
+def test_a_model_file_keeps_the_sets(judged, tmp_path):
+    named = ObliviousBoosting(n_estimators=2, interaction_constraints=[{0, 1}, np.arange(5)]).fit(judged)
     save_model(named, tmp_path / "model.json")
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(judged), named.predict(judged))
 
@@ -118,9 +78,9 @@ def test_costs_make_models_of_fewer_features_and_go_on(judged, tmp_path):
         ({"interaction_constraints": [0, 1]}, "a set of interaction_constraints must be a list"),
         ({"interaction_constraints": [[0, 99999]]}, "names the column 99999"),
         ({"interaction_constraints": [["title"]]}, "names the feature 'title'"),
-        ({"feature_costs": [1.0]}, "for each of the"),
-        ({"feature_costs": {0: -1.0}}, "finite number >= 0"),
-        ({"feature_costs": {0: "much"}}, "finite number >= 0"),
+        ({"monotone": [1.0]}, "for each of the"),
+        ({"monotone": {0: 2.0}}, "-1, 0 or 1"),
+        ({"monotone": {0: "up"}}, "-1, 0 or 1"),
     ],
 )
 def test_errors_name_what_came(judged, settings, message):

@@ -175,20 +175,13 @@ def test_fuzzy_leaves_are_taken_untried_where_parts_of_the_data_would_not_do(set
     assert ranker.kind_of_leaves == FuzzyLeaves()
 
 
-@pytest.mark.parametrize(
-    ("objective", "beside"),
-    [
-        (["mse", {"objective": "softmax", "label": "clicks", "weight": 0.5}], "labels"),
-        ("unbiased-lambdarank", "position"),
-    ],
-)
-def test_labels_and_positions_are_left_out_with_their_queries(objective, beside):
+def test_positions_are_left_out_with_their_queries():
     X, y, qid = made("steps", 400)
     place = np.random.default_rng(0).permuted(np.tile(np.arange(20), (20, 1)), axis=1).ravel() + 1.0
-    given = {"labels": {"clicks": (y > 1) / place}} if beside == "labels" else {"position": place}
+    objective = "unbiased-lambdarank"
     settings = {"n_estimators": 20, "depth": 2, "measure": "AP", "objective": objective}
-    ranker = ObliviousBoosting(**settings).fit(X, y, qid=qid, **given)
-    data = RankingData(X, y, qid).with_beside(**given)
+    ranker = ObliviousBoosting(**settings).fit(X, y, qid=qid, position=place)
+    data = RankingData(X, y, qid).with_position(place)
     for kind in ("fuzzy", "constant"):
         expected = by_hand(data, kind, 3, objective=objective, measure="AP", n_estimators=20)
         assert ranker.leaf_scores_[kind] == pytest.approx(expected, abs=1e-12)

@@ -103,7 +103,7 @@ def test_codes_are_those_of_dense_rows_in_fewer_bytes():
         {"leaves": "fuzzy"},
         {"leaves": {"kind": "fuzzy", "search": True, "ties": "near"}, "objective": "softmax"},
         {"leaves": "constant", "objective": "lambdarank", "bootstrap": "query", "feature_fraction": 0.5, "n_jobs": 2},
-        {"leaves": "constant", "subsample": 0.4, "n_jobs": 2, "feature_costs": {3: 0.02}},
+        {"leaves": "constant", "subsample": 0.4, "n_jobs": 2},
         {"leaves": "constant", "interaction_constraints": [[0, 1, 2, 3, 4, 5, 86], [7, 8, 85, 12]], "depth": 5},
     ],
 )

@@ -51,57 +51,42 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
 
-def _beside(args: argparse.Namespace) -> list[str]:
-    """What `--position` and `--label` name, where a command has them."""
-    position = getattr(args, "position", None)
-    return [*(getattr(args, "label", None) or []), *([] if position is None else [position])]
-
-
-def name_beside(args: argparse.Namespace) -> None:
-    """Have the columns of `--position` and `--label` read, whatever `--features` and `--exclude` say."""
+def name_position(args: argparse.Namespace) -> None:
+    """Read the column of `--position` even if `--features` or `--exclude` leaves it out."""
+    if args.position is None:
+        return
     if args.features:
-        args.features = [*args.features, *_beside(args)]
+        args.features = [*args.features, args.position]
     if args.exclude:
-        args.exclude = [entry for entry in args.exclude if entry not in _beside(args)]
+        args.exclude = [entry for entry in args.exclude if entry != args.position]
 
 
-def with_beside(data: RankingData, args: argparse.Namespace) -> RankingData:
-    """The data without the columns of `--position` and `--label`, which are no features, and with these beside."""
-    if not _beside(args):
+def with_position(data: RankingData, args: argparse.Namespace) -> RankingData:
+    """Return the data with the column of `--position` as positions; it is no feature."""
+    if args.position is None:
         return data
     from truerank.data.columns import chosen_columns, names_of, take_columns
 
-    names, beside, taken = names_of(data), {}, []
-    for entry in _beside(args):
-        columns = chosen_columns(names, [entry])
-        if len(columns) != 1:
-            raise UsageError(f"--position, --label: {entry!r} names {len(columns)} columns; name one each")
-        values = data.X[:, columns]
-        beside[entry] = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
-        taken += columns
-    data = take_columns(data, [k for k in range(data.n_features) if k not in taken])
-    labels = {name: beside[name] for name in args.label or []}
-    return data.with_beside(labels=labels or None, position=None if args.position is None else beside[args.position])
+    columns = chosen_columns(names_of(data), [args.position])
+    if len(columns) != 1:
+        raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
+    values = data.X[:, columns]
+    position = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
+    data = take_columns(data, [k for k in range(data.n_features) if k not in columns])
+    return data.with_position(position)
 
 
-def check_beside(args: argparse.Namespace, rankers: Sequence[Any], data: RankingData) -> None:
-    """Fail where none of the rankers reads all of what `with_beside` took."""
-    if not _beside(args):
+def check_position(args: argparse.Namespace, rankers: Sequence[Any]) -> None:
+    """Raise an error if none of the rankers reads the positions."""
+    if args.position is None:
         return
-    from truerank.losses.beside_grades import take_beside
-    from truerank.losses.boosting import make_objective
-
     learners = [getattr(ranker, "ranker", ranker) for ranker in rankers]
     if not all(hasattr(learner, "objective_params") for learner in learners):
-        raise UsageError("--position, --label: oblivious-boosting reads them, and no other ranker")
-    for left, learner in enumerate(reversed(learners)):
-        objective = make_objective(learner.objective, learner.objective_params, learner._measure(), 1)
-        try:
-            take_beside(objective, data.labels, data.position, data)
-            return
-        except InvalidInputError:
-            if left + 1 == len(learners):
-                raise
+        raise UsageError("--position: only oblivious-boosting reads it")
+    if not any(learner.objective == "unbiased-lambdarank" for learner in learners):
+        raise InvalidInputError(
+            'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
+        )
 
 
 @contextmanager
@@ -196,7 +181,8 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
         return Columns(features, exclude)
     if is_model and (features or exclude):
         raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
-    return Columns(names=[*map(str, names), *(_beside(args) if is_model and args is not None else [])])
+    position = getattr(args, "position", None) if is_model else None
+    return Columns(names=[*map(str, names), *([] if position is None else [position])])
 
 
 def reading_of(like: Any) -> dict[str, str]:

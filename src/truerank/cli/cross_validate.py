@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_convention_option(parser)
     options.add_cluster_option(parser)
     options.add_data_options(parser, categorical=True)
-    options.add_beside_options(parser)
+    options.add_position_option(parser)
     options.add_json_option(parser)
 
 
@@ -85,17 +85,17 @@ def run(args: argparse.Namespace) -> int:
     settle_splits(args)
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
-    if args.cluster is not None and (args.position or args.label):
-        raise common.UsageError("--position and --label do not go with --cluster")
-    common.name_beside(args)
+    if args.cluster is not None and args.position:
+        raise common.UsageError("--position does not go with --cluster")
+    common.name_position(args)
     kept = _Scores(args)
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
     for name, *parts in common.progress(folds, "folds"):
-        train, valid, test = (common.with_beside(part, args) for part in parts)
+        train, valid, test = (common.with_position(part, args) for part in parts)
         rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
-        common.check_beside(args, rankers, train)
+        common.check_position(args, rankers)
         best = _fit_best(rankers, train, valid, select, args)
         best_params = candidates[best]
         judgements, scores = test.judgements(), test.scores(rankers[best])
@@ -141,7 +141,7 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     """Several rankers over the same folds: their means, and each against `--ranker` by the first measure."""
     from truerank.inspection.cross_validation import cross_validate
 
-    alone = ("grid", "select", "scores", "cluster", "position", "label", "categorical")
+    alone = ("grid", "select", "scores", "cluster", "position", "categorical")
     common.refuse_idle(args, alone, "does not go with --against")
     if not Path(args.folds).is_file():
         raise common.UsageError(f"--against draws folds of one file, and {args.folds} is none")

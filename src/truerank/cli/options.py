@@ -87,19 +87,10 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
         )
 
 
-def add_beside_options(parser: argparse.ArgumentParser) -> None:
-    """`--position` and `--label`: columns that are no features, and that some objectives read."""
-    group = parser.add_argument_group("beside the grades (oblivious-boosting)")
-    group.add_argument(
+def add_position_option(parser: argparse.ArgumentParser) -> None:
+    """`--position`: a column that is no feature."""
+    parser.add_argument(
         "--position", metavar="COLUMN", help="where each row was shown, 1 is first: for objective=unbiased-lambdarank"
-    )
-    group.add_argument(
-        "--label",
-        action="extend",
-        nargs="+",
-        metavar="COLUMN",
-        help='labels that a list of objectives reads, as in --set \'objective=["mse", {"objective": "softmax", '
-        '"label": "COLUMN"}]\'',
     )
 
 

@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
     options.add_convention_option(parser, default=None)
     options.add_data_options(parser, columns=False)
-    options.add_beside_options(parser)
+    options.add_position_option(parser)
     options.add_json_option(parser)
 
 
@@ -127,10 +127,10 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
             )
         reference = common.load_ranker(earlier["path"])
     common.announce_compilation()
-    parts = [common.with_beside(common.read_graded(path, args, like=production), args) for path in args.data]
+    parts = [common.with_position(common.read_graded(path, args, like=production), args) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
-    common.check_beside(args, [production], data)
-    args.position = args.label = None  # of queries to learn from alone
+    common.check_position(args, [production])
+    args.position = None  # of queries to learn from alone
     for name in data.category_names or {}:
         unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
         if unseen:

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "killed, and ends with the same model",
     )
     options.add_data_options(parser, categorical=True)
-    options.add_beside_options(parser)
+    options.add_position_option(parser)
     options.add_json_option(parser)
 
 
@@ -66,10 +66,10 @@ def run(args: argparse.Namespace) -> int:
             "--features and --exclude do not go with --stream; write a file of these columns first, `truerank convert "
             "TRAIN COLUMNS.txt.gz --features …`, and train on that"
         )
-    if args.categorical or args.position or args.label:
+    if args.categorical or args.position:
         option = "cluster" if args.cluster is not None else "stream" if args.stream is not None else None
         if option is not None:
-            raise common.UsageError(f"--categorical, --position and --label do not go with --{option}")
+            raise common.UsageError(f"--categorical and --position do not go with --{option}")
     if args.stream is not None:
         return _stream(args, ranker)
     with common.cluster_of(args) as client:
@@ -85,9 +85,9 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
             return common.read_graded(name, args, like=like)
         return common.read_partitions(name, args, client, like=like)
 
-    common.name_beside(args)
-    data: Any = common.with_beside(read_one(args.train), args)
-    common.check_beside(args, [ranker], data)
+    common.name_position(args)
+    data: Any = common.with_position(read_one(args.train), args)
+    common.check_position(args, [ranker])
     valid = None if args.valid is None else read_one(args.valid, data)
     common.set_categorical(ranker, data, args)
     read = time.process_time()

@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_convention_option(parser)
     options.add_data_options(parser, categorical=True)
-    options.add_beside_options(parser)
+    options.add_position_option(parser)
     options.add_json_option(parser)
 
 
@@ -75,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
         common.note(f"trial {trial['number'] + 1}: {name} {value}  {json.dumps(trial['params'])}")
 
-    common.name_beside(args)
+    common.name_position(args)
     data = _data(args)
     train = data[0][0] if isinstance(data, list) else data
     objectives = [{"objective": one} for one in space.get("objective", [])] or [{}]
-    common.check_beside(args, [common.make_ranker(args.ranker, fixed | one) for one in objectives], train)
+    common.check_position(args, [common.make_ranker(args.ranker, fixed | one) for one in objectives])
 
     def make(settings: dict[str, Any]) -> Any:
         ranker = common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
@@ -173,7 +173,7 @@ def _data(args: argparse.Namespace) -> Any:
     place = Path(args.folds)
 
     def read(path: Path) -> Any:
-        return common.with_beside(common.read_graded(str(path), args), args)
+        return common.with_position(common.read_graded(str(path), args), args)
 
     if not place.is_dir():
         return read(place)

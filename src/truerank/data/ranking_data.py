@@ -62,8 +62,8 @@ class RankingData(Grouping):
         Queries that came in several pieces and were joined.
     category_names : dict of column name to list of str, or None
         Texts that stand as their numbers in columns of categories; what a table's reader made (`categories`).
-    labels, position : dict of str to float64 array (n,), float64 array (n,), or None
-        What some objectives of boosted trees read beside the grades; what `with_beside` gave.
+    position : float64 array (n,) or None
+        Where each row was shown, 1 is first; set by `with_position`.
     judged, pooled : bool arrays (n,) or None
         False where a document was not judged, and True where such a document was pooled; what `with_judgements` gave.
     missing_grades, missing_offsets : arrays or None
@@ -91,7 +91,6 @@ class RankingData(Grouping):
         "doc_ids",
         "feature_names",
         "judged",
-        "labels",
         "missing_grades",
         "missing_offsets",
         "pooled",
@@ -102,7 +101,6 @@ class RankingData(Grouping):
     )
 
     category_names: dict[str, list[str]] | None
-    labels: dict[str, np.ndarray] | None
     position: np.ndarray | None
     judged: np.ndarray | None
     pooled: np.ndarray | None
@@ -169,7 +167,7 @@ class RankingData(Grouping):
 
     def _as_judged_throughout(self) -> None:
         self.judged = self.pooled = self.missing_grades = self.missing_offsets = self.category_names = None
-        self.labels = self.position = None
+        self.position = None
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
         """The same data, which measures judge as `judgements` say; nothing is copied.
@@ -222,7 +220,7 @@ class RankingData(Grouping):
         """What a fit depends on: all that these data hold but ids of documents, comments and the caller's order."""
         X = self.X
         rows = (X.data, X.indices, X.indptr, X.shape) if hasattr(X, "tocsr") else X
-        names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position", "labels")
+        names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position")
         more = ("missing_grades", "missing_offsets", "feature_names", "category_names")
         return {"X": rows} | {name: getattr(self, name) for name in (*names, *more)}
 
@@ -248,44 +246,33 @@ class RankingData(Grouping):
         """The same data with other weights of single rows (n,), in the caller's row order; nothing else is copied."""
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
-    def with_beside(self, *, labels: object = None, position: Any = None) -> RankingData:
-        """The same data with labels by name and positions, arrays (n,) in the caller's row order; nothing is copied.
+    def with_position(self, position: Any) -> RankingData:
+        """Return the same data with positions (n,) in the caller's row order; nothing is copied.
 
-        They stay with the rows where queries are taken or data concatenated, and boosted trees whose objective reads
-        them (a list that names labels, `unbiased-lambdarank`) find them there: in `cross_validate`, `tune`, `retrain`.
+        They stay with the rows in `take_queries` and `concatenate`. `unbiased-lambdarank` reads them.
 
         Raises
         ------
         InvalidInputError
-            On values that are not finite numbers, one for each row.
+            If the values are not finite numbers, one for each row.
 
         Examples
         --------
-        >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"]).with_beside(position=[1, 1, 2])
+        >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"]).with_position([1, 1, 2])
         >>> data.take_queries([1]).position.tolist()
         [1.0, 2.0]
         """
-        changes: dict[str, Any] = {}
-        if labels is not None:
-            if not isinstance(labels, dict):
-                raise InvalidInputError(f"labels must be a dict of names to arrays, got {type(labels).__name__}")
-            changes["labels"] = {name: self._beside(values, name) for name, values in labels.items()}
-        if position is not None:
-            changes["position"] = self._beside(position, "position")
-        return self.replaced(**changes)
-
-    def _beside(self, given: object, name: str) -> np.ndarray:
         try:
-            column = np.asarray(given, dtype=np.float64)
+            column = np.asarray(position, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"{name} must hold numbers: {error}") from error
+            raise InvalidInputError(f"position must hold numbers: {error}") from error
         if column.shape != (self.n_rows,):
             raise InvalidInputError(
-                f"{name} must have one value for each of the {self.n_rows} rows, got {column.shape}"
+                f"position must have one value for each of the {self.n_rows} rows, got {column.shape}"
             )
         if not np.isfinite(column).all():
-            raise InvalidInputError(f"{name} must be finite, got {column[~np.isfinite(column)][0]}")
-        return self.grouped(column)
+            raise InvalidInputError(f"position must be finite, got {column[~np.isfinite(column)][0]}")
+        return self.replaced(position=self.grouped(column))
 
     # What `Rows` is asked wherever rows are; here there is one part, which remembers nothing.
 
@@ -342,8 +329,6 @@ class RankingData(Grouping):
             for name in names:
                 values = getattr(self, name)
                 taken[name] = None if values is None else values[places]
-        if self.labels is not None:
-            taken["labels"] = {name: values[rows] for name, values in self.labels.items()}
         if self.missing_grades is not None and self.missing_offsets is not None:
             missing, taken["missing_offsets"] = places_of(self.missing_offsets, index)
             taken["missing_grades"] = self.missing_grades[missing]
@@ -354,7 +339,7 @@ class RankingData(Grouping):
         """One data set of several, in order. A query id that stands in two parts stays two queries.
 
         Use the constructor on stacked arrays where such queries should be joined instead. Grades, document ids,
-        comments, labels and positions are kept where all parts have them; parts without weights weigh 1.
+        comments and positions are kept where all parts have them; parts without weights weigh 1.
 
         Raises
         ------
@@ -392,10 +377,6 @@ class RankingData(Grouping):
         kept: dict[str, Any] = {name: joined(name) for name in ("y", "doc_ids", "comments", "query_ids")}
         whole = RankingData.from_grouped(X, offsets=offsets, feature_names=names, **kept)
         whole.position = joined("position")
-        if all(part.labels is not None for part in parts):
-            by_part = [part.labels or {} for part in parts]
-            common = [name for name in by_part[0] if all(name in own for own in by_part)]
-            whole.labels = {name: np.concatenate([own[name] for own in by_part]) for name in common}
         whole.category_names = parts[0].category_names
         if any(part.category_names != whole.category_names for part in parts):
             raise InvalidInputError(

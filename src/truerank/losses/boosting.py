@@ -18,8 +18,6 @@ With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_
     ips-lambdarank     Σ_i y_i Σ_j of the same terms, for relevances estimated from clicks; see `ips_lambda_rank`
     unbiased-lambdarank  lambdarank with each pair over the propensities of its positions; see `position_bias`
 
-A list of objectives is their weighted sum, each over the grades or labels of its own; see `mixture`.
-
 The pairs' gradient is -σ w ρ for i and the opposite for j, their hessian σ² w ρ (1 - ρ) for both.
 
 References
@@ -31,7 +29,7 @@ Yahoo!'s learning to rank challenge with YetiRank, 2011.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,7 +43,6 @@ from truerank.losses.by_query import Block, ByQuery
 from truerank.losses.ips_lambda_rank import IPSLambdaRank
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.losses.listwise import LISTWISE
-from truerank.losses.mixture import Mixture, Part
 from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.losses.protocols import BoostingObjective, FunctionObjective, PlainObjective
 from truerank.matrices.exact_sums import exact_sum
@@ -143,17 +140,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
 def make_objective(
     objective: object, params: dict[str, Any] | None, measure: MeasureLike, n_jobs: int | None
 ) -> BoostingObjective:
-    """An objective by name with its parameters, one that keeps the protocol as it is, a user's function, or a list.
-
-    A list is a mixture. Its entries are names, or mappings with `objective` and any of `weight` (default 1), `label`
-    (name of its own labels; default the grades) and `params`.
-    """
-    if isinstance(objective, list | tuple):
-        if params:
-            raise InvalidInputError("objective_params are for one objective; in a list give each entry its `params`")
-        if not objective:
-            raise InvalidInputError("a list of objectives must have an entry, got none")
-        return Mixture([_part(entry, measure, n_jobs) for entry in objective])
+    """Return an objective by name with its parameters, an object of the protocol, or a user's function."""
     if callable(objective):
         if params:
             raise InvalidInputError("objective_params are for objectives given by name; wrap your function instead")
@@ -170,19 +157,3 @@ def make_objective(
     if isinstance(made, ByQuery):
         made.n_jobs = n_jobs
     return made
-
-
-def _part(entry: Any, measure: Any, n_jobs: int | None) -> Part:
-    """One entry of a list of objectives."""
-    own = dict(entry) if isinstance(entry, Mapping) else {"objective": entry}
-    unknown = sorted(set(own) - {"objective", "weight", "label", "params"})
-    if unknown or "objective" not in own:
-        raise InvalidInputError(
-            "an entry of a list of objectives must be a name or have `objective` and any of `weight`, `label` and "
-            f"`params`; got {entry!r}"
-        )
-    weight = check_number(own.get("weight", 1.0), "weight", minimum=0.0)
-    label = own.get("label")
-    if label is not None and not isinstance(label, str):
-        raise InvalidInputError(f"label must be the name of labels that fit is given, got {label!r}")
-    return Part(make_objective(own["objective"], own.get("params"), measure, n_jobs), weight, label)

@@ -26,6 +26,7 @@ from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.types import MeasureLike
+from truerank.data.ranking_data import RankingData
 from truerank.losses.by_query import Block
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.matrices.sorting import best_first
@@ -68,8 +69,16 @@ class UnbiasedLambdaRank(LambdaRank):
         self.max_position = check_positive_int(max_position, "max_position")
         self._place: np.ndarray | None = None
 
+    def read(self, data: RankingData) -> None:
+        """Read the positions of the rows, 1 is first, and their weights."""
+        if data.position is not None:
+            self.take_positions(data.position, data.row_weight)
+        elif self.rows_as_shown:
+            places = np.arange(data.n_rows) - np.repeat(data.offsets[:-1], data.group_sizes)
+            self.take_positions(places + 1, data.row_weight)
+
     def take_positions(self, position: np.ndarray, weight: np.ndarray | None) -> None:
-        """Take the positions (n,) of the rows, 1 is first, and the rows' weights (n,)."""
+        """Use these positions (n,) and weights (n,) of the rows."""
         values = np.asarray(position, dtype=np.float64)
         wrong = values[(values < 1) | (values != np.floor(values))]
         if len(wrong):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, ClassVar
 
@@ -150,12 +149,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         sample_weight: Any,
         eval_set: Any,
         other: dict[str, Any],
-        beside: Callable[[RankingData], dict[str, Any]] | None = None,
+        more: dict[str, Any] | None = None,
     ) -> Any:
-        """What `fit` does, in a ranker that takes `sample_weight` and in one that does not.
-
-        `beside` makes of the data what `_fit` takes by name beyond them.
-        """
+        """Do what `fit` does; `more` are arguments that the `_fit` of a subclass accepts by name."""
         X, qid = without_query_column(X, qid)
         habits = taken_habits(self, other, eval_set is not None)
         qid, sets = settled_fit(self, qid, eval_set, other)
@@ -192,7 +188,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
                 told.watched = watched[-1][0], fresh._watched_measure().name
-            more = {} if beside is None else beside(data)
+            more = more or {}
             with outermost_fit() as outermost, data.fitting(self, valid):
                 fresh._fit(data, valid, **more)
                 if watched:

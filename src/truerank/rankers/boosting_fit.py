@@ -13,8 +13,8 @@ from truerank.core.random_streams import stream
 from truerank.core.rounds import show_arrays
 from truerank.core.threads import Workers
 from truerank.data.ranking_data import RankingData
-from truerank.losses.beside_grades import read_by, take_beside, unbiased_part
 from truerank.losses.boosting import make_objective
+from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.matrices.binning import code_rows
 from truerank.matrices.bundles import bundle_columns, summed
 from truerank.matrices.content import order_by_content
@@ -38,8 +38,7 @@ class BoostingFit:
     """One fit of an `ObliviousBoosting`, which gets the fitted attributes when `run` ends.
 
     The ranker is not fitted, or has the trees that the fit goes on from: where it has `begun`, those of `init_model`,
-    which saw other data. `given` are the data with the labels and positions that `ObliviousBoosting.fit` was given,
-    all of which the objective must read; of those that the data came with it reads what it names.
+    which saw other data.
     """
 
     def __init__(
@@ -47,10 +46,8 @@ class BoostingFit:
         ranker: Any,
         data: RankingData,
         valid: RankingData | None,
-        given: RankingData | None,
         begun: bool,
     ) -> None:
-        data = data if given is None else given
         self.ranker, self.data, self.valid, self.begun = ranker, data, valid, begun
         self.sparse = hasattr(data.X, "tocsc")
         self.parts = ranker._parts()
@@ -59,7 +56,7 @@ class BoostingFit:
         self.progress = trees_of(ranker) if begun else begun_progress(ranker, data.n_features)
         self.continued = bool(self.progress.trees)
         self.stopping = ranker._early_stopping(valid is not None)
-        self.objective = self._objective(all_read=given is not None)
+        self.objective = self._objective()
         ranker._choose_leaves(lambda: data, self.stopping.measure, self.continued or begun)
         self.leaves = ranker.kind_of_leaves
         self._check_rows()
@@ -78,7 +75,7 @@ class BoostingFit:
         p_swap, columns = self._columns(by_column)
         start, scores, at_start = self._standing() if self.continued else self._start(columns)
         plan = replace(self.plan, rules=search_rules(self.leaves, self.plan.rules, columns, p_swap))
-        unbiased = unbiased_part(self.objective)
+        unbiased = self.objective if isinstance(self.objective, UnbiasedLambdaRank) else None
         if unbiased is not None:
             show_arrays(unbiased.propensities)
         with Workers(ranker.n_jobs) as workers:
@@ -111,12 +108,13 @@ class BoostingFit:
         check_grades(self.data.y)
         check_weights(self.data.row_weight)
 
-    def _objective(self, all_read: bool) -> Any:
+    def _objective(self) -> Any:
         ranker, data = self.ranker, self.data
         objective = make_objective(ranker.objective, ranker.objective_params, ranker._measure(), ranker.n_jobs)
-        labels, position = (data.labels, data.position) if all_read else read_by(objective, data)
-        take_beside(objective, labels, position, data)
-        if unbiased_part(objective) is not None and self.continued:
+        if not isinstance(objective, UnbiasedLambdaRank):
+            return objective
+        objective.read(data)
+        if self.continued:
             raise InvalidInputError(
                 f"{'init_model' if self.begun else 'warm_start'}: unbiased-lambdarank learns its propensities from "
                 "tree to tree and cannot be continued; start anew"

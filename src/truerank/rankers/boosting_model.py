@@ -12,7 +12,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import seed_of
 from truerank.core.types import Scorer
 from truerank.matrices.stored_values import kernel_array
-from truerank.rankers.column_settings import costs_of, monotone_signs
+from truerank.rankers.column_settings import monotone_signs
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.fuzzy import FlatPlaces
@@ -79,8 +79,6 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
     if ranker.interaction_constraints is not None:
         sets = [[k if isinstance(k, str) else int(k) for k in one] for one in ranker.interaction_constraints]
         params["interaction_constraints"] = sets
-    if fitted and isinstance(ranker.feature_costs, dict):
-        params["feature_costs"] = costs_of(ranker.feature_costs, ranker.n_features_in_, names)
     if ranker.random_state is not None:  # of a generator, the seed that a fit of a clone draws from it
         params["random_state"] = ranker.seed_ if fitted else seed_of(copy.deepcopy(ranker.random_state))
     return params

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,41 +30,27 @@ def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
 
 
 def monotone_signs(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
-    """-1, 0 or 1 for each feature, int8 (p,); None without constraints."""
-    signs = _by_column(given, "monotone", n_features, names, "-1, 0 or 1", lambda v: np.isin(v, (-1, 0, 1)))
-    return None if signs is None else signs.astype(np.int8)
-
-
-def costs_of(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
-    """The cost of each feature, float64 (p,); None where all are free."""
-    wanted = "a finite number >= 0"
-    return _by_column(given, "feature_costs", n_features, names, wanted, lambda v: np.isfinite(v) & (v >= 0))
-
-
-def _by_column(
-    given: object, what: str, n_features: int, names: list[Any], wanted: str, fits: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray | None:
-    """Numbers by column (p,), from an array, or a dict by number or name in which the others are 0; None: all are 0."""
+    """Return -1, 0 or 1 for each feature, int8 (p,), from an array or a dict by number or name; None if all are 0."""
     if given is None:
         return None
     message = (
-        f"{what} must give {wanted} for each of the {n_features} features, or a dict of column number or name to "
+        f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
         f"these; got {given!r}"
     )
     values = np.zeros(n_features)
-    if isinstance(given, dict):
-        for key, value in given.items():
-            if not isinstance(value, numbers.Real):
-                raise InvalidInputError(message)
-            values[column_of(key, what, n_features, names)] = float(value)
-    else:
-        try:
+    try:
+        if isinstance(given, dict):
+            for key, value in given.items():
+                values[column_of(key, "monotone", n_features, names)] = value
+        else:
             values = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(message) from error
-    if values.shape != (n_features,) or not fits(values).all():
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(message) from error
+    if values.shape != (n_features,) or not np.isin(values, (-1, 0, 1)).all():
         raise InvalidInputError(message)
-    return values if values.any() else None
+    return values.astype(np.int8) if values.any() else None
 
 
 def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:

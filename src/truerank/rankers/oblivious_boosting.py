@@ -13,7 +13,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
-from truerank.rankers.column_settings import costs_of, feature_sets, monotone_signs
+from truerank.rankers.column_settings import feature_sets, monotone_signs
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.continued_boosting import take_model
 from truerank.rankers.fitted_trees import FittedTrees
@@ -55,13 +55,10 @@ class ObliviousBoosting(FittedTrees):
         `{"kind": "fuzzy", "fuzziness": 0.05}`. "auto" is fuzzy, or another kind at its defaults where that ranks
         queries left out clearly better by `validation_measure` after a fifth of the trees (`rankers.leaf_choice`).
         These trials take about as long as the fit; name the leaves to spare them.
-    objective : str, function or list, default "mse"
+    objective : str or function, default "mse"
         What is made small: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "ips-lambdarank", "softmax",
         "xe-ndcg", "pairwise-logistic" or "yetirank"; see `truerank.losses.boosting`. A function
-        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it. A
-        list is a weighted sum, whose entries may read labels of their own:
-        `["lambdarank", {"objective": "softmax", "weight": 0.2, "label": "clicks"}]` with
-        `fit(..., labels={"clicks": c})`.
+        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it.
     objective_params : dict, optional
         `sigma` (lambdarank, ips-lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm`,
         `max_position` and `rows_as_shown` (unbiased-lambdarank).
@@ -104,10 +101,6 @@ class ObliviousBoosting(FittedTrees):
     interaction_constraints : list of lists of column numbers or names, optional
         The features of a tree must all be in one of these sets, so that features of different sets add up and never
         interact. Features in no set are one more set.
-    feature_costs : array (p,) >= 0, or dict of column or name to these, optional
-        What the first question of all trees about a feature costs, as a share of the loss that is left: with 0.01 a
-        feature that no tree has asked about must take off one hundredth more of Σg²/h than one that has been paid.
-        For features that are dear to compute: the model does with fewer.
     categorical : list of column numbers or names, optional
         Features whose values are categories, not quantities: numbers that stand for them, or columns of text or
         categories of a data frame. Each becomes the mean of its grades within queries, in training of the queries
@@ -251,7 +244,6 @@ class ObliviousBoosting(FittedTrees):
     feature_fraction: float = 1.0
     monotone: Any = None
     interaction_constraints: Any = None
-    feature_costs: Any = None
     categorical: Any = None
     patience: int | None = None
     warm_start: bool = False
@@ -280,19 +272,16 @@ class ObliviousBoosting(FittedTrees):
         query_weight: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
-        labels: Any = None,
         position: Any = None,
         init_model: Any = None,
         **other: Any,
     ) -> ObliviousBoosting:
-        """Learn from judged rankings; as `Ranker.fit`, and what some objectives read beside the grades.
+        """Learn from judged rankings, as `Ranker.fit` does.
 
         Parameters
         ----------
         sample_weight : array (n,) >= 0, optional
             Weighs single rows; see *Weights* in the class's notes.
-        labels : dict of str to array (n,), optional
-            Labels by name, for a list of objectives that names them (default: those of the data, `with_beside`).
         position : array (n,) of integers >= 1, optional
             Where each row was shown, 1 is first; for unbiased-lambdarank (default: those of the data).
         init_model : fitted ObliviousBoosting, optional
@@ -304,34 +293,33 @@ class ObliviousBoosting(FittedTrees):
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
         if elsewhere(X) is not None:  # which refuse them
-            other |= {"labels": labels, "position": position, "init_model": begun}
+            other |= {"position": position, "init_model": begun}
         elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
             # Its categories keep their numbers; one that it has not seen counts as average.
             X = begun._numbered(X, reset=False)
             if isinstance(eval_set, tuple) and eval_set:
                 eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
 
-        def beside(data: RankingData) -> dict[str, Any]:
-            given = None
-            if labels is not None or position is not None:
-                given = data.with_beside(labels=labels, position=position)
-            return {"given": given, "begun": begun}
-
-        fitted: ObliviousBoosting = self._whole_fit(
-            X, y, qid, query_weight, sample_weight, eval_set, other, beside=beside
-        )
+        if position is not None and self.objective != "unbiased-lambdarank":
+            raise InvalidInputError(
+                'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
+            )
+        more = {"position": position, "begun": begun}
+        fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other, more)
         return fitted
 
     def _fit(
         self,
         data: RankingData,
         valid: RankingData | None,
-        given: RankingData | None = None,
+        position: Any = None,
         begun: Any = None,
     ) -> None:
+        if position is not None:
+            data = data.with_position(position)
         if begun is not None:
             self._take(begun, data.n_features)
-        self._finish(boosted(data, self, valid, given, begun is not None))
+        self._finish(boosted(data, self, valid, begun is not None))
 
     # Arguments.
 
@@ -409,7 +397,6 @@ class ObliviousBoosting(FittedTrees):
             check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
             monotone,
             together=feature_sets(self.interaction_constraints, self.n_features_in_, names),
-            costs=costs_of(self.feature_costs, self.n_features_in_, names),
         )
         return Plan(
             n_estimators,

@@ -52,7 +52,6 @@ class RowsHere:
         if self._by_place is not None and hasattr(objective, "reorder"):
             objective.reorder(self._by_place.rows)
         self._grower = grower_of(rows.matrix, plan.rules, workers)
-        self._grower.paid |= np.any([own > 0 for own in gains], axis=0)
         self._taken: Derivatives | None = None
         if gains:
             objective.begin(stream(plan.seed, "objective", 0))

@@ -63,13 +63,6 @@ class GrowthRules:
     # float64 (p, 4, 256): how fuzzy borders smooth the histogram (see `places`); None searches plain borders
     smoothing: np.ndarray | None = None
     together: np.ndarray | None = None  # bool (sets, p): sets of features; those of a tree must all be in one of them
-    # float64 (p,): what the first question of all trees about a feature costs, as a share of Σg²/h of the tree's rows
-    costs: np.ndarray | None = None
-
-    @property
-    def reads_losses(self) -> bool:
-        """Whether the search needs the rows' summed losses Σg²/h."""
-        return bool(self.small_leaf_penalty) or self.costs is not None
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,6 @@ class Question:
     missing_right: bool
     before: float  # the level's sum before it, in packed units
     gain: float  # and after it
-    net: float  # `gain` less what the first question about the feature costs; -inf where nothing may be asked
     left: np.ndarray = field(repr=False)  # int64 (leaves,): sums of words in the children of each leaf
     right: np.ndarray = field(repr=False)
 
@@ -121,7 +113,6 @@ class Level:
     # bool (leaves of the level before,): which child's rows are read, of each; those of the other are the difference
     small_is_right: np.ndarray
     permitted: np.ndarray  # bool (p,): the features it may ask about, which are only ever fewer from level to level
-    fees: np.ndarray | None  # float64 (p,): what a question about each feature costs, in packed units
     weights: Weights
     totals: np.ndarray | None  # int64 (leaves of the level,): sums of words; None where no rows are packed yet
 
@@ -131,7 +122,6 @@ class LevelSearch:
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self.n_bins, self.has_missing, self.rules = n_bins, has_missing, rules
-        self.paid = np.zeros(len(n_bins), dtype=np.bool_)  # features that trees have asked about
 
     # What a subclass writes.
 
@@ -158,13 +148,12 @@ class LevelSearch:
     ) -> TreeStructure:
         """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of what counts as `n_rows`.
 
-        It may be None where there is a feature to ask about, and the rules read no losses.
+        It may be None where there is a feature to ask about, and small leaves cost nothing.
         """
-        together, costs = self.rules.together, self.rules.costs
+        together = self.rules.together
         useful = self._useful(allowed)
-        loss = hessian_unit = 0.0
+        hessian_unit = 0.0
         if total is not None:
-            loss = loss_unit * float(int(total[0]) & ((1 << scales.shift) - 1))
             hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
         weights = Weights(
             float(self.rules.alpha * scales.hessian_scale),
@@ -178,16 +167,14 @@ class LevelSearch:
         words, before = total, -np.inf
         for number in range(self.rules.depth):
             permitted = useful if together is None else useful & together.any(axis=0)
-            fees = None if costs is None else np.where(self.paid, 0.0, costs * loss)
-            level = Level(number, small_is_right, permitted, fees, weights, words)
+            level = Level(number, small_is_right, permitted, weights, words)
             best = self._best(level)
             if best is None:
                 break
             if number == 0:
                 before, words = best.before, best.left + best.right
-            if not best.net > before + 1e-12 * abs(before):
+            if not best.gain > before + 1e-12 * abs(before):
                 break
-            self.paid[best.feature] = True
             if together is not None:
                 together = together[together[:, best.feature]]
             asked.append(best)
@@ -258,15 +245,14 @@ class HistogramSearch(LevelSearch):
             return None
         before = self._search_blocks(used, level)
         gains = self._found.gains[permitted]
-        net = gains if level.fees is None else gains - level.fees[permitted]
-        best = int(np.argmax(net))  # of equal gains the lowest feature's
+        best = int(np.argmax(gains))  # of equal gains the lowest feature's
         feature = int(permitted[best])
         code, side = int(self._found.questions[feature, 0]), bool(self._found.questions[feature, 1])
         left, right = self._found.children[feature, :, : 1 << level.number].copy()
         if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
             mask = (1 << level.weights.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
-        return Question(feature, code, side, before, float(gains[best]), float(net[best]), left, right)
+        return Question(feature, code, side, before, float(gains[best]), left, right)
 
     def _search_blocks(self, used: np.ndarray, level: Level) -> float:
         """Find the best question of each feature in some blocks; returns the sum of G²/H before the question."""
@@ -325,7 +311,7 @@ class Grower(HistogramSearch):
         self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
         loss_unit = 0.0
-        if self.rules.reads_losses:
+        if self.rules.small_leaf_penalty:
             loss_unit = loss_unit_of(exact_parts(squared_losses(packed)), total, packed.scales.shift)
         tree = self._search(allowed, packed.scales, n_rows if counted is None else counted, total, loss_unit)
         leaf = self._sampled.leaf

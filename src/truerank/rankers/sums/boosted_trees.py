@@ -82,13 +82,13 @@ class Setup:
 
 
 @singledispatch
-def boosted(data: Any, ranker: Any, valid: RankingData | None, given: Any, continued: bool) -> Status:
-    """Fit an `ObliviousBoosting` to these rows, `given` with labels and positions, or to the parts of a `RowSource`."""
-    return BoostingFit(ranker, data, valid, given, continued).run()
+def boosted(data: Any, ranker: Any, valid: RankingData | None, continued: bool) -> Status:
+    """Fit an `ObliviousBoosting` to rows in memory, or to the parts of a `RowSource`."""
+    return BoostingFit(ranker, data, valid, continued).run()
 
 
 @boosted.register(RowSource)
-def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, given: Any, continued: bool) -> Status:
+def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, continued: bool) -> Status:
     crew = data
     parts = ranker._parts()
     progress = begun_progress(ranker, data.n_features)
@@ -246,7 +246,6 @@ class RowsInPartitions:
     def go_on(self, ranker: Scorer, progress: Progress) -> None:
         """Take the scores of the trees that are there already."""
         crew = self._rows
-        self._grower.paid |= np.any([own > 0 for own in progress.gains], axis=0)
         crew.rewind(self._trees_end)
         crew.statistics(_go_on, ranker, keep=True)
         self._trees_end = crew.mark()

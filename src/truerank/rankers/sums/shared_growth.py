@@ -44,26 +44,23 @@ class Communicator(Protocol):
 
 
 class PartitionGrower:
-    """Grows trees over the partitions of a crew; `paid` is that of `LevelSearch`."""
+    """Grows trees over the partitions of a crew."""
 
     def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self._rows = crew
         self._can_be_asked = (n_bins > 1) | has_missing
-        self._reads_losses = rules.reads_losses
-        self.paid = np.zeros(len(n_bins), dtype=np.bool_)
+        self._reads_losses = bool(rules.small_leaf_penalty)
 
     def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
-        """The tree for gradients that the partitions have derived."""
-        tree = self._rows.retried(lambda: self._grow(scales, n_rows, allowed))
-        self.paid[tree.features] = True
-        return tree
+        """Return the tree for gradients that the partitions have derived."""
+        return self._rows.retried(lambda: self._grow(scales, n_rows, allowed))
 
     def _grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
         packed: tuple[np.ndarray, float] | None = None
         if self._reads_losses or not (allowed & self._can_be_asked).any():
             total, losses = self._rows.statistics(_pack, scales)
             packed = total, loss_unit_of(losses, total, scales.shift)
-        tree: TreeStructure = self._rows.together(_grow_together, scales, n_rows, allowed, self.paid, packed)
+        tree: TreeStructure = self._rows.together(_grow_together, scales, n_rows, allowed, packed)
         return tree
 
 
@@ -74,14 +71,13 @@ def _grow_together(
     scales: PackingScales,
     n_rows: float,
     allowed: np.ndarray,
-    paid: np.ndarray,
     packed: tuple[np.ndarray, float] | None,
 ) -> TreeStructure | None:
     """The tree, at the first member; `packed` is the sum of all words and the loss unit where rows are packed."""
     together = [partition.memory["trees"] for partition in partitions]
     if packed is None:
         workers.run(_packed, [(trees, scales) for trees in together])
-    tree = GrowthTogether(communicator, workers, together).grow(allowed, scales, n_rows, paid, packed)
+    tree = GrowthTogether(communicator, workers, together).grow(allowed, scales, n_rows, packed)
     return tree if communicator.rank == 0 else None
 
 
@@ -107,11 +103,9 @@ class GrowthTogether(LevelSearch):
         allowed: np.ndarray,
         scales: PackingScales,
         n_rows: float,
-        paid: np.ndarray,
         packed: tuple[np.ndarray, float] | None,
     ) -> TreeStructure:
         """The tree, the same at every member."""
-        self.paid |= paid
         used = _blocks(self._useful(allowed))
         bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
         self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
@@ -166,7 +160,7 @@ class GrowthTogether(LevelSearch):
         for other in self._others:
             tell(other, found)
         questions = [one for one in [found, *map(hear, self._others)] if one is not None]
-        return max(questions, key=lambda question: (question.net, -question.feature))
+        return max(questions, key=lambda question: (question.gain, -question.feature))
 
     def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
         """Words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
