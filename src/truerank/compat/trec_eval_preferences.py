@@ -1,17 +1,19 @@
 """Preferences as judgements, and trec_eval 10.0's measures of them.
 
-A judgement group is what one person at one time prefers about a topic; its lines give documents a level, and within a
-subgroup a higher level is preferred. A preference between two documents is *fulfilled* by a list that ranks them so,
-also where only the preferred one was retrieved (*implied*). Documents are numbered by rank, those not retrieved after
-them by name, so that number i is ranked above number j where i < j and i was retrieved.
+A judgement group holds the preferences of one person at one time about a topic. Each line gives a document a level;
+within a subgroup the higher level is preferred. A ranked list *fulfils* a preference if it ranks the preferred document
+higher, or retrieves only that one (the preference is then *implied*). Documents are numbered by rank; documents that
+were not retrieved follow by name. So document i is ranked above document j if i < j and i was retrieved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby, takewhile
 from typing import NamedTuple
+
+Pairs = list[tuple[int, int]]  # (preferred document, other document)
 
 
 class Preference(NamedTuple):
@@ -24,7 +26,7 @@ class Preference(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Preferences of a judgement group: fulfilled and possible, both retrieved, one retrieved; neither retrieved."""
+    """Fulfilled and possible preferences of a group, by how many of the two documents were retrieved."""
 
     ful_ret: int
     poss_ret: int
@@ -32,70 +34,74 @@ class Counts(NamedTuple):
     poss_imp: int
     absent: int
 
+    @classmethod
+    def of(cls, pairs: Pairs, n_ret: int) -> Counts:
+        """Count pairs of which both, one, or none were retrieved (numbers below n_ret)."""
+        ret = [a < b for a, b in pairs if a < n_ret and b < n_ret]
+        imp = [a < n_ret for a, b in pairs if (a < n_ret) != (b < n_ret)]
+        return cls(sum(ret), len(ret), sum(imp), len(imp), len(pairs) - len(ret) - len(imp))
+
 
 class Group:
-    """The preferences of one judgement group over documents 0 ... n - 1, of which the first n_ret were retrieved."""
+    """The preferences of a judgement group.
 
-    def __init__(self, pairs: list[tuple[int, int]], n_ret: int) -> None:
-        self.pairs = pairs  # (preferred, other)
-        self.counts = Counts(*_count(pairs, n_ret))
-        self.n_rel = self.n_rel_ret = self.n_nonrel = self.n_nonrel_ret = 0
+    Attributes
+    ----------
+    pairs : list of (int, int)
+    counts : Counts
+    n_rel, n_nonrel : int
+        Documents with a level above 0, and the others.
+    n_rel_ret, n_nonrel_ret : int
+        Those of them that were retrieved.
+    """
 
-    def add_documents(self, levels: Sequence[tuple[int, float]], n_ret: int) -> None:
-        """Count relevant documents, those of a level above 0, and the others."""
-        for document, level in levels:
-            if level > 0.0:
-                self.n_rel += 1
-                self.n_rel_ret += document < n_ret
-            else:
-                self.n_nonrel += 1
-                self.n_nonrel_ret += document < n_ret
+    def __init__(self, pairs: Pairs, levels: Iterable[tuple[int, float]], n_ret: int) -> None:
+        self.pairs, self.counts = pairs, Counts.of(pairs, n_ret)
+        relevant = [(level > 0.0, document < n_ret) for document, level in levels]
+        self.n_rel, self.n_rel_ret = sum(rel for rel, _ in relevant), relevant.count((True, True))
+        self.n_nonrel, self.n_nonrel_ret = len(relevant) - self.n_rel, relevant.count((False, True))
+
+    def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> Pairs:
+        """Return the preferences over the relevant documents and the first n others."""
+        raise NotImplementedError
 
 
 class Classes(Group):
-    """A group of one subgroup: documents in classes of equal level, the highest first."""
+    """A group of one subgroup: classes of documents with equal levels, the highest level first.
+
+    `pool` collects the documents of all groups of this kind.
+    """
 
     def __init__(self, rows: list[tuple[int, float]], n_ret: int, pool: list[int]) -> None:
         self.classes = [[d for d, _ in same] for _, same in groupby(rows, key=lambda row: row[1])]
-        pairs = []
-        for k, preferred in enumerate(self.classes):
-            for others in self.classes[k + 1 :]:
-                pairs += [(a, b) for a in preferred for b in others]
+        pairs = _between(self.classes, self.classes)
         if any(a == b for a, b in pairs):
             raise ValueError("a document has two levels in one judgement subgroup")
-        super().__init__(pairs, n_ret)
-        self.add_documents(rows, n_ret)
-        self._pool = pool  # documents of all groups, those of this one from its end on
+        super().__init__(pairs, rows, n_ret)
+        self._pool = pool
         pool += [d for d, _ in rows]
         self._last = len(pool) - len(self.classes[-1])
 
-    def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> tuple[int, int]:
-        """Preferences fulfilled and possible with the last class cut to n documents.
+    def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> Pairs:
+        """Return the preferences with the last class cut to n documents.
 
-        With several levels at or below 0 the last class may have fewer; trec_eval then goes on with the next group's.
+        With several levels at or below 0 the last class may have fewer. trec_eval then continues with the next group.
         """
         rest = self._pool[self._last : self._last + n]
         if len(rest) < n:
             raise ValueError("a judgement group has several levels at or below 0, for which the measure has no value")
         classes = [*self.classes, rest]
-        if retrieved_only:  # up to the first that was not retrieved
+        if retrieved_only:  # up to the first document that was not retrieved
             classes = [list(takewhile(lambda d: d < n_ret, same)) for same in classes]
         *levels, last, rest = classes
-        found = [
-            (a, b)
-            for k, preferred in enumerate([*levels, last])
-            for others in [*levels[k + 1 :], rest]
-            for a in preferred
-            for b in others
-        ]
-        return sum(a < b and a < n_ret for a, b in found), len(found)
+        return _between([*levels, last], [*levels, [], rest])  # the last class is also compared with its own start
 
 
 class Relation(Group):
-    """A group of several subgroups: preferences are joined, with those that follow (a over b, b over c)."""
+    """A group of several subgroups: all preferences, with those that follow (a over b and b over c: a over c)."""
 
-    def __init__(self, subgroups: Iterator[list[tuple[int, float]]], n: int, n_ret: int) -> None:
-        above, self.levels = [0] * n, [-1.0] * n  # bits of the documents that each is preferred to
+    def __init__(self, subgroups: Iterable[list[tuple[int, float]]], n: int, n_ret: int) -> None:
+        above, self.levels = [0] * n, [-1.0] * n  # above[a]: bits of the documents that a is preferred to
         for rows in subgroups:
             for k, (a, level) in enumerate(rows):
                 if (self.levels[a] > 0.0 and level == 0.0) or (self.levels[a] == 0.0 and level > 0.0):
@@ -110,64 +116,48 @@ class Relation(Group):
                     above[a] |= above[k]
         if any(above[a] >> a & 1 for a in range(n)):
             raise ValueError("preferences of one judgement group contradict each other")
-        super().__init__([(a, b) for a in range(n) for b in range(n) if above[a] >> b & 1], n_ret)
-        self.add_documents([(d, level) for d, level in enumerate(self.levels) if level >= 0.0], n_ret)
+        pairs = [(a, b) for a in range(n) for b in range(n) if above[a] >> b & 1]
+        super().__init__(pairs, [(d, level) for d, level in enumerate(self.levels) if level >= 0.0], n_ret)
 
-    def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> tuple[int, int]:
-        """Preferences fulfilled and possible with only the first n documents of level 0."""
+    def with_nonrelevant(self, n: int, n_ret: int, retrieved_only: bool) -> Pairs:
+        """Return the preferences with only the first documents of level 0; trec_eval counts all relevant ones."""
         end = n_ret if retrieved_only else len(self.levels)
-        kept = self.n_rel + 1
-        zeros = [d for d in range(end) if self.levels[d] == 0.0]
-        first = zeros[kept - 1] if len(zeros) >= kept else end
-        found = [
-            (a, b)
-            for a, b in self.pairs
-            if not (a >= first and self.levels[a] == 0.0) and not (b >= first and self.levels[b] == 0.0)
-            if not retrieved_only or (a < n_ret and b < n_ret)
-        ]
-        return sum(a < b and a < n_ret for a, b in found), len(found)
+        left_out = {d for d, level in enumerate(self.levels) if level == 0.0}
+        left_out -= set(sorted(d for d in left_out if d < end)[: self.n_rel])
+        pairs = [(a, b) for a, b in self.pairs if a not in left_out and b not in left_out]
+        return [(a, b) for a, b in pairs if a < n_ret and b < n_ret] if retrieved_only else pairs
 
 
-def _count(pairs: list[tuple[int, int]], n_ret: int) -> tuple[int, int, int, int, int]:
-    ful_ret = poss_ret = ful_imp = poss_imp = absent = 0
-    for a, b in pairs:
-        if a < n_ret and b < n_ret:
-            poss_ret += 1
-            ful_ret += a < b
-        elif a < n_ret or b < n_ret:
-            poss_imp += 1
-            ful_imp += a < n_ret
-        else:
-            absent += 1
-    return ful_ret, poss_ret, ful_imp, poss_imp, absent
+def _between(preferred: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> Pairs:
+    """Return pairs of a document and one of a later class."""
+    return [(a, b) for k, same in enumerate(preferred) for later in others[k + 1 :] for a in same for b in later]
 
 
 class Judged(NamedTuple):
-    """A topic's groups of preferences over its n judged documents, n_ret of them retrieved."""
+    """A topic's groups of preferences over its judged documents, of which the first `n_ret` were retrieved."""
 
-    groups: Sequence[Classes | Relation]
-    n: int
+    groups: Sequence[Group]
     n_ret: int
 
     @classmethod
     def of(cls, preferences: Sequence[Preference], ranked: Sequence[bytes]) -> Judged:
-        """Join preferences with the documents retrieved, best first."""
+        """Join preferences with the retrieved documents, best first."""
+        if any(row.level != row.level for row in preferences):
+            raise ValueError("the level of a preference is not a number")
         judged = {row.document for row in preferences}
         retrieved = [document for document in ranked if document in judged]
+        n_ret = len(retrieved)
         order = {document: k for k, document in enumerate([*retrieved, *sorted(judged.difference(retrieved))])}
         rows = sorted((r.group, r.subgroup, -r.level, order[r.document]) for r in preferences)
-        groups: list[Classes | Relation] = []
+        groups: list[Group] = []
         pool: list[int] = []
         for _, of_group in groupby(rows, key=lambda row: row[0]):
             parts = [[(d, -level) for _, _, level, d in part] for _, part in groupby(of_group, key=lambda row: row[1])]
-            if len(parts) == 1:
-                groups.append(Classes(parts[0], len(retrieved), pool))
-            else:
-                groups.append(Relation(iter(parts), len(order), len(retrieved)))
-        return cls(groups, len(order), len(retrieved))
+            groups.append(Classes(parts[0], n_ret, pool) if len(parts) == 1 else Relation(parts, len(order), n_ret))
+        return cls(groups, n_ret)
 
 
-Part = Callable[[Counts], tuple[int, int]]
+Part = Callable[[Counts], tuple[int, int]]  # fulfilled and possible preferences
 
 
 def _all(c: Counts) -> tuple[int, int]:
@@ -183,7 +173,7 @@ def _implied(c: Counts) -> tuple[int, int]:
 
 
 def _simple(part: Part) -> Callable[[Judged], float]:
-    """Preferences fulfilled over those possible, all groups together."""
+    """The share of preferences that is fulfilled, over all groups together."""
 
     def compute(t: Judged) -> float:
         parts = [part(group.counts) for group in t.groups]
@@ -194,7 +184,7 @@ def _simple(part: Part) -> Callable[[Judged], float]:
 
 
 def _by_group(part: Part) -> Callable[[Judged], float]:
-    """The same within each group, averaged over groups."""
+    """The mean over groups of the share that is fulfilled."""
 
     def compute(t: Judged) -> float:
         total = 0.0
@@ -221,15 +211,16 @@ def _balanced(retrieved_only: bool) -> Callable[[Judged], float]:
                 fulfilled += group.n_rel_ret * (relevant - others)
                 possible += group.n_rel * (relevant - others)
             else:
-                fulfilled, possible = group.with_nonrelevant(relevant, t.n_ret, retrieved_only)
-            total += fulfilled / possible if possible else math.nan
+                pairs = group.with_nonrelevant(relevant, t.n_ret, retrieved_only)
+                fulfilled, possible = sum(a < b and a < t.n_ret for a, b in pairs), len(pairs)
+            total += fulfilled / possible if possible else -math.nan
         return total / len(t.groups) if total > 0.0 else 0.0
 
     return compute
 
 
 def _by_pair(retrieved_only: bool, absent: bool) -> Callable[[Judged], float]:
-    """The share of groups that prefer what the list ranks higher, averaged over pairs of documents."""
+    """The share of groups that prefer the higher ranked document, averaged over pairs of documents."""
 
     def compute(t: Judged) -> float:
         count: dict[tuple[int, int], int] = {}
