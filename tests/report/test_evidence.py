@@ -40,7 +40,7 @@ def test_what_it_says():
         "Summary",
         "Measures",
         "Better than system 0?",
-        "By query",
+        "Queries",
         "Wrong pairs by grade",
         "Rankings of a query",
     ):
@@ -72,6 +72,8 @@ def test_p_is_corrected_over_all_systems_and_measures():
     expected = compare_measures(values, baseline="system 0")
     pair = expected[0].pairs[1]
     assert f"(p = {pair.p_adjusted:.3g} after correction)" in page
+    rows = re.findall(r"<td[^>]*>(system \d)[^<]*</td>", page[page.index('id="measures"') : page.index("<details")])
+    assert rows == sorted(rows, key=lambda name: -found[int(name[-1])]["AP"].mean())  # one row each, the best first
 
 
 def test_a_measure_without_any_value_is_not_compared():
@@ -101,7 +103,12 @@ def test_the_verdict_is_the_headline():
     summary = text[text.index('id="summary"') : text.index('id="measures"')]
     assert "system 1 is better than system 0.</p>" in summary
     alone = make_report(systems[:1])
-    assert 'font-weight: 600">' not in alone[alone.index('id="summary"') : alone.index('id="measures"')]
+    assert '<p class="headline">AP of system 0 is 0.' in alone
+    reverse = make_report(systems[::-1])
+    assert "system 1 is better than system 0.</p>" in reverse  # the baseline may be the better one
+    names = re.findall(r"<details><summary><h2[^>]*>([^<]*)</h2>", text)
+    assert names[0] == "Better than system 0?"
+    assert "Rankings of a query" in names
 
 
 def test_what_is_refused():
@@ -134,7 +141,7 @@ def pages(tmp_path_factory):
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_models_are_explained(pages):
     text = (pages / "models.html").read_text(encoding="utf-8")
-    for part in ("Weights and importance", "Do the probabilities mean what they say?", "Data quality"):
+    for part in ("Weights and importance", "Calibration of the probabilities", "Data quality"):
         assert part in text
     (ranked,) = data_of(text, "systems")
     document = next(iter(ranked["queries"].values()))[0][0]
@@ -196,6 +203,7 @@ def test_in_a_browser(pages, name):
                 page.on("pageerror", lambda error: problems.append(str(error)))
                 page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))
                 page.goto((pages / f"{name}.html").as_uri())
+                page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
                 page.wait_for_function(
                     "document.documentElement.dataset.ready === 'yes' && "
                     "[...document.querySelectorAll('.chart')].every(c => c.dataset.drawn === 'yes')"

@@ -1,8 +1,8 @@
-"""One page of evidence on rankings: is it better, where, why.
+"""One HTML page of evidence on rankings: which is better, where, and why.
 
 `make_report` takes judged scores of one or more systems, and the models and rows they came from where there are any,
-and writes what a person who was not there wants to see: measures with intervals, tests, differences by query, curves,
-weights, probabilities, errors by grade, rankings side by side, oddities of the data, and how it was made.
+and writes the verdict with a picture, one table of systems and measures, and details that unfold: tests, queries, ties,
+curves, weights, calibration, errors by grade, rankings, data quality, and how the page was made.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from truerank.measures.coverage import Coverage, over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
 from truerank.measures.ranking import Ranking
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
-from truerank.report.page import Section, cards, chart, data_table, headline, page, paragraph, rankings, simple_table
+from truerank.report.page import Section, chart, data_table, headline, page, paragraph, rankings, simple_table
 from truerank.significance import measure_interval
 from truerank.significance.comparison import Comparison, MeasuredValues, compare_measures
 from truerank.significance.unjudged import about_unjudged, judged_shares
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
 _RANKED_DOCUMENTS = 10
+_RANKED_SYSTEMS = 4
 _REASONS = 4
 
 
@@ -78,7 +79,7 @@ def make_report(
         The first is the one that differences and tests are about.
     convention : str
     data : RankingData, optional
-        The rows that the models scored: their oddities, and why documents stand where they stand.
+        The rows that the models scored, for data quality and contributions of features.
     title, made_by : str
         Heading; the command that made the page.
     sources : dict of str to str, optional
@@ -127,21 +128,30 @@ def make_report(
     if len(systems) > 1:
         results[0].measures[first].check_mean()
     compared = _compared(systems, results) if len(systems) > 1 else {}
+    other = _best_other(results, first)
     sections = [
-        _summary(systems, results, first, about_training or UNRECOGNISED, seen, coverage, compared),
-        _measures(systems, results, first),
+        _summary(systems, results, first, about_training or UNRECOGNISED, seen, coverage, compared, other),
+        _measures(systems, results, first, compared),
         *_comparison(systems, compared, results),
-        _by_query(systems, results, first, names),
+        _by_query(systems, results, first, other),
+        _ties(systems, results),
         *_curves(systems),
         *_weights(systems),
         *_probabilities(systems, data),
         *_pair_errors(systems, convention),
-        _rankings(systems, results, first, names, data),
+        _rankings(systems, results, first, other, data),
         *_findings(data),
         _making(made_by, sources or {}, convention),
     ]
     subtitle = f"{counted(len(names), 'query')}, {first} under the convention {convention}"
     return page(title, subtitle, sections)
+
+
+def _best_other(results: list[Evaluation], first: str) -> int:
+    """The system with the best mean apart from the baseline; 0 if there is none."""
+    sign = 1.0 if results[0].measures[first].higher_is_better else -1.0
+    others = [sign * one[first] for one in results[1:]]
+    return 1 + int(np.argmax(others)) if others else 0
 
 
 def _summary(
@@ -152,55 +162,90 @@ def _summary(
     seen: bool,
     coverage: Coverage | None,
     compared: dict[str, Comparison],
+    other: int,
 ) -> Section:
+    """The verdict, its picture, and the queries that it is about."""
     result = results[0]
-    figures: dict[str, Any] = {"queries": result.n_queries, "without a relevant document": result.empty}
-    for system, one in list(zip(systems, results))[:4]:
-        figures[f"{first} of {system.name}"] = f"{one[first]:.4f}"
-    text = "".join(paragraph(line) for line in about_training.split("\n")) + cards(figures)
-    if coverage is not None:
-        text += paragraph(f"{coverage}.")
     if seen:
-        text += paragraph("No verdict: the figures include queries that trained a model.")
-    elif len(systems) > 1:
-        values = [one[first] for one in results]
-        best = int(np.argmax(values) if result.measures[first].higher_is_better else np.argmin(values))
-        if best == 0:
-            text += paragraph(f"No system is above {systems[0].name} on {first}.")
-        else:
-            pair = next(p for p in compared[first].pairs if systems[best].name in (p.a, p.b))
-            figures_of = (
-                f"{first} differs by {abs(pair.difference):.4f}, with a 95 % interval from {pair.low:+.4f} to "
-                f"{pair.high:+.4f}; {pair.wins} queries gain, {pair.losses} lose (p = {pair.p_adjusted:.3g} after "
-                "correction)"
-            )
-            better = f"{systems[best].name} is better than {systems[0].name}"
-            open_ = f"These queries do not show whether {better}."
-            text = headline(f"{better}." if pair.p_adjusted < 0.05 else open_) + paragraph(f"{figures_of}.") + text
+        text = paragraph("No verdict: the figures include queries that trained a model.")
+    elif other and first in compared:
+        text = _verdict(systems, results, first, compared[first], other)
+    else:
+        low, high = measure_interval(result.measures[first], result.per_query[first])[:2]
+        text = headline(f"{first} of {systems[0].name} is {result[first]:.4f} (95 % interval {low:.4f} to {high:.4f}).")
+    text += _picture(systems, results, first, other)
+    if result.empty:
+        text += paragraph(f"{counted(result.empty, 'query')} without a relevant document.", quiet=True)
+    text += "".join(paragraph(line, quiet=True) for line in about_training.split("\n"))
+    if coverage is not None:
+        text += paragraph(f"{coverage}.", quiet=True)
     return Section("summary", "Summary", text)
 
 
-def _measures(systems: Sequence[System], results: list[Evaluation], first: str) -> Section:
+def _verdict(systems: Sequence[System], results: list[Evaluation], first: str, found: Comparison, other: int) -> str:
+    base, best = systems[0].name, systems[other].name
+    pair = next(pair for pair in found.pairs if pair.a == best)
+    gain = pair.difference if results[0].measures[first].higher_is_better else -pair.difference
+    verdict = f"{best} is better than {base}." if gain > 0 else f"{base} is better than {best}."
+    if not pair.p_adjusted < 0.05:
+        verdict = f"These queries do not show a difference between {best} and {base}."
+    chosen = f"{best} has the best mean of the {len(systems) - 1} systems that are compared with {base}. "
+    return headline(verdict) + paragraph(
+        f"{chosen if len(systems) > 2 else ''}{first} is {results[other][first]:.4f} for {best} and "
+        f"{results[0][first]:.4f} for {base}: a difference of {pair.difference:+.4f} (95 % interval {pair.low:+.4f} to "
+        f"{pair.high:+.4f}). {counted(pair.wins, 'query')} gain, {pair.losses} lose, {pair.ties} do not change "
+        f"(p = {pair.p_adjusted:.3g} after correction)."
+    )
+
+
+def _picture(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> str:
+    """Bars by query in descending order: the difference to the baseline, or the values of a single system."""
+    values = results[other].per_query[first] - (results[0].per_query[first] if other else 0.0)
+    names = [str(name) for name in systems[0].judgements.query_ids]
+    order = np.argsort(-np.nan_to_num(values), kind="stable").tolist()
+    many = len(order) > 1500
+    title = f"{first}: {systems[other].name} - {systems[0].name}" if other else first
+    spec = {
+        "data": {"values": [{"query": names[q], "place": k, "value": _number(values[q])} for k, q in enumerate(order)]},
+        "height": 220,
+        "mark": {"type": "area", "color": "--a"} if many else {"type": "bar"},
+        "encoding": {
+            "x": {"field": "place", "type": "quantitative" if many else "ordinal", "title": "queries, sorted",
+                  "axis": {"labels": False, "ticks": False, "grid": False}},
+            "y": {"field": "value", "type": "quantitative", "title": title},
+            "tooltip": [{"field": "query"}, {"field": "value", "format": ".4f"}],
+        },
+    }  # fmt: skip
+    if not many:
+        colour = {"condition": {"test": "datum.value < 0", "value": "--b"}, "value": "--a"}
+        spec["encoding"]["color"] = colour  # type: ignore[index]
+    return chart(spec, f"{title} by query, largest first")
+
+
+def _measures(
+    systems: Sequence[System], results: list[Evaluation], first: str, compared: dict[str, Comparison]
+) -> Section:
+    """One table of systems and measures, the best system first, and the intervals of the first measure."""
+    better = {(name, p.a) for name, one in compared.items() for p in one.pairs if p.p_adjusted < 0.05}
+    sign = 1.0 if results[0].measures[first].higher_is_better else -1.0
     rows: list[list[Any]] = []
     points = []
-    for system, result in zip(systems, results):
-        ties = result.tie_range()
+    for system, result in sorted(zip(systems, results), key=lambda one: -np.nan_to_num(sign * one[1][first])):
+        row: list[Any] = [system.name + (" (baseline)" if system is systems[0] and len(systems) > 1 else "")]
         for name in result:
             known = result.per_query[name][np.isfinite(result.per_query[name])]
             if not len(known):
-                rows.append([system.name, name, None, None, None, None, None, None])
+                row.append(None)
                 continue
             interval = measure_interval(result.measures[name], known)
-            ends = ties[name] or (None, None)
-            of_system = (system.judgements, system.scores)
-            share = None if system.judgements.known.all() else judged_shares(result.measures[name], {"": of_system})[""]
-            judged = None if share is None else mean_of(share)
-            rows.append([system.name, name, result[name], interval.low, interval.high, *ends, judged])
+            ends = "" if interval.low != interval.low else f" [{interval.low:.4f}, {interval.high:.4f}]"
+            row.append(f"{result[name]:.4f}{ends}{'**' if (name, system.name) in better else ''}")
             if name == first:
                 points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
+        rows.append(row)
     spec = {
         "data": {"values": points},
-        "height": max(28 * len(points) + 4, 90),  # room for the axis of a single system
+        "height": max(24 * len(points) + 4, 90),  # room for the axis of a single system
         "encoding": {"y": {"field": "system", "type": "nominal", "sort": None, "title": None}},
         "layer": [
             {
@@ -219,17 +264,28 @@ def _measures(systems: Sequence[System], results: list[Evaluation], first: str) 
             },
         ],
     }
-    header = ["system", "measure", "mean", "95 % from", "to", "worst order of ties", "best order of ties"]
-    if any(row[-1] is not None for row in rows):
-        header.append("judged")
-    else:
-        rows = [row[:-1] for row in rows]
-    text = simple_table(header, rows, "measures") + chart(spec, f"{first} of each system with its 95 % interval")
-    note = (
-        "Intervals: Student's, over queries. Ties: what the mean would be in the worst and best order of equal scores. "
-        "Judged: share of judged documents to the measure's cutoff, where some are not judged."
-    )
-    return Section("measures", "Measures", text + paragraph(note, quiet=True))
+    note = "Mean and 95 % confidence interval over queries (Student's t)."
+    if compared:
+        note += f" Two asterisks mark a difference to {systems[0].name} with a corrected p below 0.05."
+    text = simple_table(["system", *results[0]], rows, "measures") + paragraph(note, quiet=True)
+    return Section("measures", "Measures", text + chart(spec, f"{first} of each system with its 95 % interval"))
+
+
+def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
+    """The range that ties leave, and the share of judged documents where some are not judged."""
+    rows: list[list[Any]] = []
+    for system, result in zip(systems, results):
+        ties = result.tie_range()
+        for name in result:
+            of_system = (system.judgements, system.scores)
+            share = None if system.judgements.known.all() else judged_shares(result.measures[name], {"": of_system})[""]
+            rows.append([system.name, name, *(ties[name] or (None, None)), None if share is None else mean_of(share)])
+    header = ["system", "measure", "worst order of ties", "best order of ties", "judged"]
+    note = "Mean in the worst and the best order of equal scores; share of judged documents up to the cutoff."
+    if all(row[-1] is None for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    text = simple_table(header, rows, "ties") + paragraph(note, quiet=True)
+    return Section("ties", "Ties and unjudged documents", text, folded=True)
 
 
 def _comparison(systems: Sequence[System], compared: dict[str, Comparison], results: list[Evaluation]) -> list[Section]:
@@ -253,7 +309,7 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison], resu
         lines = about_unjudged(results[0].measures[name], judged, [(p.a, p.b) for p in own.pairs])[1]
         remarks += [f"{name}: {line}." for line in lines]
     text = simple_table(header, rows, "comparison") + "".join(paragraph(t, quiet=True) for t in [note, *remarks])
-    return [Section("comparison", f"Better than {systems[0].name}?", text)]
+    return [Section("comparison", f"Better than {systems[0].name}?", text, folded=True)]
 
 
 def _compared(systems: Sequence[System], results: list[Evaluation]) -> dict[str, Comparison]:
@@ -273,46 +329,21 @@ def _compared(systems: Sequence[System], results: list[Evaluation]) -> dict[str,
     return dict(zip(means, compare_measures(values, baseline=systems[0].name)))
 
 
-def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, names: list[str]) -> Section:
+def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> Section:
     judgements = systems[0].judgements
     sizes = np.diff(judgements.offsets)
     relevant = np.array([int((part > 0).sum()) for part in np.split(judgements.grades, judgements.offsets[1:-1])])
     values = [result.per_query[first] for result in results]
     columns = ["query", "documents", "relevant", *[s.name for s in systems]]
     rows = [
-        [name, int(n), int(r), *[_number(v[q]) for v in values]]
-        for q, (name, n, r) in enumerate(zip(names, sizes, relevant))
+        [str(name), int(n), int(r), *[_number(v[q]) for v in values]]
+        for q, (name, n, r) in enumerate(zip(judgements.query_ids, sizes, relevant))
     ]
-    text = ""
-    if len(systems) > 1:
-        columns.append("difference")
-        difference = values[1] - values[0]
-        for row, d in zip(rows, difference):
-            row.append(_number(d))
-        order = np.argsort(-np.nan_to_num(difference), kind="stable")
-        of_two = f"{systems[1].name} less {systems[0].name}"
-        points = [
-            {"query": names[q], "place": k + 1, "difference": _number(difference[q])}
-            for k, q in enumerate(order.tolist())
-        ]
-        spec = {
-            "data": {"values": points},
-            "height": 220,
-            "mark": {"type": "bar" if len(points) <= 1500 else "area"},
-            "encoding": {
-                "x": {"field": "place", "type": "quantitative", "title": "queries by difference"},
-                "y": {"field": "difference", "type": "quantitative", "title": f"{first}: {of_two}"},
-                "color": {"condition": {"test": "datum.difference < 0", "value": "--b"}, "value": "--a"},
-                "tooltip": [{"field": "query"}, {"field": "difference", "format": ".4f"}],
-            },
-        }  # fmt: skip
-        if len(points) > 1500:
-            spec["encoding"].pop("color")  # type: ignore[attr-defined]
-            spec["mark"]["color"] = "--a"  # type: ignore[index]
-        text += chart(spec, f"difference of {first} by query, largest gain first")
-        rows = [rows[q] for q in order.tolist()]
-    text += data_table(columns, rows, "queries", pick="query-box")
-    return Section("queries", "By query", text)
+    if other:
+        columns.append("difference" if len(systems) == 2 else f"{systems[other].name} - {systems[0].name}")
+        difference = values[other] - values[0]
+        rows = [[*rows[q], _number(difference[q])] for q in np.argsort(-np.nan_to_num(difference), kind="stable")]
+    return Section("queries", "Queries", data_table(columns, rows, "queries", pick="query-box"), folded=True)
 
 
 def _curves(systems: Sequence[System]) -> list[Section]:
@@ -342,7 +373,7 @@ def _curves(systems: Sequence[System]) -> list[Section]:
                 },
             }
             text += chart(spec, f"{name} of {system.name} by round")
-    return [Section("curves", "Learning curves", text)] if text else []
+    return [Section("curves", "Learning curves", text, folded=True)] if text else []
 
 
 def _weights(systems: Sequence[System]) -> list[Section]:
@@ -367,7 +398,7 @@ def _weights(systems: Sequence[System]) -> list[Section]:
         text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"{kind} of {system.name}")
         if len(values) > len(shown):
             text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
-    return [Section("features", "Weights and importance", text)] if text else []
+    return [Section("features", "Weights and importance", text, folded=True)] if text else []
 
 
 def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[Section]:
@@ -418,12 +449,12 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
         }
         text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
         text += paragraph(
-            f"Grey bars: where 95 of 100 shares would lie if every probability were true, "
-            f"{counted(data.n_queries, 'query')} as the sampling unit; "
+            f"Grey bars: 95 % range of the observed shares if every probability were correct, "
+            f"{counted(data.n_queries, 'query')} as sampling units; "
             f"{100 * bins.inside:.0f} % of the points are inside.",
             quiet=True,
         )
-    return [Section("probabilities", "Do the probabilities mean what they say?", text)] if text else []
+    return [Section("probabilities", "Calibration of the probabilities", text, folded=True)] if text else []
 
 
 def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
@@ -436,19 +467,22 @@ def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
             measure = parse_measure(f"pairs({high:g},{low:g})", convention)
             rows.append([f"{high:g} before {low:g}", *[float(measure.mean(s.judgements, s.scores)) for s in systems]])
     text = simple_table(["pairs of grades", *[s.name for s in systems]], rows, "pair errors")
-    note = "Share of pairs of a query whose document of the lower grade stands above; less is better."
-    return [Section("pairs", "Wrong pairs by grade", text + paragraph(note, quiet=True))]
+    note = "Share of pairs of documents of one query in which the lower grade ranks above; lower is better."
+    return [Section("pairs", "Wrong pairs by grade", text + paragraph(note, quiet=True), folded=True)]
 
 
 def _rankings(
-    systems: Sequence[System], results: list[Evaluation], first: str, names: list[str], data: RankingData | None
+    systems: Sequence[System], results: list[Evaluation], first: str, other: int, data: RankingData | None
 ) -> Section:
+    names = [str(name) for name in systems[0].judgements.query_ids]
     values = np.nan_to_num(np.stack([result.per_query[first] for result in results]))
     spread = values.max(axis=0) - values.min(axis=0) if len(systems) > 1 else -values[0]
     m = len(names)
     chosen = np.argsort(-spread, kind="stable")[: _RANKED_QUERIES // 2].tolist()
     chosen += np.linspace(0, m - 1, min(m, _RANKED_QUERIES // 2)).astype(int).tolist()
     chosen = list(dict.fromkeys(chosen))
+    shown = list(dict.fromkeys([0, other, *range(len(systems))]))[:_RANKED_SYSTEMS]
+    systems = [systems[k] for k in shown]
     reasons = {s.name: _reasons(s, data) for s in systems}
     queries = {}
     for q in chosen:
@@ -476,8 +510,8 @@ def _rankings(
     what = "those that differ most and others evenly" if len(systems) > 1 else "the hardest and others evenly"
     note = f"The first {_RANKED_DOCUMENTS} documents of {len(chosen)} of {m} queries: {what}."
     if any(reasons.values()):
-        note += " Beside a document: the features that lift and lower its score against the mean of its query."
-    return Section("rankings", "Rankings of a query", text + paragraph(note, quiet=True))
+        note += " Main contributions: features that raise (+) or lower (\u2212) a score against the mean of its query."
+    return Section("rankings", "Rankings of a query", text + paragraph(note, quiet=True), folded=True)
 
 
 def _reasons(system: System, data: RankingData | None) -> Any:
@@ -517,7 +551,7 @@ def _findings(data: RankingData | None) -> list[Section]:
     rows: list[list[Any]] = [[f.severity, f.code, f.count, f.where, CODES[f.code].meaning, f.advice] for f in found]
     header = ["severity", "finding", "count", "where", "what it means", "what to do"]
     text = simple_table(header, rows, "findings") if rows else ""
-    return [Section("findings", "Data quality", text or paragraph("Nothing was found."))]
+    return [Section("findings", "Data quality", text or paragraph("Nothing was found."), folded=True)]
 
 
 def _making(made_by: str, sources: dict[str, str], convention: str) -> Section:
@@ -530,7 +564,9 @@ def _making(made_by: str, sources: dict[str, str], convention: str) -> Section:
     ]
     rows += [["convention", convention], *[[name, remark] for name, remark in sources.items()]]
     text = f"<pre>{html.escape(made_by)}</pre>" if made_by else ""
-    return Section("making", "How this page was made", text + simple_table(["what", "which"], rows, "versions"))
+    return Section(
+        "making", "How this page was made", text + simple_table(["what", "which"], rows, "versions"), folded=True
+    )
 
 
 def _number(value: Any) -> float | None:

@@ -20,11 +20,12 @@ from truerank.core.printing import plain, styled_table
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: its anchor, its title, and HTML."""
+    """A part of a page: its anchor, its title, HTML, and whether it is folded at first."""
 
     anchor: str
     title: str
     body: str
+    folded: bool = False
 
 
 def paragraph(text: str, *, quiet: bool = False) -> str:
@@ -34,15 +35,7 @@ def paragraph(text: str, *, quiet: bool = False) -> str:
 
 def headline(text: str) -> str:
     """The finding of the page, in large letters."""
-    return f'<p style="font-size: 1.4em; font-weight: 600">{html.escape(text)}</p>'
-
-
-def cards(values: dict[str, Any]) -> str:
-    """The few figures of a summary, by name."""
-    items = "".join(
-        f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(str(value))}</dd></div>" for name, value in values.items()
-    )
-    return f'<dl class="cards">{items}</dl>'
+    return f'<p class="headline">{html.escape(text)}</p>'
 
 
 def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
@@ -85,7 +78,7 @@ def page(title: str, subtitle: str, sections: list[Section]) -> str:
     """The whole page as one string."""
     assets = resources.files("truerank.report") / "assets"
     links = "".join(f'<li><a href="#{s.anchor}">{html.escape(s.title)}</a></li>' for s in sections)
-    body = "".join(f'<section><h2 id="{s.anchor}">{html.escape(s.title)}</h2>{s.body}</section>' for s in sections)
+    body = "".join(map(_shown, sections))
     script = (assets / "page.js").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -97,6 +90,13 @@ def page(title: str, subtitle: str, sections: list[Section]) -> str:
         f'<main id="main">{body}</main>'
         f'<script type="module">{_chart_script()}\n</script><script type="module">{script}</script></body></html>\n'
     )
+
+
+def _shown(section: Section) -> str:
+    title = f'<h2 id="{section.anchor}">{html.escape(section.title)}</h2>'
+    if section.folded:
+        return f"<details><summary>{title}</summary>{section.body}</details>"
+    return f"<section>{title}{section.body}</section>"
 
 
 def _with_code(text: str) -> str:

@@ -14,11 +14,12 @@
   };
   const drawCharts = () => {
     for (const holder of document.querySelectorAll(".chart")) {
+      if (holder.closest("details:not([open])")) continue; // without a width; drawn when it opens
       const spec = themed(read(holder.nextElementSibling));
       const many = (spec.data?.values?.length ?? 0) > 1500;
       spec.config = themed({
         background: "--ground", font: "system-ui, sans-serif", view: { stroke: "--line" },
-        axis: { labelColor: "--ink", titleColor: "--ink", gridColor: "--line", domainColor: "--quiet", tickColor: "--quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
+        axisQuantitative: { tickCount: 5 }, axis: { labelColor: "--ink", titleColor: "--ink", gridColor: "--line", domainColor: "--quiet", tickColor: "--quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
         legend: { labelColor: "--ink", titleColor: "--ink", labelFontSize: 12 }, title: { color: "--ink" },
       });
       window.vegaEmbed(holder, spec, { actions: false, renderer: many ? "canvas" : "svg", tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } })
@@ -77,7 +78,7 @@
           if (k === 0 && pick && document.querySelector(`#${pick} option[value="${CSS.escape(String(value))}"]`)) {
             const link = document.createElement("a");
             link.href = "#rankings"; link.textContent = value;
-            link.addEventListener("click", () => { const box = document.getElementById(pick); box.value = value; box.dispatchEvent(new Event("change")); });
+            link.addEventListener("click", () => { document.getElementById("rankings").closest("details").open = true; const box = document.getElementById(pick); box.value = value; box.dispatchEvent(new Event("change")); });
             cell.append(link);
           } else cell.textContent = format(value);
         });
@@ -139,6 +140,15 @@
 
   for (const holder of document.querySelectorAll(".data-table")) makeTable(holder);
   for (const holder of document.querySelectorAll(".rankings")) makeRankings(holder);
+  const open = (part) => { if (part) part.open = true; };
+  const openTarget = () => open(document.getElementById(location.hash.slice(1))?.closest("details"));
+  for (const part of document.querySelectorAll("details")) {
+    part.addEventListener("toggle", () => { if (part.open && !part.dataset.drawn) { part.dataset.drawn = "yes"; drawCharts(); } });
+  }
+  document.querySelector("nav").addEventListener("click", (event) => open(document.querySelector(event.target.hash || null)?.closest("details")));
+  addEventListener("hashchange", openTarget);
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(open));
+  openTarget();
   drawCharts();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
   document.documentElement.dataset.ready = "yes";
