@@ -68,7 +68,7 @@ def _shown_without_variance(replications: int, seed: int) -> np.ndarray:
     for n in range(2, _SIZES[-1] + 1):
         d = np.repeat(rng.uniform(0.05, 0.5, (1, replications)), n, axis=0)
         found = paired_tests("t", d), paired_tests("randomisation", d)
-        interval = [~np.isnan(one.ends[0.95][0]) for one in found]
+        interval = [~np.isnan(one.low) for one in found]
         shown.append(~np.isnan(found[0].p) | interval[0] | interval[1])
     return np.concatenate(shown)
 

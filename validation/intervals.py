@@ -56,7 +56,7 @@ def _coverage(
     for pair in range(pairs):
         drawn = differences[rng.integers(0, m, (n, replications)), pair]
         tested = paired_tests(test, drawn, n_resamples=_SIGNS, random_state=rng)
-        low, high = tested.ends[0.95]
+        low, high = tested.low, tested.high
         there = ~np.isnan(low)
         inside = (low <= 0) & (high >= 0)
         without[pair] = 1.0 - there.mean()

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.significance.intervals import Interval
 from truerank.significance.paired import paired_tests
-from truerank.significance.verdicts import Verdict, verdict, verdict_of
+from truerank.significance.verdicts import Verdict, verdict
 from validation.harness import Row, centred_differences, mq2008, rate, trec9
 
 PROMISE = "A verdict on one comparison is wrong in at most 5 % of samples."
@@ -71,12 +71,9 @@ def _of(setting: str, differences: np.ndarray, replications: int, seed: int) -> 
 
 def _verdicts(d: np.ndarray, margins: np.ndarray) -> list[Verdict]:
     """The verdicts of samples (n, replications): those of `verdict`, whose Student's intervals are made together."""
-    tested = paired_tests("t", d, levels=(0.95, 0.9))
-    outer, inner = tested.ends[0.95], tested.ends[0.9]
-    found = [
-        verdict_of(Interval(mean, *wide), Interval(mean, *narrow), margin)
-        for mean, wide, narrow, margin in zip(d.mean(axis=0), zip(*outer), zip(*inner), margins)
-    ]
+    tested = paired_tests("t", d)
+    intervals = zip(tested.mean.tolist(), tested.low.tolist(), tested.high.tolist())
+    found = [Verdict(Interval(*one), margin) for one, margin in zip(intervals, margins.tolist())]
     for column in range(3):
         assert found[column].kinds == verdict(d[:, column], margins[column]).kinds
     return found

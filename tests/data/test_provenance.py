@@ -80,7 +80,7 @@ def test_the_same_queries_come_again_in_other_forms():
     changed = train.replaced(X=train.X + (train.query_index == 7)[:, None])
     found = training_queries(model, changed)
     assert (found.recognised, found.same_ids) == (29, 1)
-    assert "1 other query has the id of a training query, but not its rows" in str(found)
+    assert "1 other query has the id of a training query and other rows" in str(found)
     fewer = train.take_queries([3])
     cut = RankingData(fewer.X[:3], None, np.full(3, 3))
     assert training_queries(model, cut).recognised == 0

@@ -135,6 +135,13 @@ def test_every_public_name_is_in_the_reference():
         resolve(":".join(name.rsplit(".", 1)))
 
 
+def test_the_comparison_of_the_readme_shows_a_gain():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (difference, wins, losses), *_ = re.findall(r"([+-]\d\.\d{4}) \[[^\]]*\] +(\d+)/(\d+)/\d+", text)
+    assert float(difference) > 0
+    assert int(wins) > int(losses)
+
+
 def test_the_readme_is_short():
     assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 90
 

@@ -167,3 +167,26 @@ def test_means_with_ties_averaged_stand_beside_where_the_rule_for_ties_decides(j
     # No closed form of the average, or the average itself.
     assert compare_rankers(y, scores, qid=qid, measure="ERR").tie_averaged == {}
     assert compare_rankers(y, scores, qid=qid, measure="AP(ties=average)").tie_averaged == {}
+
+
+def test_a_missing_topic_is_no_perfect_one():
+    """With topics="all" a missing topic counts 0, the best value of a measure of errors."""
+    qrels = {f"q{i}": {"a": 2, "b": 0, "c": 1} for i in range(12)}
+    good = {topic: {"a": 3, "c": 2, "b": 1} for topic in qrels}
+    part = {topic: {"a": 1, "c": 2, "b": 3} for topic in list(qrels)[:6]}
+    with pytest.raises(InvalidInputError, match=r'pairs.* is better when it is lower.*topics="common"'):
+        compare_rankers(qrels, {"good": good, "part": part}, measure="AP pairs(2,0)", topics="all")
+    found = compare_rankers(qrels, {"good": good, "part": part}, measure="pairs(2,0)", topics="common")
+    assert (found.pairs[0].queries, found.pairs[0].difference) == (6, -1.0)
+
+
+def test_comparisons_of_many_pairs_have_intervals_that_agree():
+    """More than 1,000 pairs: intervals come from fewer resamples than p, and agree all the same."""
+    values = np.random.default_rng(0).normal(0.4, 0.2, (46, 20)) + np.linspace(0, 0.3, 46)[:, None]
+    found = compare_values({f"run {k}": own for k, own in enumerate(values)}, baseline=None)
+    assert len(found.pairs) == 1_035
+    assert {pair.p < 0.05 for pair in found.pairs} == {True, False}
+    assert all((pair.low <= 0 <= pair.high) == (pair.p >= 0.05) for pair in found.pairs)
+    for pair in found.pairs[::200]:
+        alone = compare_values({name: found.per_query[name] for name in (pair.b, pair.a)}).pairs[0]
+        assert (alone.low, alone.high) == pytest.approx((pair.low, pair.high), abs=0.15 * (pair.high - pair.low))

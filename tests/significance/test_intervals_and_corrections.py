@@ -11,21 +11,23 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from truerank.core.errors import InvalidInputError
-from truerank.significance import bonferroni, holm, mean_interval, smallest_detectable_difference
+from truerank.significance import bonferroni, compare_values, holm, mean_interval
 
 
 def test_detectable_difference_is_found_four_times_in_five():
     rng = np.random.default_rng(2)
     base = rng.normal(0, 0.2, 50)
-    effect = smallest_detectable_difference(base, np.zeros(50))
+    effect = compare_values({"base": np.zeros(50), "new": base}).pairs[0].detectable
     deviation = base.std(ddof=1)
     found = [stats.ttest_1samp(rng.normal(effect, deviation, 50), 0).pvalue < 0.05 for _ in range(600)]
     assert np.mean(found) == pytest.approx(0.8, abs=0.06)
 
 
-def test_detectable_difference_degenerate():
-    assert smallest_detectable_difference([0.5], [0.1]) == math.inf
-    assert math.isnan(smallest_detectable_difference([0.5, 0.6], [0.25, 0.35]))
+@pytest.mark.parametrize("own", [[0.5], [0.5, 0.5]])
+def test_no_detectable_difference_without_a_variance(own):
+    found = compare_values({"base": [0.25] * len(own), "new": own})
+    assert math.isnan(found.pairs[0].detectable)
+    assert "inf" not in str(found)
 
 
 def test_holm_by_hand():

@@ -155,7 +155,8 @@ class Overlap:
         text = f"{count} {'was' if 1 in (self.recognised, self.of) else 'were'} used for training"
         if self.same_ids:
             have = "other query has" if self.same_ids == 1 else "other queries have"
-            text += f"; {self.same_ids} {have} the id of a training query, but not its rows"
+            text += f"; {self.same_ids} {have} the id of a training query and other rows"
+            text += ". If the ids mean the same queries, the figures flatter the model"
         return text
 
     def to_dict(self) -> dict[str, Any]:

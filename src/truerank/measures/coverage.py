@@ -129,8 +129,20 @@ def check_topics(topics: str | None) -> None:
 
 
 def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> dict[str, Measure]:
-    """The measures by which runs are judged: a topic that a run lacks counts 0 with "all", and is left out else."""
+    """Return the measures with the rule for topics that a run lacks: they count 0 with "all", else they are left out.
+
+    Raises
+    ------
+    InvalidInputError
+        With "all", on a measure that is better when lower: a missing topic would count as a perfect one.
+    """
     missing = "zero" if topics == "all" else "skip"
+    errors = [name for name, own in measures.items() if not (own.higher_is_better or own.gives("missing_topics"))]
+    if topics == "all" and errors:
+        raise InvalidInputError(
+            f"{errors[0]} is better when it is lower, so that a missing topic with the value 0 would be the best one. "
+            'Choose topics="common" (--topics common), or another measure'
+        )
     return {
         name: measure if measure.gives("missing_topics") else measure(missing_topics=missing)
         for name, measure in measures.items()

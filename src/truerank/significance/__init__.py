@@ -15,12 +15,8 @@ from truerank.significance.intervals import (
     Interval,
     mean_interval,
     measure_interval,
-    smallest_detectable_difference,
 )
-from truerank.significance.pairwise import (
-    effect_size,
-    groups_alike,
-)
+from truerank.significance.pairwise import groups_alike
 from truerank.significance.two_samples import (
     Outcome,
     WinLoss,
@@ -50,7 +46,6 @@ __all__ = [
     "compare_measures",
     "compare_rankers",
     "compare_values",
-    "effect_size",
     "groups_alike",
     "holm",
     "mean_interval",
@@ -61,7 +56,6 @@ __all__ = [
     "rank_sum",
     "sign_test",
     "sign_test_of_counts",
-    "smallest_detectable_difference",
     "step_down_max_t",
     "verdict",
     "wilcoxon",

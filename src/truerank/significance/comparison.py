@@ -25,12 +25,12 @@ from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
 from truerank.significance.families import step_down_max_t
-from truerank.significance.intervals import Interval, mean_interval, smallest_detectable_difference
-from truerank.significance.paired import OF_MEANS, TESTS, paired_tests
-from truerank.significance.pairwise import effect_size, groups_alike, resamples_for
+from truerank.significance.intervals import Interval, mean_interval
+from truerank.significance.paired import LEVEL, OF_MEANS, TESTS, Paired, paired_tests
+from truerank.significance.pairwise import groups_alike, resamples_for
 from truerank.significance.signs import smallest_p
-from truerank.significance.two_samples import paired_differences, win_loss
-from truerank.significance.verdicts import Verdict, verdict_of
+from truerank.significance.two_samples import as_sample
+from truerank.significance.verdicts import Verdict, checked_margin
 
 _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "holm": holm,
@@ -39,7 +39,7 @@ _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "none": lambda p: np.asarray(p, dtype=np.float64),
 }
 CORRECTIONS = ("max-t", *_CORRECTIONS)
-LEVEL = 0.05
+POWER = 0.8
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # a unit of the fourth digit moves by rounding alone
 
@@ -205,8 +205,11 @@ class Comparison(Tabular):
         """
         lines = []
         for pair in self.pairs:
-            differ = f"{pair.wins + pair.losses} of {counted(pair.queries, 'query')} differ{'s' * (pair.queries == 1)}"
-            if math.isnan(pair.detectable) and pair.wins + pair.losses:
+            count = pair.wins + pair.losses
+            differ = f"{count} of {counted(pair.queries, 'query')} differ{'s' * (pair.queries == 1)}"
+            if not count:
+                differ = "no query differs"
+            elif math.isnan(pair.detectable) and pair.queries > 1:
                 differ = f"all {pair.queries} queries differ by the same amount"
             if math.isnan(pair.low):
                 lacks = "no p and no interval" if math.isnan(pair.p) else "no interval"
@@ -546,6 +549,7 @@ def compare_measures(
         raise InvalidInputError(f"correction 'max-t' is of means, and test {test!r} is not; choose 'holm'")
     if margin is not None and test not in OF_MEANS:
         raise InvalidInputError(f"margin is about means, and test {test!r} is not; choose 'randomisation' or 't'")
+    margin = checked_margin(margin)
     names = list(measured[0].per_query)
     if len(names) < 2:
         raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
@@ -592,54 +596,59 @@ def _compared_pairs(
     correction: str,
     margin: float | None,
     n_resamples: int,
-    random_state: Any,
+    random_state: RandomState,
     without: int | None = None,
 ) -> tuple[list[list[PairComparison]], float, int]:
     """The pairs at these places by measure, the smallest possible p, the resamples; `without` leaves out a query."""
     names = list(measured[0].per_query)
     first, second = (np.array(one) for one in zip(*places))
-    chosen = [(one.measure, names[i], names[j]) for one in measured for i, j in places]
-    columns, sizes, both = [], [], []
+    columns, sizes = [], []
     for one in measured:
         sign = 1.0 if one.higher_is_better else -1.0  # more is better
-        values = [sign * np.asarray(one.per_query[name], dtype=np.float64) for name in names]
-        values = values if without is None else [np.delete(own, without) for own in values]
-        both += [(values[i], values[j]) for i, j in places]
-        for pair in both[-len(places) :]:
-            paired_differences(*pair)  # says what is wrong with a pair
-        matrix = np.array(values)
-        size = np.nansum(np.abs(matrix), axis=1)
-        columns.append(matrix[first] - matrix[second])
+        values = sign * as_values(one.per_query)
+        values = values if without is None else np.delete(values, without, axis=1)
+        size = np.nansum(np.abs(values), axis=1)
+        columns.append(values[first] - values[second])
         sizes.append(size[first] + size[second])
     d = np.concatenate(columns).T
     options: dict[str, Any] = {
         "magnitude": np.concatenate(sizes), "n_resamples": n_resamples, "random_state": random_state,
     }  # fmt: skip
-    levels = (0.95,) if margin is None else (0.95, 0.9)
-    tested = paired_tests(test, d, levels=levels, **options)
+    tested = paired_tests(test, d, **options)
     sampled = test == "randomisation" and 2 ** len(d) > n_resamples
     family_of = np.repeat(np.arange(len(measured)), len(places))
     adjusted, error, smallest = _corrected(tested, d, correction, sampled, family_of, options)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effect = np.where(tested.mean == 0, 0.0, tested.mean / tested.deviation)
+    effect[tested.topics < 2] = math.nan
+    wins, losses = (d > 0).sum(axis=0), (d < 0).sum(axis=0)
+    figures = (
+        tested.topics, tested.mean, tested.low, tested.high, wins, losses, tested.topics - wins - losses, tested.p,
+        adjusted, _detectable(tested, LEVEL / d.shape[1]), effect, error,
+    )  # fmt: skip
     pairs = []
-    for k, ((_, a, b), values_of) in enumerate(zip(chosen, both)):
-        difference = paired_differences(*values_of)
-        mean = float(difference.mean())
-        ends = {level: (float(low[k]), float(high[k])) for level, (low, high) in tested.ends.items()}
-        decided = (
-            None if margin is None else verdict_of(Interval(mean, *ends[0.95]), Interval(mean, *ends[0.9]), margin)
-        )
-        one_pair = PairComparison(
-            a, b, len(difference), mean, *ends[0.95], *win_loss(*values_of), float(tested.p[k]), float(adjusted[k]),
-            smallest_detectable_difference(*values_of, alpha=LEVEL / len(chosen)), effect_size(*values_of),
-            float(error[k]), decided,
-        )  # fmt: skip
-        pairs.append(one_pair)
+    for (i, j), row in zip(places * len(measured), zip(*(one.tolist() for one in figures))):
+        interval = Interval(*row[1:4])
+        decided = None if margin is None else Verdict(interval, margin)
+        pairs.append(PairComparison._make((names[i], names[j], *row, decided)))
     n = len(places)
     return [pairs[k : k + n] for k in range(0, len(pairs), n)], min(1.0, smallest), tested.n_resamples
 
 
+def _detectable(tested: Paired, alpha: float) -> np.ndarray:
+    """True differences (k,) that paired t-tests at level alpha detect with 80 % power; NaN without a variance.
+
+    (t_{1 - alpha/2} + t_{0.8}) s / √n, with n - 1 degrees of freedom.
+    """
+    from scipy.special import stdtrit
+
+    freedom = np.maximum(tested.topics - 1, 1)
+    found = (stdtrit(freedom, 1.0 - alpha / 2.0) + stdtrit(freedom, POWER)) * tested.deviation / np.sqrt(tested.topics)
+    return np.where(tested.deviation > 0, found, math.nan)
+
+
 def _corrected(
-    tested: Any, d: np.ndarray, correction: str, sampled: bool, family_of: np.ndarray, options: dict[str, Any]
+    tested: Paired, d: np.ndarray, correction: str, sampled: bool, family_of: np.ndarray, options: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """p corrected for all pairs (k,), its standard error from resampling (k,), and the least p that is possible."""
     known = np.nan_to_num(tested.p, nan=1.0)  # without a p a pair shows nothing
@@ -658,6 +667,15 @@ def _corrected(
         adjusted = np.maximum(known, family.p_adjusted)
         error = np.where(adjusted > family.p_adjusted, error, family.error)
     return np.where(np.isnan(tested.p), np.nan, adjusted), error, smallest
+
+
+def as_values(per_query: Mapping[str, ArrayLike]) -> np.ndarray:
+    """Values by query of some rankers, float64 (rankers, m)."""
+    values = [as_sample(own, name, nan=True) for name, own in per_query.items()]
+    if len({len(own) for own in values}) > 1:
+        lengths = ", ".join(f"{name} {len(own)}" for name, own in zip(per_query, values))
+        raise InvalidInputError(f"a comparison needs values of the same queries for every ranker; got {lengths} values")
+    return np.array(values)
 
 
 def _verdict(pair: PairComparison) -> list[str]:

@@ -46,7 +46,7 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
     >>> [round(number, 4) for number in mean_interval([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4])]
     [0.1, -0.0299, 0.2299]
     """
-    level = _level(level)
+    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     difference = paired_differences(a, np.zeros(np.shape(a)) if b is None else b)
     mean, n = float(difference.mean()), len(difference)
     deviation = deviation_of(difference)
@@ -73,10 +73,6 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
     if measure.AGGREGATE == "geometric":
         return Interval(*(math.exp(end) for end in mean_interval(log_values(values), level=level)))
     return mean_interval(values, level=level)
-
-
-def _level(level: float) -> float:
-    return check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
 
 
 def student_quantile(share: float, freedom: int) -> float:
@@ -114,35 +110,3 @@ def student_quantile(share: float, freedom: int) -> float:
         middle = (low + high) / 2.0
         low, high = (middle, high) if within(middle) < 2.0 * share - 1.0 else (low, middle)
     return math.sqrt(freedom) * math.tan(low)
-
-
-def smallest_detectable_difference(a: ArrayLike, b: ArrayLike, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Smallest true mean difference that a two-sided paired t-test on these queries would find with this power.
-
-    (t_{1 - alpha/2} + t_{power}) s / √n with n - 1 degrees of freedom, s being the differences' standard deviation. NaN
-    when the differences are all equal, which says nothing about s; infinite with fewer than two queries.
-
-    Examples
-    --------
-    >>> round(smallest_detectable_difference([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4]), 4)
-    0.1699
-    """
-    shares = _shares(alpha, power)
-    difference = paired_differences(a, b)
-    n = len(difference)
-    if n < 2:
-        return math.inf
-    deviation = deviation_of(difference)
-    if deviation == 0:
-        return math.nan
-    from scipy.special import stdtrit
-
-    quantiles = float(sum(stdtrit(n - 1, share) for share in shares))
-    return max(0.0, quantiles) * deviation / math.sqrt(n)
-
-
-def _shares(alpha: float, power: float) -> tuple[float, float]:
-    """Shares below the two quantiles of Student's t that a test of this level and power rests on."""
-    for name, value in (("alpha", alpha), ("power", power)):
-        check_number(value, name, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
-    return 1.0 - alpha / 2.0, power

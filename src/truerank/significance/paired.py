@@ -1,29 +1,50 @@
-"""Tests of many paired comparisons at once, each with the interval that agrees with its p."""
+"""Tests of many paired comparisons at once, each with the 95 % interval that agrees with its p."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from truerank.core.types import ArrayLike, RandomState
 from truerank.significance.signs import Signs, as_differences, signs_p, smallest_p
-from truerank.significance.two_samples import deviation_of, sign_test_of_counts, signed_rank_distribution, wilcoxon
+from truerank.significance.two_samples import sign_test_of_counts, signed_rank_distribution, wilcoxon
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign")
 OF_MEANS = TESTS[:2]
-_INVERTED = 10_000  # resamples that an interval is made of
+LEVEL = 0.05
+_INVERTED, _INVERTED_OF_MANY = 10_000, 2_000  # resamples for an interval, and with more than 1,000 comparisons
 _COLUMNS = 250  # comparisons whose resamples are held at a time
 _MOST_WALSH = 3_000  # queries up to which Wilcoxon's test is inverted
 
 
 class Paired(NamedTuple):
-    """p (h,), and the ends (h,) of the interval at each level; NaN where there is none."""
+    """Results for h comparisons, arrays (h,).
 
+    Attributes
+    ----------
+    topics : int64
+        Topics with a value.
+    mean, deviation : float64
+        Mean, and standard deviation (n - 1), of the differences; the deviation is 0 if they differ by rounding alone.
+    p : float64
+        NaN where the test has none.
+    low, high : float64
+        Ends of the 95 % interval; NaN where there is none.
+    smallest : float64
+        The smallest p that the number of nonzero differences allows.
+    n_resamples : int
+    """
+
+    topics: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
     p: np.ndarray
-    ends: dict[float, tuple[np.ndarray, np.ndarray]]
+    low: np.ndarray
+    high: np.ndarray
     smallest: np.ndarray
     n_resamples: int
 
@@ -32,85 +53,89 @@ def paired_tests(
     test: str,
     differences: ArrayLike,
     *,
-    levels: tuple[float, ...] = (0.95,),
     magnitude: object = 0.0,
     n_resamples: int = 10_000,
     random_state: RandomState = 0,
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
 
-    NaN marks a topic without a value. The interval contains 0 exactly where p is at least 1 - level. It is that of the
+    NaN marks a topic without a value. The interval contains 0 exactly where p is at least 0.05. It is that of the
     mean for "t" and "randomisation", of Hodges and Lehmann's pseudo-median for "wilcoxon", and for "sign" Clopper and
-    Pearson's of the share of wins, which contains 1/2 instead. `smallest` is the smallest p that the number of topics
-    that differ allows. Comparisons of fewer than two topics have neither p nor interval. Equal differences have no
-    interval of the mean, and no p of the t-test; the signs of the other tests have one. Without any difference p is 1.
+    Pearson's of the share of wins, which contains 1/2 instead. Comparisons of fewer than two topics have neither p nor
+    interval. Equal differences have no interval of the mean and no p of the t-test; the other tests have a p by their
+    signs. Without any difference p is 1.
+
+    The interval of the randomisation test is made of 10,000 resamples, and of 2,000 with more than 1,000 comparisons.
     """
     d = as_differences(differences)
-    missing = np.isnan(d)
-    topics = (~missing).sum(axis=0)
+    topics, mean, deviation = _moments(d)
     nonzero = np.count_nonzero(np.nan_to_num(d), axis=0)
-    deviation = np.array([deviation_of(one[~gone]) for one, gone in zip(d.T, missing.T)])
     signs = Signs.of(len(d), n_resamples, random_state)
     if test == "t":
-        p, ends = _student(d, deviation, topics, levels)
+        p, low, high = _student(mean, deviation, topics)
         smallest = np.zeros(len(p))
     elif test == "randomisation":
         p = signs_p(np.nan_to_num(d), signs, magnitude)
-        ends = {level: _inverted(d, signs, level) for level in levels}
+        low, high = _inverted(d, signs)
         smallest = np.maximum(smallest_p(nonzero), 0.0 if signs.exhaustive else 1 / (signs.n_resamples + 1))
     else:
-        tested = [_by_ranks(test, one[~gone], levels) for one, gone in zip(d.T, missing.T)]
-        p = np.array([one[0] for one in tested])
-        ends = {level: (np.array([o[1][level][0] for o in tested]), np.array([o[1][level][1] for o in tested]))
-                for level in levels}  # fmt: skip
+        p, low, high = np.array([_by_ranks(test, column[~np.isnan(column)]) for column in d.T]).T
         smallest = smallest_p(nonzero)
-    none = topics < 2
-    if test == "t":
-        none |= deviation == 0
-    p = np.where(nonzero == 0, 1.0, np.where(none, math.nan, p))
-    smallest = np.where(none | (nonzero == 0), 1.0, smallest)
-    middle = 0.5 if test == "sign" else 0.0
-    if test in OF_MEANS:
-        none |= deviation == 0
-    agreed = {level: _agreeing(p, none, pair, round(1.0 - level, 12), middle) for level, pair in ends.items()}
-    return Paired(p, agreed, smallest, signs.n_resamples)
+    single = topics < 2
+    without_interval = single | (deviation == 0) if test in OF_MEANS else single
+    without_p = without_interval if test == "t" else single
+    p = np.where(nonzero == 0, 1.0, np.where(without_p, math.nan, p))
+    smallest = np.where(without_p | (nonzero == 0), 1.0, smallest)
+    low, high = _agreeing(p, without_interval, low, high, 0.5 if test == "sign" else 0.0)
+    return Paired(topics, mean, deviation, p, low, high, smallest, signs.n_resamples)
 
 
-def _agreeing(p: Any, none: Any, ends: tuple[Any, Any], alpha: float, at: float) -> tuple[np.ndarray, np.ndarray]:
-    """Ends on the side of `at` that p says, in spite of rounding and other resamples; NaN without an interval."""
-    low, high = ends
-    kept = p >= alpha
+def _moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number of topics, mean and standard deviation of each column."""
+    there = ~np.isnan(d.T)
+    rows = np.ascontiguousarray(np.nan_to_num(d).T)
+    topics = there.sum(axis=1)
+    mean = rows.sum(axis=1) / topics
+    centred = np.where(there, rows - mean[:, None], 0.0)
+    deviation = np.sqrt((centred**2).sum(axis=1) / np.maximum(topics - 1, 1))
+    return topics, mean, np.where(deviation <= 1e-15 * np.abs(rows).max(axis=1), 0.0, deviation)
+
+
+def _agreeing(
+    p: np.ndarray, without: np.ndarray, low: np.ndarray, high: np.ndarray, at: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends on the side of `at` that p indicates, in spite of rounding and other resamples; NaN without an interval."""
+    kept = p >= LEVEL
     low, high = np.where(kept, np.minimum(low, at), low), np.where(kept, np.maximum(high, at), high)
     astride = ~kept & (low <= at) & (high >= at)
     above = astride & (at - low < high - at)
     low, high = np.where(above, np.nextafter(at, 1), low), np.where(astride & ~above, np.nextafter(at, -1), high)
-    none = none | ~np.isfinite(low) | ~np.isfinite(high)
-    return np.where(none, math.nan, low), np.where(none, math.nan, high)
+    without = without | ~np.isfinite(low) | ~np.isfinite(high)
+    return np.where(without, math.nan, low), np.where(without, math.nan, high)
 
 
-def _student(
-    d: np.ndarray, deviation: np.ndarray, topics: np.ndarray, levels: tuple[float, ...]
-) -> tuple[np.ndarray, dict[float, tuple[np.ndarray, np.ndarray]]]:
+def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, ...]:
+    """p and both ends of Student's interval."""
     from scipy.special import stdtr, stdtrit
 
     freedom = np.maximum(topics - 1, 1)
-    mean = np.nanmean(d, axis=0)
     error = np.where(deviation > 0, deviation, 1.0) / np.sqrt(topics)
     p = np.minimum(1.0, 2.0 * stdtr(freedom, -np.abs(mean / error)))
-    half = {level: stdtrit(freedom, (1.0 + level) / 2.0) * error for level in levels}
-    return p, {level: (mean - half[level], mean + half[level]) for level in levels}
+    half = stdtrit(freedom, 1.0 - LEVEL / 2.0) * error
+    return p, mean - half, mean + half
 
 
-def _inverted(d: np.ndarray, signs: Signs, level: float) -> tuple[np.ndarray, np.ndarray]:
+def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the shifts θ that the randomisation test of d - θ does not reject.
 
     For θ below the mean a resample is as extreme as what was observed where θ is at least the mean of the topics whose
     sign it turns, or of those whose sign it keeps. So the ends are order statistics of these means.
     """
-    if not signs.exhaustive:
-        signs = signs._replace(n_resamples=min(_INVERTED, signs.n_resamples))
-    count = signs.fewest(1.0 - level)
     h = d.shape[1]
+    if not signs.exhaustive:
+        most = _INVERTED if h <= 1_000 else _INVERTED_OF_MANY
+        signs = signs._replace(n_resamples=min(most, signs.n_resamples))
+    count = signs.fewest(LEVEL)
     ends = np.full(h, -math.inf), np.full(h, math.inf)
     if count == 0:
         return ends
@@ -138,42 +163,34 @@ def _inverted(d: np.ndarray, signs: Signs, level: float) -> tuple[np.ndarray, np
     return ends
 
 
-def _by_ranks(
-    test: str, difference: np.ndarray, levels: tuple[float, ...]
-) -> tuple[float, dict[float, tuple[float, float]]]:
-    """p and intervals of the sign test's share of wins or of Wilcoxon's pseudo-median."""
+def _by_ranks(test: str, difference: np.ndarray) -> tuple[float, float, float]:
+    """p and interval of the sign test's share of wins, or of Wilcoxon's pseudo-median."""
     if test == "sign":
         wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
-        return sign_test_of_counts(wins, losses).p, {level: share_interval(wins, losses, level) for level in levels}
+        return sign_test_of_counts(wins, losses).p, *share_interval(wins, losses)
     p = wilcoxon(difference, np.zeros(len(difference))).p
     n = len(difference)
-    if n > _MOST_WALSH:
-        return p, dict.fromkeys(levels, (math.nan, math.nan))
+    k = _critical(n) if n <= _MOST_WALSH else -1
+    if k < 0:
+        return p, math.nan, math.nan
     walsh = (difference[:, None] + difference)[np.triu_indices(n)] / 2.0
-    found = {}
-    for level in levels:
-        k = _critical(n, round(1.0 - level, 12))
-        low, high = (-math.inf, math.inf) if k < 0 else np.partition(walsh, (k, len(walsh) - 1 - k))[[k, -1 - k]]
-        agrees = (low <= 0 <= high) == (p >= round(1.0 - level, 12))
-        found[level] = (float(low), float(high)) if agrees else (math.nan, math.nan)
-    return p, found
+    low, high = np.partition(walsh, (k, len(walsh) - 1 - k))[[k, -1 - k]].tolist()
+    agrees = (low <= 0 <= high) == (p >= LEVEL)
+    return (p, low, high) if agrees else (p, math.nan, math.nan)
 
 
 @lru_cache(maxsize=64)
-def _critical(n: int, alpha: float) -> int:
-    """Number of Walsh averages outside each end: one more than the largest untied rank sum with p < alpha."""
+def _critical(n: int) -> int:
+    """Number of Walsh averages outside each end, -1 for none: one more than the largest rank sum with p < 0.05."""
     if n > 50:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
-        from statistics import NormalDist
-
-        return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - alpha / 2.0) * deviation)
+        return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - LEVEL / 2.0) * deviation)
     tail = 2.0 * np.cumsum(signed_rank_distribution(np.arange(1, n + 1)))
-    found = int(np.searchsorted(tail, alpha, side="left"))
-    return found if found else -1
+    return int(np.searchsorted(tail, LEVEL, side="left")) or -1
 
 
-def share_interval(wins: int, losses: int, level: float = 0.95) -> tuple[float, float]:
-    """Clopper and Pearson's interval of the share of wins among the queries that differ; NaN where none does.
+def share_interval(wins: int, losses: int) -> tuple[float, float]:
+    """Clopper and Pearson's 95 % interval of the share of wins among the queries that differ; NaN if none does.
 
     >>> [round(end, 4) for end in share_interval(8, 2)]
     [0.4439, 0.9748]
@@ -182,7 +199,6 @@ def share_interval(wins: int, losses: int, level: float = 0.95) -> tuple[float, 
         return math.nan, math.nan
     from scipy.special import betaincinv
 
-    tail = (1.0 - level) / 2.0
-    low = 0.0 if wins == 0 else float(betaincinv(wins, losses + 1, tail))
-    high = 1.0 if losses == 0 else float(betaincinv(wins + 1, losses, 1.0 - tail))
+    low = 0.0 if wins == 0 else float(betaincinv(wins, losses + 1, LEVEL / 2.0))
+    high = 1.0 if losses == 0 else float(betaincinv(wins + 1, losses, 1.0 - LEVEL / 2.0))
     return low, high

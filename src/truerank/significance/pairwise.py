@@ -1,4 +1,4 @@
-"""Many systems at once: resamples of a family, effect sizes, and groups without a difference that was shown."""
+"""Many systems at once: the resamples of a family, and groups of systems without a significant difference."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-
-from truerank.core.types import ArrayLike
-from truerank.significance.two_samples import deviation_of, paired_differences
 
 FEWEST, MOST = 10_000, 400_000  # resamples of a family of tests
 MOST_GROUPS = 200
@@ -24,25 +21,6 @@ def resamples_for(n_tests: int, level: float = 0.05) -> int:
     (10000, 198000)
     """
     return int(min(MOST, max(FEWEST, math.ceil(2 * n_tests / level))))
-
-
-def effect_size(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's d of paired values: mean difference over the differences' standard deviation (n - 1).
-
-    0 where all differences are 0, infinite where they are equal otherwise, NaN with a single query.
-
-    Examples
-    --------
-    >>> round(effect_size([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4]), 4)
-    1.2247
-    """
-    difference = paired_differences(a, b)
-    if not difference.any():
-        return 0.0
-    if len(difference) < 2:
-        return math.nan
-    mean, deviation = float(difference.mean()), deviation_of(difference)
-    return mean / deviation if deviation else math.copysign(math.inf, mean)
 
 
 def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int]]:

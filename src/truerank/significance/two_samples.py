@@ -122,7 +122,7 @@ def rank_sum(a: ArrayLike, b: ArrayLike) -> Outcome:
 
     The statistic is Mann and Whitney's U of `a`; SciPy's `mannwhitneyu`, which corrects for ties.
     """
-    first, second = _sample(a, "a"), _sample(b, "b")
+    first, second = as_sample(a, "a"), as_sample(b, "b")
     if len(first) == 0 or len(second) == 0:
         raise InvalidInputError("rank_sum needs at least one value in each sample")
     if np.ptp(np.concatenate([first, second])) == 0:
@@ -175,7 +175,7 @@ def win_loss(a: ArrayLike, b: ArrayLike, *, tolerance: float = 0.0) -> WinLoss:
 
 def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """`a - b` by query, without queries where either is NaN."""
-    first, second = _sample(a, "a", nan=True), _sample(b, "b", nan=True)
+    first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
     if first.shape != second.shape:
         raise InvalidInputError(
             f"a paired test needs values of the same queries: got {len(first)} and {len(second)} values"
@@ -195,7 +195,8 @@ def deviation_of(difference: np.ndarray) -> float:
     return 0.0 if deviation <= 1e-15 * float(np.abs(difference).max()) else deviation
 
 
-def _sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
+def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
+    """Finite values as float64 (n,), with NaN only where `nan` allows it."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
