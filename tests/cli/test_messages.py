@@ -224,7 +224,6 @@ def test_careless_input_is_refused_before_the_work(words, code, said, careless, 
         "export ridge.json --to painless --features latin.json -o x",
         "deploy --verify-only ridge.json --engine http://127.0.0.1:9 --name n --queries q --requests latin.json",
         "deploy --verify-only ridge.json --engine http://[::1]:9 --name n --queries latin.json --requests good.json",
-        "fuse --runs a.run b.run --qrels r --model f.json --pool-check --groups latin.json",
     ],
 )
 def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeypatch, capsys, words):

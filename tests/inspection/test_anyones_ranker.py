@@ -24,7 +24,6 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.inspection.importance import permutation_importance, removal_importance
-from truerank.inspection.learning_curve import learning_curve
 from truerank.inspection.stability import ranking_stability
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -162,11 +161,7 @@ def test_validation_queries_go_to_rankers_that_use_them(data):
             cross_validate(nothing, data)
 
 
-def test_learning_curves_and_importance_by_removal_of_anyones(data):
+def test_importance_by_removal_of_anyones(data):
     few = data.take_queries(range(20)).replaced(X=data.take_queries(range(20)).X[:, :2], feature_names=None)
     test = data.take_queries(range(20, 30)).replaced(X=data.take_queries(range(20, 30)).X[:, :2], feature_names=None)
     assert np.asarray(removal_importance(Ridge(), few, test)).shape == (2,)
-    curve = learning_curve(
-        Ridge(), data.take_queries(range(20)), data.take_queries(range(20, 30)), train_sizes=[5, 20], draws=2
-    )
-    assert curve.test_scores.shape == (2, 2)

@@ -9,7 +9,7 @@ from support.made_up_runs import planted, random_qrels, random_runs
 from truerank import RunFusion, RunPool, compare_rankers, cross_validate_fusion, fuse
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
-from truerank.inspection.fusion_evidence import FusionEvidence, fusion_curve, group_of, pool_bias
+from truerank.inspection.fusion_evidence import FusionEvidence, fusion_curve
 from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP
 
@@ -114,27 +114,13 @@ def test_what_no_run_found_counts(worth):
         assert values[i] == pytest.approx(there / total if total else 0.0)
 
 
-def test_curve_and_pool_check(worth):
+def test_the_curve_of_topics_and_runs(worth):
     _, _, pool = worth
     rows = fusion_curve(pool, n_topics=(5, 20, 99), n_runs=(2, 4, 9), draws=2)
     assert [(row["runs"], row["topics"]) for row in rows] == [(2, 5), (2, 20), (4, 5), (4, 20)]
     assert rows == fusion_curve(pool, n_topics=(5, 20), n_runs=(2, 4), draws=2)
     assert rows[-1]["learned"] > rows[-1]["rrf"]
     assert "p" not in rows[0]  # draws overlap
-    groups = {"run0": "a", "run1": "a", "run2": "b", "run3": "c"}
-    checked = pool_bias(pool, groups=groups, n_folds=3, pool_depth=10)
-    assert [row["group"] for row in checked] == ["", "a", "b", "c"]
-    assert checked[0]["learned"] == pytest.approx(cross_validate_fusion(pool, n_folds=3).means()["MAP"]["learned"])
-    # Documents that run2 alone has among its first ten, one by one.
-    alone = 0
-    near = {name: RunPool({name: one}) for name, one in worth[0].items()}
-    top = {
-        name: {(one.query_ids[one.query_of_row[row]], one.doc_ids[row]) for row in one.rows[one.ranks <= 10]}
-        for name, one in near.items()
-    }
-    alone = len(top["run2"] - top["run0"] - top["run1"] - top["run3"])
-    assert checked[2]["unjudged"] == alone > 0  # every document of these qrels is judged
-    assert group_of("rmitNFGweb") == "rmit"
 
 
 def test_errors(worth):
@@ -152,7 +138,7 @@ def test_runs_of_different_topics_need_a_rule(worth):
              for name, run in runs.items()}  # fmt: skip
     pool = RunPool(short, qrels)
     assert pool.topics_without_runs == ["t03"]
-    for call in (cross_validate_fusion, fusion_curve, pool_bias):
+    for call in (cross_validate_fusion, fusion_curve):
         with pytest.raises(InvalidInputError, match="--topics common.*--topics all"):
             call(pool)
     common = cross_validate_fusion(pool, n_folds=3, topics="common")
@@ -163,7 +149,6 @@ def test_runs_of_different_topics_need_a_rule(worth):
     for evidence, topics in ((common, "common"), (everything, "all")):
         by_compare = compare_rankers(qrels, {**short, "rrf": fused}, measure="AP", topics=topics).means["rrf"]
         assert evidence.means()["MAP"]["rrf"] == pytest.approx(by_compare, abs=1e-12)
-        assert pool_bias(pool, n_folds=3, topics=topics)[0]["rrf"] == pytest.approx(by_compare, abs=1e-12)
         assert str(evidence.coverage) in str(evidence)
     assert "convention trec" in str(common)
     assert "corrected by max-T for 14 comparisons (7 pairs × 2 measures), **" in str(common)

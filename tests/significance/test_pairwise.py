@@ -12,7 +12,6 @@ from truerank import RunPool, cross_validate, cross_validate_fusion, permutation
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table
 from truerank.data.samples import load_sample
-from truerank.inspection.learning_curve import learning_curve
 from truerank.io.trec import as_qrels
 from truerank.measures import AP, GMAP, NumRet
 from truerank.rankers.baselines import SingleFeature
@@ -218,7 +217,6 @@ def test_a_geometric_mean_is_refused_wherever_means_are_tested():
     for call in (
         lambda: retrain(ranker, data, measure="GMAP"),
         lambda: permutation_importance(ranker, data, measure="GMAP"),
-        lambda: learning_curve(ranker, data, data, measure="GMAP"),
         lambda: cross_validate_fusion(pool, measures="GMAP"),
     ):
         with pytest.raises(InvalidInputError, match="geometric mean .* compare AP"):

@@ -12,9 +12,9 @@ METHODS = (
     "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
 )  # fmt: skip
 LEARNING = (
-    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "pool_check", "topics",
+    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "topics",
 )  # fmt: skip
-"""Options of learning; those that belong to --curve and --pool-check need these."""
+"""Options of learning; those that belong to --curve need it."""
 DEPTH = 1000  # documents of a topic
 CURVE_RUNS = [2, 3, 5, 10, 20]
 CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
@@ -57,13 +57,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learn.add_argument("--curve-topics", nargs="+", type=int, metavar="N", help="and of topics (5 10 20 40 80 160)")
     learn.add_argument("--draws", type=int, metavar="N", help="of --curve, for each number of runs (8)")
-    learn.add_argument(
-        "--pool-check",
-        action="store_true",
-        help="how much of the gain stays when the documents that one group of runs alone found are unjudged",
-    )
-    learn.add_argument("--groups", metavar="FILE", help="of --pool-check: lines `run group`; by default by run names")
-    learn.add_argument("--pool-depth", type=int, metavar="N", help="depth of the judged pool (100)")
     parser.add_argument(
         "--export",
         choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
@@ -132,8 +125,6 @@ def _check_curve(args: argparse.Namespace) -> None:
     """
     if not args.curve:
         common.refuse_idle(args, ("curve_runs", "curve_topics", "draws"), "belongs to --curve; give --curve too")
-    if not args.pool_check:
-        common.refuse_idle(args, ("groups", "pool_depth"), "belongs to --pool-check; give --pool-check too")
     for option, values, least in (("--curve-runs", args.curve_runs, 2), ("--curve-topics", args.curve_topics, 1)):
         wrong = next((value for value in values or () if value < least), None)
         if wrong is not None:
@@ -186,7 +177,7 @@ def _check_learning(args: argparse.Namespace) -> None:
 def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     common.announce_compilation()
     from truerank.features.run_pool import RunPool
-    from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve, pool_bias
+    from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve
     from truerank.io.documents import read_judgements
     from truerank.io.trec import read_run
     from truerank.measures import parse_measures
@@ -222,11 +213,6 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
         report["curve"] = fusion_curve(
             pool, model, measure=first, n_topics=args.curve_topics, n_runs=args.curve_runs,
             depth=args.depth, **settings, **common.given(args, "draws"),
-        )  # fmt: skip
-    if args.pool_check:
-        report["pool_check"] = pool_bias(
-            pool, model, groups=_groups(args.groups), measure=first, **folds, **settings,
-            **common.given(args, "pool_depth"),
         )  # fmt: skip
     if args.model is not None:
         from truerank.models.model_file import save_model
@@ -278,15 +264,6 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
         print("\n" + common.table([[row[key] for key in keys] for row in report["curve"]], keys))
         label = next(iter(evidence.measures))
         print(f"{label} on the topics left, means over draws; these share topics, so no test is made")
-    if "pool_check" in report:
-        rows = [
-            [row["group"] or "(all judged)", len(row["runs"]) or None, row["unjudged"], row["relevant"], row["learned"],
-             row["rrf"], row["gain"]]
-            for row in report["pool_check"]
-        ]  # fmt: skip
-        header = ["left out", "runs", "unjudged", "relevant", "learned", "rrf", "gain"]
-        print("\n" + common.table(rows, header))
-        print(f"means of {next(iter(evidence.measures))} over the same folds; no test is made")
     if args.model is not None:
         common.note(f"model written to {args.model}")
 
@@ -324,9 +301,3 @@ def _report_findings(pool: Any) -> None:
         topics = finding["topics"]
         shown = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
         common.note(f"run {finding['run']} {words[finding['code']]} {common.counted(len(topics), 'topic')}: {shown}")
-
-
-def _groups(path: str | None) -> dict[str, str] | None:
-    from truerank.core.files import read_text
-
-    return None if path is None else common.read_pairs(enumerate(read_text(path).split("\n"), 1), "run group", path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -295,75 +294,6 @@ def fusion_curve(
     return result
 
 
-def pool_bias(
-    pool: RunPool,
-    model: RunFusion | None = None,
-    *,
-    groups: Mapping[str, str] | None = None,
-    pool_depth: int = 100,
-    measure: MeasureLike = "AP",
-    convention: str = "trec",
-    n_folds: int = 5,
-    topics: str | None = None,
-    random_state: RandomState = 0,
-) -> list[dict[str, Any]]:
-    """How much of the gain stays when a group of runs had not been in the pool.
-
-    Judgements come from pooling runs such as these: documents that one group alone brought in are judged because it was
-    there, which favours whatever follows it. For each group its unique documents (judged, and among the first
-    `pool_depth` of no run of another group) become unjudged, in training and in testing; then the learned fusion
-    is trained and compared with RRF as in `cross_validate_fusion`.
-
-    Parameters
-    ----------
-    groups : mapping of run name to group, optional
-        By default `group_of(name)`: the letters before a digit or a change of case, as in TREC's run tags.
-    pool_depth : int, default 100
-    topics : {"common", "all"}, optional
-        As for `cross_validate_fusion`.
-
-    Returns
-    -------
-    list of dict
-        One for each group: "group", "runs", "unjudged" (documents that lost their judgement), "relevant" (of these),
-        "learned", "rrf", "gain"; the first, group "", has all judgements.
-    """
-    if pool.grades is None:
-        raise InvalidInputError("the check of the pool needs judgements: make the pool with qrels")
-    model = RunFusion() if model is None else model
-    pool, coverage = covered_pool(pool, topics)
-    assert pool.grades is not None
-    share = pool.n_queries / coverage.used  # topics that no run has count 0
-    named = {name: (groups or {}).get(name, group_of(name)) for name in pool.names}
-    parsed = titled(measure, convention)
-    name = next(iter(parsed))
-    member = np.array(list(dict.fromkeys(named.values())))
-    group_of_run = np.searchsorted(np.sort(member), [named[one] for one in pool.names])
-    kinds = np.sort(member).tolist()
-    near = pool.ranks <= check_positive_int(pool_depth, "pool_depth")
-    found = np.zeros((pool.n_rows, len(kinds)), dtype=bool)
-    found[pool.rows[near], group_of_run[pool.run_of_entry[near]]] = True
-    alone = found.sum(axis=1) == 1
-    result = []
-    for g, kind in progress([(-1, ""), *enumerate(kinds)], "groups"):
-        lost = np.zeros(pool.n_rows, dtype=bool) if g < 0 else alone & found[:, g] & ~np.isnan(pool.grades)
-        reduced = pool.regraded(np.where(lost, np.nan, pool.grades))
-        learned = np.zeros(pool.n_rows)
-        for fold, train in _folds(pool, n_folds, random_state):
-            rows = places_of(pool.offsets, fold)[0]
-            learned[rows] = _learned_scores(model, reduced.take(train), pool.take(fold))
-        values = share * mean_of(list_values(reduced, learned, parsed, DEPTH)[name])
-        unlearned = share * mean_of(list_values(reduced, reciprocal_rank_fusion(pool), parsed, DEPTH)[name])
-        result.append(
-            {
-                "group": kind, "runs": [] if g < 0 else [one for one in pool.names if named[one] == kind],
-                "unjudged": int(lost.sum()), "relevant": int((pool.grades[lost] > 0).sum()), LEARNED: values,
-                "rrf": unlearned, "gain": values - unlearned,
-            }
-        )  # fmt: skip
-    return result
-
-
 def covered_pool(pool: RunPool, topics: str | None) -> tuple[RunPool, Coverage]:
     """Return the pool of the topics that a comparison is about, and its coverage; see `cross_validate_fusion`."""
     absent = np.zeros(len(pool.topics_without_runs), dtype=bool)
@@ -387,16 +317,6 @@ def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarr
     if not (grades[train.within_depth(model.depth)] > 0).any():
         return reciprocal_rank_fusion(test)
     return clone(model).fit(train).pool_scores(test)
-
-
-def group_of(name: str) -> str:
-    """The family of a run by its name: its first letters, up to a digit or a change of case.
-
-    >>> [group_of(name) for name in ("iit00m", "rmitNFGweb", "UCCS3", "Mer9Wt1", "42nd")]
-    ['iit', 'rmit', 'UCCS', 'Mer', '42nd']
-    """
-    found = re.match(r"[A-Z]{2,}|[A-Z]?[a-z]+|[A-Z]", name)
-    return found[0] if found else name
 
 
 def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:

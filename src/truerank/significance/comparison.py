@@ -1,4 +1,4 @@
-"""Compare several rankers on the same queries: wins and losses, a test, a correction for the family."""
+"""Compare several rankers on the same queries: differences, intervals, p-values, and their correction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, counted, styled_table, table
+from truerank.core.printing import Tabular, counted, styled_table
 from truerank.core.types import ArrayLike, MeasureLike, RandomState
 from truerank.data.ranking_data import Judgements
 from truerank.data.row_source import RowSource
@@ -41,18 +41,34 @@ _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
 CORRECTIONS = ("max-t", *_CORRECTIONS)
 POWER = 0.8
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
-_MOVED_BY_TIES = 0.0005  # a unit of the fourth digit moves by rounding alone
+_MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 
 
 class PairComparison(NamedTuple):
-    """Ranker `a` against ranker `b`: `wins` counts the queries on which `a` has the better value.
+    """The comparison of ranker `a` with ranker `b`.
 
-    `difference` is the mean of a's values less b's (b's less a's where less is better, so that gains are positive) over
-    the `queries` that both have a value for. `low` to `high` is the 95 % interval of this pair alone, which agrees with
-    `p`: of the mean difference for tests of the mean, of the share of wins for the sign test, of the pseudo-median for
-    Wilcoxon's; NaN where there is none. `detectable` is the true difference that a paired t-test detects with 80 %
-    power at the level divided by the number of comparisons; `effect` is Cohen's d of the paired values; `error` is the
-    Monte Carlo standard error of `p_adjusted`. `verdict` is None where no margin was given.
+    Attributes
+    ----------
+    a, b : str
+    queries : int
+        Queries for which both rankers have a value.
+    difference : float
+        Mean difference over these queries, positive where `a` is better.
+    low, high : float
+        95 % interval of this pair alone, which agrees with `p`; NaN if there is none. It is the interval of the mean
+        difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
+    wins, losses, ties : int
+        Queries on which `a` is better, worse and equal.
+    p, p_adjusted : float
+        Of this pair alone, and corrected for all comparisons.
+    detectable : float
+        True difference that a paired t-test detects with 80 % power, at 0.05 divided by the number of comparisons.
+    effect : float
+        Cohen's d: mean difference over the standard deviation of the differences.
+    error : float
+        Monte Carlo standard error of `p_adjusted`.
+    verdict : Verdict or None
+        None without a margin.
     """
 
     a: str
@@ -72,7 +88,7 @@ class PairComparison(NamedTuple):
     verdict: Verdict | None = None
 
     def cells(self, test: str = "randomisation") -> tuple[str, ...]:
-        """Rankers, difference, interval of this pair alone by the test, wins/losses/ties; see `Comparison.columns`."""
+        """Return the rankers, the difference, its interval, and wins/losses/ties; see `Comparison.columns`."""
         sign = "" if test == "sign" else "+"
         interval = "" if math.isnan(self.low) else f"[{self.low:{sign}.4f}, {self.high:{sign}.4f}]"
         figures = [f"{self.difference:+.4f} {interval}".rstrip()]
@@ -82,12 +98,12 @@ class PairComparison(NamedTuple):
 
     @property
     def marked(self) -> str:
-        """The adjusted p, with ** where it is below .05; empty where there is none."""
+        """The adjusted p, with ** if it is below 0.05; empty if there is none."""
         return "" if math.isnan(self.p_adjusted) else f"{self.p_adjusted:.4f}{'**' if self.p_adjusted < LEVEL else ''}"
 
 
 class Influence(NamedTuple):
-    """A pair without one query: its difference, its adjusted p, and whether that moves p to the other side of .05."""
+    """A pair without one query: its difference and adjusted p, and whether p `changes` to the other side of 0.05."""
 
     query: str
     difference: float
@@ -96,7 +112,7 @@ class Influence(NamedTuple):
 
 
 class MeasuredValues(NamedTuple):
-    """Values of one measure by ranker and query, for `compare_measures`; `tie_averaged` as in `Comparison`."""
+    """Values of one measure by ranker and query, for `compare_measures`; `tie_averaged` is that of `Comparison`."""
 
     per_query: Mapping[str, np.ndarray]
     measure: str = ""
@@ -107,13 +123,13 @@ class MeasuredValues(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class Comparison(Tabular):
-    """What `compare_rankers` found.
+    """The result of `compare_rankers`.
 
     Attributes
     ----------
     measure, convention, test, correction : str
     baseline : str or None
-        None where every pair was compared.
+        None if every pair was compared.
     means : dict of str to float
         Mean of each ranker.
     per_query : dict of str to float64 array (m,)
@@ -121,7 +137,7 @@ class Comparison(Tabular):
         Student's interval of each mean.
     pairs : list of PairComparison
     n_resamples : int
-        Random signs, or all 2^n of them; with Holm and Bonferroni the more the more pairs.
+        Random signs, or all 2^n of them. With Holm and Bonferroni the number grows with the number of pairs.
     query_ids : list of str or None
     tie_averaged : dict of str to float
         Mean of each ranker over all orders of its tied documents, where it is known; the tables show it beside the mean
@@ -129,9 +145,9 @@ class Comparison(Tabular):
     smallest_p : float
         The smallest adjusted p that the numbers of nonzero differences and comparisons allow.
     about : str
-        What the comparison is about, printed below the table; "" where the caller says so.
+        What the comparison is about, printed below the table.
     n_comparisons : int
-        Comparisons that p was corrected for: the pairs, times the measures that were compared with this one.
+        Comparisons that p is corrected for: pairs times measures.
     """
 
     measure: str
@@ -154,29 +170,26 @@ class Comparison(Tabular):
 
     @property
     def interval_of(self) -> str:
-        """What `low` and `high` of a pair are about: mean difference, share of wins or pseudo-median."""
+        """The quantity of the intervals: mean difference, share of wins or pseudo-median."""
         return _INTERVAL_OF.get(self.test, "mean difference")
 
     @property
     def columns(self) -> list[str]:
-        """Headings of `PairComparison.cells` but the first."""
+        """Headings of `PairComparison.cells`, without the first."""
         if self.test in OF_MEANS:
             return ["difference, 95%", "W/L/T"]
         return ["difference", f"{self.interval_of}, 95%", "W/L/T"]
 
     @property
     def counted(self) -> str:
-        """The number of comparisons that p was corrected for.
-
-        As in "6 comparisons (3 pairs × 2 measures)".
-        """
+        """The number of comparisons in words, such as "6 comparisons (3 pairs × 2 measures)"."""
         n, pairs = self.n_comparisons, len(self.pairs)
         text = counted(n, "comparison")
         return text if n == pairs else f"{text} ({counted(pairs, 'pair')} × {n // pairs} measures)"
 
     @property
     def caption(self) -> str:
-        """What the figures are about: measure, convention, queries, test and correction."""
+        """Measure, convention, queries, test and correction."""
         about = f"{self.measure or 'values'}, convention {titled(self.convention)}" if self.convention else self.measure
         return f"{about}; {self.method}".removeprefix("; ")
 
@@ -199,10 +212,7 @@ class Comparison(Tabular):
         )
 
     def remarks(self) -> list[str]:
-        """Sentences about pairs without an interval, and about p so near .05 that other resamples may move it across.
-
-        At most 30 pairs are named.
-        """
+        """Return at most 30 sentences on pairs without an interval, and on p that another seed may move across 0.05."""
         lines = []
         for pair in self.pairs:
             count = pair.wins + pair.losses
@@ -224,10 +234,9 @@ class Comparison(Tabular):
     def influence(self, a: str, b: str) -> Influence | None:
         """Compare `a` with `b` without the single query that matters most.
 
-        None with fewer than three queries, and where another comparison of the family would have none left.
-
-        Of a pair that is shown (adjusted p below .05) this is the query without which Student's t is nearest to 0, else
-        the one without which it is farthest from 0. All comparisons of the family are tested again without it.
+        If the adjusted p is below 0.05, this is the query without which Student's t is nearest to 0, else the one
+        without which it is farthest from 0. All comparisons of the family are tested again without it. None with fewer
+        than three queries, and if another comparison of the family has a value for this query alone.
         """
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:
@@ -254,7 +263,7 @@ class Comparison(Tabular):
 
     @cached_property
     def groups(self) -> list[list[str]]:
-        """Rankers that cannot be told apart, by falling mean; empty where not all pairs were tested."""
+        """Groups of rankers without a significant difference, by falling mean; empty unless all pairs were tested."""
         names = list(self.means)
         if self.baseline is not None and len(names) > 2:
             return []
@@ -274,7 +283,7 @@ class Comparison(Tabular):
         return any(abs(mean - self.means[name]) > _MOVED_BY_TIES for name, mean in self.tie_averaged.items())
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """The queries on which `a` gains most against `b`, and loses most, with the differences; at most `n` each."""
+        """Return at most `n` queries on which `a` gains most against `b`, and loses most, with their differences."""
         ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
         difference = self._sign * (ours - theirs)
         labels = self.query_ids or [str(i) for i in range(len(difference))]
@@ -285,7 +294,7 @@ class Comparison(Tabular):
         return gains, losses
 
     def to_dict(self) -> dict[str, Any]:
-        """What `truerank compare --json` prints."""
+        """Return what `truerank compare --json` prints."""
         return {
             "baseline": self.baseline,
             "measure": self.measure,
@@ -314,7 +323,7 @@ class Comparison(Tabular):
         return {"gains": gains, "losses_most": losses}
 
     def systems_table(self, style: str = "text") -> str:
-        """The rankers, the best mean first: interval, groups, and what the comparison with the baseline says.
+        """Return the table of the rankers, the best mean first, with the comparison with the baseline.
 
         Parameters
         ----------
@@ -344,58 +353,41 @@ class Comparison(Tabular):
             rows.append(row)
         return styled_table(rows, header, style, "" if style == "text" else self.caption)
 
-    def pairs_table(self, style: str = "text") -> str:
-        """The pairs that were compared, as `systems_table`."""
-        rows = [
-            [*pair.cells(self.test), _known(pair.p), pair.marked, pair.effect, _known(pair.detectable), *_verdict(pair)]
+    @property
+    def _pair_columns(self) -> list[str]:
+        header = ["rankers", "mean", "against", *self.columns, "p", f"p, {self.correction}", "Cohen's d"]
+        return [*header, "detectable, 80 % power", *(["verdict"] if self.pairs[0].verdict is not None else [])]
+
+    def _pair_rows(self) -> list[list[Any]]:
+        return [
+            [rankers, self.means[pair.a], self.means[pair.b], *figures, _known(pair.p), pair.marked, pair.effect,
+             _known(pair.detectable), *_verdict(pair)]
             for pair in self.pairs
-        ]
-        header = ["rankers", *self.columns, "p", f"p, {self.correction}", "Cohen's d", "detectable, 80 % power"]
-        header += ["verdict"] if self.pairs[0].verdict is not None else []
-        return styled_table(rows, header, style, "" if style == "text" else self.caption)
+            for rankers, *figures in [pair.cells(self.test)]
+        ]  # fmt: skip
+
+    def pairs_table(self, style: str = "text") -> str:
+        """Return the table of the pairs that were compared, in a style of `systems_table`."""
+        return styled_table(self._pair_rows(), self._pair_columns, style, "" if style == "text" else self.caption)
 
     def _table(self, style: str) -> str:
         return self.systems_table(style)
 
     def __str__(self) -> str:
-        rows = [
-            [
-                rankers,
-                self.means[pair.a],
-                self.means[pair.b],
-                *figures,
-                _known(pair.p),
-                pair.marked,
-                _known(pair.detectable),
-            ]
-            + _verdict(pair)
-            for pair in self.pairs
-            for rankers, *figures in [pair.cells(self.test)]
-        ]
-        header = ["rankers", "mean", "against", *self.columns, "p", f"p, {self.correction}", "detectable, 80 % power"]
-        header += ["verdict"] if self.pairs[0].verdict is not None else []
-        return "\n".join(
-            [table(rows, header), "", self.caption, *self.remarks(), *([self.about] if self.about else [])]
-        )
+        lines = [self.pairs_table(), "", self.caption, *self.remarks(), *([self.about] if self.about else [])]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
 
 
 class Comparisons(Tabular, dict[str, Comparison]):
-    """Comparisons of the same rankers by several measures, by their names; p is corrected over all of them together."""
+    """Comparisons of the same rankers by name of measure; p is corrected for all of them together."""
 
     def _table(self, style: str) -> str:
-        rows = [
-            [measure, rankers, one.means[pair.a], one.means[pair.b], *figures, _known(pair.p), pair.marked]
-            + _verdict(pair)
-            for measure, one in self.items()
-            for pair in one.pairs
-            for rankers, *figures in [pair.cells(one.test)]
-        ]
         first = next(iter(self.values()))
-        header = ["measure", "rankers", "mean", "against", *first.columns, "p", f"p, {first.correction}"]
-        header += ["verdict"] if first.pairs[0].verdict is not None else []
+        rows = [[measure, *row] for measure, one in self.items() for row in one._pair_rows()]
+        header = ["measure", *first._pair_columns]
         conventions = dict.fromkeys(one.convention for one in self.values())
         caption = f"{', '.join(self)}, convention {', '.join(map(titled, conventions))}; {first.method}"
         remarks = [f"{name}: {line}" for name, one in self.items() for line in one.remarks()]
@@ -425,7 +417,7 @@ def compare_rankers(
         As for `evaluate`.
     scores : mapping of name to array-like (n,); with qrels runs by name, or a list of them
     qid : array-like (n,), optional
-        None means one query (on which no test can show anything).
+        None means one query, for which no test is possible.
     doc_ids : array-like (n,) of str, optional
         Break ties under `trec`.
     measure : str, Measure or callable; or several: "AP nDCG@10", or a list
@@ -433,17 +425,17 @@ def compare_rankers(
         Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
     test : {"randomisation", "t", "wilcoxon", "sign"}
     correction : {"max-t", "holm", "bonferroni", "benjamini-hochberg", "none"}, optional
-        For all pairs and measures together: by default step-down max-T for tests of the mean ("randomisation", "t"),
-        and Holm's for "wilcoxon" and "sign".
+        For all pairs and measures together. The default is step-down max-T for tests of the mean ("randomisation",
+        "t"), and Holm's for "wilcoxon" and "sign".
     convention : str, optional
         By default ranklib for rows and trec for runs.
     topics : {"common", "all"}, optional
-        Of runs that have different topics: compare over the topics that all runs have, or over all of the qrels', where
-        a topic that a run lacks counts 0 (trec_eval -c). Required there; see `measures.coverage`.
+        Required for runs with different topics: compare over the topics that all runs have, or over all topics of the
+        qrels, where a topic that a run lacks counts 0 (trec_eval -c).
     margin : float, optional
         A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a verdict: "better",
-        "worse", "not worse by more than δ", "equivalent within δ" or "undecided" (see `verdict`), by the intervals of
-        the test, which must be of means ("randomisation" or "t").
+        "worse", "not worse by more than δ", "equivalent within δ" or "undecided" (see `verdict`). The test must be one
+        of means ("randomisation" or "t").
     random_state : seed of the random signs
 
     Raises
@@ -454,8 +446,8 @@ def compare_rankers(
     Returns
     -------
     Comparison, or Comparisons of several measures by name
-        Prints as a table, with ** after the adjusted p where it is below .05; `.pairs` holds each comparison.
-        `to_markdown()`, `to_latex()`.
+        Prints as a table, with ** after an adjusted p below 0.05. `.pairs` holds each comparison, and `to_markdown()`
+        and `to_latex()` return tables.
 
     Examples
     --------
@@ -472,7 +464,7 @@ def compare_rankers(
     if is_qrels(y):
         runs = runs_by_name(scores)
         if runs is None:
-            raise InvalidInputError("compare_rankers takes runs by name: {'bm25': run, …}")
+            raise InvalidInputError("compare_rankers requires runs by name: {'bm25': run, …}")
         measures = over_topics(parse_measures(measure, convention or "trec"), topics)
         qrels = as_qrels(y)
         found = {name: judge_run(qrels, run) for name, run in runs.items()}
@@ -483,7 +475,7 @@ def compare_rankers(
         judgements = next(iter(found.values()))[0]
     else:
         if not isinstance(scores, Mapping):
-            raise InvalidInputError("compare_rankers takes scores by name: {'ranker': scores, …}")
+            raise InvalidInputError("compare_rankers requires scores by name: {'ranker': scores, …}")
         measures = parse_measures(measure, convention or DEFAULT_CONVENTION)
         judgements, order = judged(y, qid, doc_ids)
         found = {
@@ -501,7 +493,7 @@ def compare_rankers(
 def judged_values(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> MeasuredValues:
     """Return a measure's values from judgements and scores by ranker; an error unless it is a mean over queries.
 
-    Means over all orders of tied documents are left out where the measure has no closed form of them, or is one.
+    Means over all orders of tied documents are added if the measure has a closed form for them.
     """
     by.check_mean()
 
@@ -522,10 +514,10 @@ def compare_values(
     tie_averaged: Mapping[str, float] | None = None,
     **options: Any,
 ) -> Comparison:
-    """As `compare_rankers`, from per-query values (m,) by ranker that stand in the same order of queries.
+    """Compare rankers by their values (m,) on the same queries in the same order; see `compare_rankers`.
 
-    `tie_averaged` holds the means over all orders of tied documents; `options` are those of `compare_measures`.
-    With `higher_is_better=False` (`pairs(2,0)` and other errors) wins, and differences above 0, are where `a` is lower.
+    `options` are those of `compare_measures`. With `higher_is_better=False` (errors), `a` wins where it is lower, and
+    its difference is then positive.
     """
     values = MeasuredValues(per_query, measure, convention, higher_is_better, tie_averaged)
     return compare_measures([values], **options)[0]
@@ -541,7 +533,7 @@ def compare_measures(
     random_state: RandomState = 0,
     query_ids: Sequence[Any] | np.ndarray | None = None,
 ) -> list[Comparison]:
-    """Compare the same rankers on the same queries by each measure; p is corrected over all pairs and measures."""
+    """Compare the same rankers on the same queries by each measure; p is corrected for all pairs and measures."""
     check_choice(test, "test", TESTS)
     correction = ("max-t" if test in OF_MEANS else "holm") if correction is None else correction
     check_choice(correction, "correction", CORRECTIONS)
@@ -599,7 +591,7 @@ def _compared_pairs(
     random_state: RandomState,
     without: int | None = None,
 ) -> tuple[list[list[PairComparison]], float, int]:
-    """The pairs at these places by measure, the smallest possible p, the resamples; `without` leaves out a query."""
+    """Return the pairs by measure, the smallest possible p and the resamples; `without` leaves out a query."""
     names = list(measured[0].per_query)
     first, second = (np.array(one) for one in zip(*places))
     columns, sizes = [], []
@@ -650,8 +642,8 @@ def _detectable(tested: Paired, alpha: float) -> np.ndarray:
 def _corrected(
     tested: Paired, d: np.ndarray, correction: str, sampled: bool, family_of: np.ndarray, options: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """p corrected for all pairs (k,), its standard error from resampling (k,), and the least p that is possible."""
-    known = np.nan_to_num(tested.p, nan=1.0)  # without a p a pair shows nothing
+    """Return p corrected for all pairs (k,), its standard error from resampling (k,), and the smallest possible p."""
+    known = np.nan_to_num(tested.p, nan=1.0)
     smallest = float(tested.smallest.min())
     if correction == "max-t" and len(known) > 1:  # by signs, whatever the test of a pair alone
         smallest = max(smallest, float(smallest_p(np.count_nonzero(np.nan_to_num(d), axis=0)).min()))

@@ -10,7 +10,7 @@ from truerank.data.grouping import at_places
 
 
 def bonferroni(p: ArrayLike) -> np.ndarray:
-    """Adjusted p-values of a family: each times the family's size, at most 1.
+    """Return p-values times the size of their family, at most 1.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def bonferroni(p: ArrayLike) -> np.ndarray:
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """Holm's step-down adjusted p-values (1979): never above Bonferroni's, valid under any dependence.
+    """Return Holm's step-down adjusted p-values (1979), which are valid under any dependence.
 
     The i-th smallest of n becomes the largest of (n - j + 1) p_(j) over j ≤ i, at most 1.
 
@@ -38,10 +38,10 @@ def holm(p: ArrayLike) -> np.ndarray:
 
 
 def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
-    """Benjamini and Hochberg's step-up adjusted p-values (1995): bounds the expected share of false discoveries.
+    """Return Benjamini and Hochberg's step-up adjusted p-values (1995).
 
-    The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. Weaker than Holm's: what it marks is right
-    in 95 of 100 cases, not all of it together.
+    The i-th smallest of n becomes the smallest of n p_(j) / j over j ≥ i. At level 0.05, at most 5 % of the differences
+    that are called significant are expected to be wrong. Holm bounds the chance of a single wrong one.
 
     Examples
     --------

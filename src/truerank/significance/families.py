@@ -1,7 +1,7 @@
 """Adjusted p-values for a family of mean differences: Westfall and Young's step-down max-T.
 
-Resamples draw a sign for each topic, or, for features that are compared with shuffled copies, which copy takes the
-place of the original. A draw is shared by all hypotheses.
+A resample draws a sign for each topic. For features that are compared with shuffled copies, it draws for each topic
+which copy replaces the original. All hypotheses share a draw.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from truerank.significance.signs import Signs, as_differences, rounding_of, smal
 
 
 class Family(NamedTuple):
-    """What `step_down_max_t` found for h hypotheses.
+    """The result of `step_down_max_t` for h hypotheses.
 
     Attributes
     ----------
@@ -48,15 +48,15 @@ def step_down_max_t(
     Parameters
     ----------
     differences : float array (n topics, h hypotheses)
-        NaN where a topic is undefined for a hypothesis's measure; such a topic is left out of that hypothesis.
+        NaN if a topic is undefined for a hypothesis's measure. The hypothesis is then tested without this topic.
     measures : sequence (h,), optional
         The measure that each hypothesis belongs to. Hypotheses of one measure share one scale. By default all do.
     n_resamples : int, default=10_000
-        Random sign vectors B. If there are at most B sign vectors at all (2^n), each is tried once.
+        Random sign vectors B. If there are at most B sign vectors in all (2^n), each is tried once.
     random_state : seed
     magnitude : float or array (h,), default=0.0
-        Sum over topics of the absolute values that the differences were computed from. It bounds their rounding error,
-        within which two statistics count as equal.
+        Sum over topics of the absolute values that were subtracted. It bounds the rounding error within which two
+        statistics count as equal.
 
     Returns
     -------
@@ -78,7 +78,8 @@ def step_down_max_t(
 
     The scale is shared because a maximum of statistics that are studentised one by one does not hold its level: pairs
     of almost identical rankers have few, skewed nonzero differences. The null distribution is exact if the vectors of
-    differences are symmetric around 0, and asymptotic otherwise.
+    differences are symmetric around 0, and asymptotic otherwise. With 50 topics and strongly skewed differences the
+    error of the whole family is up to 6 % (`python -m validation max_t`).
 
     Cost: O(B n h). Memory: 256 numbers for each hypothesis.
 
@@ -125,7 +126,7 @@ def step_down_max_t(
 def step_down_of_copies(
     values: np.ndarray, *, level: float = 0.05, n_resamples: int = 2_000, random_state: RandomState = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return adjusted p-values and noise floors of values that are compared with those of exchangeable copies.
+    """Return adjusted p-values and noise floors of values, compared with the values of exchangeable copies.
 
     Parameters
     ----------
@@ -134,14 +135,14 @@ def step_down_of_copies(
     level : float, default=0.05
         Family-wise level of the noise floor.
     n_resamples : int, default=2_000
-        Draws B; each has one copy for each topic, the same for all hypotheses, that takes the place of the original.
+        Draws B. Each draws for every topic the copy that replaces the original, the same for all hypotheses.
     random_state : seed
 
     Returns
     -------
     p_adjusted, floor : float64 arrays (h,)
-        A hypothesis has p_adjusted below the level exactly where its |original less the mean of its copies|, averaged
-        over topics, is above its floor. Without any difference p is 1 and the floor 0.
+        p_adjusted is below the level exactly if the absolute mean over topics of the original less the mean of its
+        copies is above the floor. Without any difference p is 1 and the floor 0.
 
     Notes
     -----
@@ -186,6 +187,6 @@ def step_down_of_copies(
 
 
 def _scales(d: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Root mean square of each measure's differences, a hypothesis weighing 1; 1 where all are 0."""
+    """Root mean square of each measure's differences, with equal weight for each hypothesis; 1 if all are 0."""
     squares = np.bincount(of, weights=np.nanmean(d**2, axis=0)) / np.bincount(of)
     return np.sqrt(np.where(squares > 0, squares, 1.0))

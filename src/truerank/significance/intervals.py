@@ -1,8 +1,7 @@
-"""Confidence intervals that agree with a test: 0 lies in the interval exactly where its p is at least 0.05.
+"""Student's confidence intervals of means and mean differences over queries.
 
-Student's interval belongs to the paired t-test, the shifts that are not rejected to the randomisation test and to
-Wilcoxon's, and Clopper and Pearson's interval of the share of wins to the sign test. Ends are NaN where there is no
-interval: with fewer than two queries, or where all differences are equal.
+Ends are NaN if there is no interval: with fewer than two queries, and if all values are equal. The intervals of the
+other tests are in `paired`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from truerank.significance.two_samples import deviation_of, paired_differences
 
 
 class Interval(NamedTuple):
-    """An estimate with the ends of its interval, NaN where there is none."""
+    """An estimate with the ends of its interval; NaN if there is none."""
 
     estimate: float
     low: float
@@ -39,7 +38,7 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
     Returns
     -------
     Interval
-        m ± t s/√n with n - 1 degrees of freedom; NaN ends with fewer than two queries and for equal values.
+        m ± t s/√n with n - 1 degrees of freedom.
 
     Examples
     --------
@@ -57,9 +56,9 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
 
 
 def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.95) -> Interval:
-    """Return Student's interval, over queries, of what `measure.aggregate` makes of values by query (m,).
+    """Return Student's interval of a measure's aggregate over queries, from values by query (m,).
 
-    A geometric mean has the interval of its mean logarithm. A measure that is added up is a count and has no interval.
+    A geometric mean has the interval of its mean logarithm. A sum is a count and has no interval.
 
     Examples
     --------
@@ -76,10 +75,10 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
 
 
 def student_quantile(share: float, freedom: int) -> float:
-    """Return the quantile of Student's t below which `share` lies, without SciPy.
+    """Return the quantile of Student's t, without SciPy, which takes half a second to import.
 
-    Up to 200 degrees of freedom by bisection of the distribution function's finite series (Abramowitz and Stegun
-    26.7.3 and 26.7.4), beyond by Fisher's expansion in 1/freedom (26.7.5), whose error is below 1e-9 there.
+    Up to 200 degrees of freedom, the finite series of the distribution function (Abramowitz and Stegun 26.7.3 and
+    26.7.4) is bisected. Beyond, Fisher's expansion in 1/freedom (26.7.5) has an error below 1e-9.
     """
     if share < 0.5:
         return -student_quantile(1.0 - share, freedom)

@@ -12,10 +12,10 @@ MOST_GROUPS = 200
 
 
 def resamples_for(n_tests: int, level: float = 0.05) -> int:
-    """Resamples with which the smallest p, times the number of tests, is half the level; 10,000 to 400,000.
+    """Return the resamples with which the smallest p times the number of tests is half the level (10,000 to 400,000).
 
-    With fewer a family could show nothing: the smallest p of B resamples is 1/(B + 1), and Holm multiplies it by the
-    number of tests.
+    The smallest p of B resamples is 1/(B + 1), and Holm multiplies it by the number of tests. With fewer resamples no
+    difference could be significant.
 
     >>> resamples_for(1), resamples_for(4950)
     (10000, 198000)
@@ -24,22 +24,23 @@ def resamples_for(n_tests: int, level: float = 0.05) -> int:
 
 
 def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int]]:
-    """Groups of systems such that two systems share a group exactly if no difference between them is shown.
+    """Return groups of systems such that two systems share a group exactly if they do not differ significantly.
 
-    Piepho's insert and absorb: from one group of all, every shown pair splits the groups that hold both; groups within
-    others go. Where that needs more than `MOST_GROUPS` groups, the longest runs in the order of means without a
-    shown difference are taken instead: systems that share one are alike, others may be too.
+    Piepho's insert and absorb: start with one group of all systems. Each significant pair splits the groups that hold
+    both systems, and groups within other groups are removed. If that needs more than `MOST_GROUPS` groups, the groups
+    are the longest sequences in the order of means without a significant difference. Then two systems without a common
+    group may still not differ significantly.
 
     Parameters
     ----------
     means : sequence (k,)
     different : bool array (k, k)
-        Symmetric; whether the difference of two systems is shown.
+        Symmetric; whether two systems differ significantly.
 
     Returns
     -------
     list of lists of int
-        Each group by falling mean, groups by their best member; groups overlap, and every system is in at least one.
+        Each group by falling mean, and the groups by their best member. Groups may overlap, and cover all systems.
 
     References
     ----------
@@ -74,7 +75,7 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
 
 
 def _runs_alike(order: list[int], different: np.ndarray) -> list[list[int]]:
-    """The longest runs in the order of means within which no difference is shown."""
+    """The longest sequences in the order of means without a significant difference."""
     groups: list[list[int]] = []
     reached = 0
     for start in range(len(order)):

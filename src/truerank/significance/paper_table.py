@@ -1,4 +1,4 @@
-"""One table of systems and measures, with marks of significant differences: for papers (LaTeX), Markdown and CSV."""
+"""Tables of systems and measures with marks of significant differences, as LaTeX, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ _SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\te
 
 
 def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
-    """Systems by measures, the best mean of each measure in bold.
+    """Return a table of systems by measures, with the best mean of each measure in bold.
 
     Parameters
     ----------
     results : mapping of measure name to Comparison
-        Of the same systems.
+        Comparisons of the same systems.
     style : {"latex", "markdown", "csv"}, default="latex"
         "latex" is a complete table for the package booktabs. "csv" has one row for each system and measure, with
         intervals and p.
 
     Notes
     -----
-    With a baseline, + marks means that are significantly better and - those that are worse, by the corrected p at 0.05.
-    Without one each system has a letter, and a mean has the letters of the systems that it is significantly better
-    than.
+    With a baseline, + and - mark the means that are significantly better and worse (corrected p below 0.05). Without a
+    baseline each system has a letter, and a mean has the letters of the systems that it is significantly better than.
     """
     if style == "csv":
         return _csv(results)
@@ -73,7 +72,7 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
 
 
 def _mark(one: Comparison, name: str, letters: Mapping[str, str]) -> str:
-    """What a mean is marked with: + or - against the baseline, or the letters of the systems that are worse."""
+    """The mark of a mean: + or - against the baseline, or the letters of the systems that are worse."""
     found = ""
     for pair in one.pairs:
         if not pair.p_adjusted < LEVEL or name not in (pair.a, pair.b):

@@ -1,4 +1,4 @@
-"""How many queries does a test need to find a difference of this size?"""
+"""The power of a test by number of queries, predicted from a pilot."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SIZES = (10, 25, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 5
 
 @dataclass(frozen=True)
 class QueriesNeeded:
-    """Power of a test by number of queries, and the smallest number that reaches the power asked for.
+    """The result of `queries_needed`.
 
     Attributes
     ----------
     n : int or None
-        Queries needed; None where 100,000 are not enough.
+        The smallest number of queries with the requested power; None if 100,000 are not enough.
     low, high : int or None
         95 % interval of `n` from the uncertainty of the pilot's standard deviation.
     power_by_n : dict of int to (float, float, float)
@@ -40,7 +40,7 @@ class QueriesNeeded:
         Queries of the pilot.
     test : str
     power, level : float
-        The power asked for, and the significance level before it is divided by `comparisons`.
+        The requested power, and the significance level before it is divided by `comparisons`.
     comparisons : int
     """
 
@@ -57,7 +57,7 @@ class QueriesNeeded:
     comparisons: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes as JSON takes them."""
+        """Return the attributes for JSON."""
         return asdict(self) | {"power_by_n": {str(n): list(found) for n, found in self.power_by_n.items()}}
 
     def __str__(self) -> str:
@@ -72,8 +72,8 @@ class QueriesNeeded:
             f"{found} queries (95 % interval {ends[0]} to {ends[1]}) give {100 * self.power:g} % power to find a true "
             f"difference of {self.effect:.4g} by a {self.test} test, two-sided{corrected}.\n\n"
             + table(rows, ["queries", "power", "95% interval", ""])
-            + f"\n\nFrom {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}; the "
-            "interval is that of this deviation's uncertainty."
+            + f"\n\nFrom {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}. The "
+            "intervals are those of this deviation."
         )
 
 
@@ -89,11 +89,11 @@ def queries_needed(
     n_resamples: int = 2_000,
     random_state: RandomState = 0,
 ) -> QueriesNeeded:
-    """Return how many queries a paired test needs to find a true mean difference, judged from a pilot.
+    """Return how many queries a paired test needs to find a true mean difference, predicted from a pilot.
 
-    Queries are resampled with replacement from the pilot's differences, centred and shifted by the effect; the power is
-    the share of resamples that the test rejects in the direction of the effect. The order of the two rankers does not
-    matter: a pilot with a negative mean is mirrored.
+    The pilot's differences are centred and shifted by the effect, and queries are drawn from them with replacement. The
+    power is the share of draws in which the test rejects in the direction of the effect. A pilot with a negative mean
+    is mirrored, so that the order of the two rankers does not matter.
 
     Parameters
     ----------
@@ -102,16 +102,16 @@ def queries_needed(
     effect : float, default 0.02
         The true mean difference, in the unit of the measure; not 0.
     test : {"randomisation", "t"}, default "t"
-        "randomisation" has the power of "t", which it agrees with from about twenty queries on, and none where so few
-        queries cannot give a p below the level. The sign and Wilcoxon tests are not about the mean: an effect on the
-        mean does not say how many queries gain.
+        "randomisation" is computed as "t", with which it agrees from about 20 queries on; its power is 0 if so few
+        queries cannot give a p below the level. The sign and Wilcoxon tests are not about the mean, so an effect on
+        the mean does not determine their power.
     comparisons : int, default 1
-        The level is divided by this number (Bonferroni): the first step of Holm's correction, and a little less than
-        the power of max-T.
+        The level is divided by this number (Bonferroni), which is the first step of Holm's correction. The power of
+        max-T is a little higher.
     power : float in (0, 1), default 0.8
     level : float in (0, 1), default 0.05
     at : sequence of int, optional
-        Further numbers of queries whose power is wanted in `power_by_n`, which has the pilot's own number anyway.
+        Numbers of queries to add to `power_by_n`, which always has that of the pilot.
     n_resamples : int, default 2,000
     random_state : seed
 
@@ -122,7 +122,7 @@ def queries_needed(
     Raises
     ------
     InvalidInputError
-        With fewer than five queries, or differences that are all equal: they have no standard deviation to go by.
+        With an effect of 0, fewer than five queries, or differences that are all equal.
 
     Notes
     -----
@@ -148,8 +148,9 @@ def queries_needed(
     deviation = deviation_of(d) if len(d) > 1 else 0.0
     if effect == 0 or len(d) < 5 or deviation == 0:
         raise InvalidInputError(
-            f"power needs an effect other than 0 and a pilot of at least five queries whose differences vary; got an "
-            f"effect of {effect:g} and {len(d)} queries with {len(np.unique(d))} different differences"
+            f"power requires an effect other than 0 and a pilot of at least five queries whose differences vary. Got "
+            f"an effect of {effect:g}, and {len(d)} queries with {len(np.unique(d))} distinct differences. Compare two "
+            "rankings that differ, on more queries"
         )
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**62))
@@ -174,7 +175,7 @@ def queries_needed(
 
 
 def _smallest(power_at: Any, wanted: float) -> int | None:
-    """The smallest number of queries with the power wanted, by bisection; None beyond 100,000."""
+    """Find the smallest number of queries with the requested power, by bisection; None beyond 100,000."""
     low, high = 4, 8
     while power_at(high) < wanted:
         if high >= _MOST:
@@ -187,11 +188,11 @@ def _smallest(power_at: Any, wanted: float) -> int | None:
 
 
 def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, n_resamples: int, seed: int) -> float:
-    """Share of resamples of n queries that the test rejects in the direction of the effect."""
+    """Share of draws of n queries in which the test rejects in the direction of the effect."""
     if n > _RESAMPLED:  # there the power depends on effect * sqrt(n) alone
         effect, n = effect * math.sqrt(n / _RESAMPLED), _RESAMPLED
     if test == "randomisation" and 2.0 ** (1 - n) >= alpha:
-        return 0.0  # no p is below the level
+        return 0.0  # no p can be below the level
     rng = np.random.default_rng(seed)
     rejected, block = 0, max(1, _BLOCK // n)
     for start in range(0, n_resamples, block):
@@ -202,7 +203,7 @@ def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, 
 
 
 def _one_sided_p(sample: np.ndarray) -> np.ndarray:
-    """p (rows,) of samples (rows, n) against a mean of at most 0; twice it is the two-sided p of a gain."""
+    """One-sided p (rows,) of samples (rows, n) against a mean of at most 0, half the two-sided p of a gain."""
     from scipy.special import stdtr
 
     n = sample.shape[1]
@@ -213,7 +214,7 @@ def _one_sided_p(sample: np.ndarray) -> np.ndarray:
 
 
 def _deviation_interval(d: np.ndarray, rng: np.random.Generator, n_resamples: int = 499) -> tuple[float, float]:
-    """95 % bootstrap-t interval of the standard deviation, on the scale of its logarithm."""
+    """95 % bootstrap-t interval of the standard deviation, computed for its logarithm."""
 
     def log_deviation(sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         centred = sample - sample.mean(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Random signs of paired differences, the same for every comparison of a table."""
+"""Random signs of paired differences. All comparisons of a table share them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 
-_ROWS = 256  # resamples that are made at a time, whatever they are for, so that a seed gives the same signs everywhere
+_ROWS = 256  # resamples made at a time, always the same number, so that a seed gives the same signs everywhere
 
 
 class Signs(NamedTuple):
-    """Signs of `n` topics: all 2^n of them where these are at most `n_resamples`, or as many random draws.
+    """Signs of `n` topics: all 2^n sign vectors if these are at most `n_resamples`, else random draws.
 
-    Of signs that differ by a factor -1 only one is enumerated: two-sided tests count both or neither.
+    Of two vectors that differ by the factor -1 only one is enumerated, since a two-sided test counts both or neither.
     """
 
     n: int
@@ -28,7 +28,7 @@ class Signs(NamedTuple):
 
     @classmethod
     def of(cls, n: int, n_resamples: int, random_state: Any) -> Signs:
-        """Signs for `n` topics and at most `n_resamples` resamples."""
+        """Return the signs for `n` topics and at most `n_resamples` resamples."""
         b = check_positive_int(n_resamples, "n_resamples")
         exhaustive = 2**n <= b
         if isinstance(random_state, np.random.Generator):
@@ -37,16 +37,15 @@ class Signs(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of rows that `chunks` yields in all."""
+        """Number of sign vectors that `chunks` yields in all."""
         return self.n_resamples // 2 if self.exhaustive and self.n else self.n_resamples
 
-    def chunks(self, most: int | None = None) -> Iterator[np.ndarray]:
-        """The signs, or the first `most` of them, as float64 arrays (at most 256, n) of -1 and 1."""
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Yield the signs as float64 arrays (at most 256, n) of -1 and 1."""
         rng = np.random.default_rng(self.seed)
         width = -(-self.n // 8)
-        rows = self.rows if most is None else min(most, self.rows)
-        for start in range(0, rows, _ROWS):
-            here = min(_ROWS, rows - start)
+        for start in range(0, self.rows, _ROWS):
+            here = min(_ROWS, self.rows - start)
             bits: Any
             if self.exhaustive:
                 bits = (np.arange(start, start + here)[:, None] >> np.arange(self.n)) & 1
@@ -56,17 +55,17 @@ class Signs(NamedTuple):
             yield 1.0 - 2.0 * bits
 
     def p(self, counts: np.ndarray) -> np.ndarray:
-        """p-values, exact or (count + 1)/(B + 1), for `counts` rows at least as extreme as what was observed."""
+        """Return p, exact or (count + 1)/(B + 1), from the counts of vectors at least as extreme as the observation."""
         return counts / self.rows if self.exhaustive else (counts + 1.0) / (self.rows + 1.0)
 
     def fewest(self, level: float) -> int:
-        """The smallest count whose p is at least `level`."""
+        """Return the smallest count whose p is at least `level`."""
         least = level * self.rows if self.exhaustive else level * (self.rows + 1) - 1
         return max(0, math.ceil(least - 1e-9))
 
 
 def as_differences(differences: ArrayLike) -> np.ndarray:
-    """Differences as a float64 array (n, h), without the topics that are NaN for every hypothesis."""
+    """Return differences as float64 (n, h), without the topics that are NaN for every hypothesis."""
     found = np.asarray(differences, dtype=np.float64)
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or np.isinf(found).any():
@@ -82,9 +81,9 @@ def as_differences(differences: ArrayLike) -> np.ndarray:
 
 
 def signs_p(d: np.ndarray, signs: Signs, magnitude: object = 0.0) -> np.ndarray:
-    """Two-sided p (h,) of each column's sum under random signs, from differences (n, h) without NaN.
+    """Return the two-sided p (h,) of each column's sum under random signs, at least `smallest_p`.
 
-    At least `smallest_p`; 1 without a difference.
+    `d` holds differences (n, h) without NaN.
     """
     rounding = rounding_of(np.abs(d).sum(axis=0), magnitude)
     threshold = (np.abs(d.sum(axis=0)) - rounding)[:, None]
@@ -96,14 +95,14 @@ def signs_p(d: np.ndarray, signs: Signs, magnitude: object = 0.0) -> np.ndarray:
 
 
 def smallest_p(nonzero: Any) -> Any:
-    """The smallest two-sided p that so many nonzero differences allow a test by signs: 2^(1 - nonzero), at most 1."""
+    """Return the smallest two-sided p of a test by signs of so many nonzero differences: 2^(1 - nonzero), at most 1."""
     return np.minimum(1.0, np.exp2(1.0 - np.asarray(nonzero, dtype=np.float64)))
 
 
 def rounding_of(differences: Any, magnitude: Any) -> Any:
-    """By how much two sums of signed differences may be apart that are equal in exact arithmetic, and must count so.
+    """Return the largest rounding error between two sums of signed differences that are equal in exact arithmetic.
 
-    `differences` is the sum of their magnitudes, and `magnitude` that of the values that they are differences of: next
-    to large values the last bits of a small difference are rounding.
+    `differences` is the sum of the absolute differences, and `magnitude` that of the values that were subtracted: the
+    last bits of a small difference of large values are rounding.
     """
     return 1e-12 * differences + 1e-15 * magnitude

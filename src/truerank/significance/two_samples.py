@@ -1,14 +1,13 @@
-"""Tests of a difference between two rankers.
+"""Two-sided tests of a difference between two rankers, from their values (m,) on the same queries.
 
-All are two-sided. Samples are per-query values (m,) of two rankers on the same queries; queries where either is NaN
-(skipped by the measure) are left out. Without any difference p is 1. The paired t-test has no p (NaN) for one query and
-for equal differences, whose variance is 0. No p is below what the number of nonzero differences allows.
+Queries where either value is NaN are left out. Without any difference p is 1. The paired t-test has no p (NaN) for a
+single query and for equal differences, whose variance is 0. No p is below what the nonzero differences allow.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,9 +35,9 @@ class WinLoss(NamedTuple):
 
 
 def paired_t(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Student's t-test on paired differences (the AdaRank paper's, at p < .05).
+    """Return Student's t-test of paired differences.
 
-    Equal differences that are not 0 give an infinite statistic, a single query gives t = 0; both have no p (NaN).
+    Equal differences other than 0 give an infinite statistic, and a single query gives 0. Neither has a p (NaN).
 
     Examples
     --------
@@ -62,12 +61,11 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> Outcome:
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Wilcoxon's signed rank test, with Pratt's treatment of zeros.
+    """Return Wilcoxon's signed rank test, with Pratt's treatment of zeros.
 
-    The absolute differences are ranked, zeros included and ties with their mean rank; then the zeros are dropped. The
-    statistic is the smaller of the rank sums of wins and losses. Its distribution over all signs of these ranks is
-    exact, by convolution, for at most 50 nonzero differences, and else the normal approximation without a correction
-    for continuity.
+    The absolute differences are ranked with the zeros, and ties get their mean rank. Then the zeros are dropped. The
+    statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero differences its distribution is exact
+    (a convolution over the signs). Beyond, it is the normal approximation without a continuity correction.
 
     References
     ----------
@@ -88,7 +86,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
 
 
 def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Signs and doubled mean ranks, which are integers, of the nonzero differences; values equal by rounding tie."""
+    """Return signs and doubled mean ranks (integers) of the nonzero differences; values that round alike are tied."""
     size = np.abs(difference)
     order = np.argsort(size, kind="stable")
     tied = np.cumsum(np.diff(size[order], prepend=0.0) > 1e-12 * size.max(initial=0.0))
@@ -100,7 +98,7 @@ def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def signed_rank_p(doubled: np.ndarray, smaller: int) -> float:
-    """Two-sided p of the smaller of two sums of doubled ranks, whose signs are random."""
+    """Return the two-sided p of the smaller of two sums of doubled ranks with random signs."""
     total = int(doubled.sum())
     if len(doubled) > EXACT:
         return math.erfc((total / 2.0 - smaller) / math.sqrt(float((doubled**2.0).sum()) / 2.0))
@@ -108,7 +106,7 @@ def signed_rank_p(doubled: np.ndarray, smaller: int) -> float:
 
 
 def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
-    """Probability of each sum 0 … Σ of those doubled ranks that have a positive sign, for random signs."""
+    """Return the probability of each sum 0 … Σ of the doubled ranks with a positive sign, for random signs."""
     chance = np.zeros(int(doubled.sum()) + 1)
     chance[0] = 1.0
     for rank in doubled.tolist():
@@ -117,30 +115,14 @@ def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
     return chance
 
 
-def rank_sum(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Wilcoxon's rank-sum test of two independent samples, of any lengths (for repeated runs with other seeds).
-
-    The statistic is Mann and Whitney's U of `a`; SciPy's `mannwhitneyu`, which corrects for ties.
-    """
-    first, second = as_sample(a, "a"), as_sample(b, "b")
-    if len(first) == 0 or len(second) == 0:
-        raise InvalidInputError("rank_sum needs at least one value in each sample")
-    if np.ptp(np.concatenate([first, second])) == 0:
-        return Outcome(len(first) * len(second) / 2.0, 1.0)
-    from scipy.stats import mannwhitneyu
-
-    result: Any = mannwhitneyu(first, second, alternative="two-sided")
-    return Outcome(float(result.statistic), float(result.pvalue))
-
-
 def sign_test(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Sign test: the exact binomial test of wins against losses, ties left out. The statistic is the share of wins."""
+    """Return the exact binomial test of wins against losses, without ties. The statistic is the share of wins."""
     counts = win_loss(a, b)
     return sign_test_of_counts(counts.wins, counts.losses)
 
 
 def sign_test_of_counts(wins: int, losses: int) -> Outcome:
-    """The sign test from counts, for example of right and wrong decisions (the calibration paper's micro sign test)."""
+    """Return the sign test of counts, for example of right and wrong decisions."""
     wins, losses = check_positive_int(wins, "wins", 0), check_positive_int(losses, "losses", 0)
     if wins + losses == 0:
         return Outcome(0.5, 1.0)
@@ -152,12 +134,11 @@ def sign_test_of_counts(wins: int, losses: int) -> Outcome:
 
 
 def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, random_state: RandomState = 0) -> Outcome:
-    """Paired randomisation test (Fisher's): are the rankers' values on a query interchangeable?
+    """Return Fisher's paired randomisation test: are the rankers' values on a query interchangeable?
 
     Each resample swaps the two values of a query with probability 1/2. p = (count + 1)/(B + 1), where `count` of the B
-    resamples have an absolute mean difference of at least the observed one; the exact share of all 2^n swaps where
-    these are at most B. The statistic is the observed mean difference. Memory is bounded; the cost is `n_resamples`
-    times the queries.
+    resamples have at least the observed absolute mean difference. If there are at most B swaps in all (2^n), each is
+    tried once and p is their exact share. The statistic is the observed mean difference.
     """
     difference = paired_differences(a, b)
     magnitude = np.nansum(np.abs(np.asarray(a, dtype=np.float64))) + np.nansum(np.abs(np.asarray(b, dtype=np.float64)))
@@ -165,16 +146,15 @@ def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, rand
     return Outcome(float(difference.mean()), float(signs_p(difference[:, None], signs, magnitude)[0]))
 
 
-def win_loss(a: ArrayLike, b: ArrayLike, *, tolerance: float = 0.0) -> WinLoss:
-    """Queries on which `a` is better than `b`, worse, and equal (within `tolerance`)."""
+def win_loss(a: ArrayLike, b: ArrayLike) -> WinLoss:
+    """Count the queries on which `a` is better than `b`, worse, and equal."""
     difference = paired_differences(a, b)
-    wins = int(np.count_nonzero(difference > tolerance))
-    losses = int(np.count_nonzero(difference < -tolerance))
+    wins, losses = int(np.count_nonzero(difference > 0)), int(np.count_nonzero(difference < 0))
     return WinLoss(wins, losses, len(difference) - wins - losses)
 
 
 def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """`a - b` by query, without queries where either is NaN."""
+    """Return `a - b` by query, without the queries where either is NaN."""
     first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
     if first.shape != second.shape:
         raise InvalidInputError(
@@ -188,7 +168,7 @@ def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 
 def deviation_of(difference: np.ndarray) -> float:
-    """Standard deviation (n - 1) of differences; 0 for a single one, and where they are equal but for rounding."""
+    """Return the standard deviation (n - 1) of differences; 0 for a single one, and if rounding alone differs."""
     if len(difference) < 2:
         return 0.0
     deviation = float(difference.std(ddof=1))
@@ -196,7 +176,7 @@ def deviation_of(difference: np.ndarray) -> float:
 
 
 def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
-    """Finite values as float64 (n,), with NaN only where `nan` allows it."""
+    """Return finite values as float64 (n,); NaN are allowed with `nan`."""
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

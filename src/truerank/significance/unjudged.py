@@ -1,4 +1,4 @@
-"""What unjudged documents leave open in a comparison: shares of judged documents, bounds of a difference."""
+"""The effect of unjudged documents on a comparison: shares of judged documents, and bounds of a difference."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from truerank.significance.corrections import holm
 from truerank.significance.two_samples import paired_t
 
 BOUNDED = ("DCG", "P", "RBP")
-"""Measures of a difference of which `difference_bounds` knows the ends."""
+"""Measures for which `difference_bounds` has bounds."""
 
 _SHOWN = 30  # runs, and pairs, that are named
 
 LEAST_SHARE = 0.5
-"""Mean share of judged documents below which a table says so."""
+"""Mean share of judged documents below which a table has a remark."""
 
 
 class Unjudged(NamedTuple):
-    """A pair whose comparison unjudged documents put in doubt.
+    """A pair whose comparison is in doubt because of unjudged documents.
 
     Attributes
     ----------
@@ -34,12 +34,12 @@ class Unjudged(NamedTuple):
     share_a, share_b : float
         Mean share of judged documents up to the measure's cutoff, over the topics that both runs have.
     p : float
-        Of the difference of these shares: paired t-test over topics, corrected by Holm over the pairs; NaN where all
+        Of the difference of these shares (paired t-test over topics, corrected by Holm over the pairs); NaN if all
         topics have the same difference.
     n_pairs : int
-        Pairs that the correction is over.
+        Pairs that p is corrected for.
     low, high : float or None
-        Ends of the mean difference a - b over all grades of the unjudged documents; None where they are not known.
+        Bounds of the mean difference a - b over all grades of the unjudged documents; None if there are none.
     """
 
     a: str
@@ -66,7 +66,7 @@ class Unjudged(NamedTuple):
 
 
 def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Share of judged documents to the measure's cutoff in each topic (m,), by run; NaN for topics that a run lacks."""
+    """Return each run's share of judged documents up to the measure's cutoff by topic (m,); NaN for missing topics."""
     name = "Judged" if measure.cutoff is None else f"Judged@{measure.cutoff}"
     share = parse_measure(name, measure.convention)(missing_topics="skip")
     return {run: share.per_query(_known(judgements), scores) for run, (judgements, scores) in judged.items()}
@@ -75,7 +75,7 @@ def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.nd
 def doubtful_pairs(
     measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
 ) -> list[Unjudged]:
-    """The pairs whose judged shares differ (corrected p < .05), or whose mean share is below `LEAST_SHARE`."""
+    """Return the pairs whose judged shares differ (corrected p < 0.05), or whose mean share is below `LEAST_SHARE`."""
     shares = judged_shares(measure, judged)
     means, tested = {}, {}
     for a, b in pairs:
@@ -102,7 +102,7 @@ def doubtful_pairs(
 def about_unjudged(
     measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]], pairs: Sequence[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What unjudged documents leave open in a comparison, for JSON and as lines; nothing where all are judged."""
+    """Return the judged shares and the doubtful pairs for JSON, and as lines; nothing if all documents are judged."""
     if all(one.known.all() for one, _ in judged.values()):
         return {}, []
     means = {name: mean_of(own) for name, own in judged_shares(measure, judged).items()}
@@ -121,28 +121,28 @@ def difference_bounds(
     b: tuple[Judgements, np.ndarray],
     places: tuple[Any, Any] = (None, None),
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Smallest and largest difference a - b of each topic over all grades of the unjudged documents.
+    """Return the smallest and the largest difference a - b of each topic over all grades of the unjudged documents.
 
     Parameters
     ----------
     measure : Measure
-        DCG, P or RBP under a tie rule that does not look at grades.
+        DCG, P or RBP, with a tie rule that does not depend on grades.
     a, b : (Judgements, scores)
-        Of two runs over the same topics, as `judge_run` gives them.
+        Two runs over the same topics, as `judge_run` returns them.
     places : pair, optional
-        What `_places` gives of both, where it is known.
+        The results of `_places` for both, if they are known.
 
     Returns
     -------
     low, high : float64 arrays (m,), or None for other measures
-        NaN where the measure skips the topic.
+        NaN if the measure skips the topic.
 
     Notes
     -----
     These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. An unjudged document
-    changes the difference by (w(rank in a) - w(rank in b)) · gain, so that the largest difference gives it the best
-    grade if a ranks it higher and the grade 0 else, and the smallest the other way round. The best grade is the
-    largest in the judgements, and at least one that counts as relevant. Both ends are attained.
+    changes the difference by (w(rank in a) - w(rank in b)) · gain. For the largest difference it gets the best grade if
+    a ranks it higher, and else grade 0. For the smallest difference it is the other way round. The best grade is the
+    largest in the judgements, and at least one that counts as relevant. Both bounds are attained.
     """
     if not _bounded(measure):
         return None
@@ -166,13 +166,13 @@ def difference_bounds(
 
 
 def _bounded(measure: Measure) -> bool:
-    """Whether the ends of a difference of the measure are known."""
+    """Whether there are bounds for a difference of the measure."""
     plain = not measure.setting("judged_only") and measure.rises_with_grades
     return measure.NAME in BOUNDED and plain and measure.setting("ties") in ("trec", "stable")
 
 
 def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dict[tuple[int, Any], tuple[int, int]]:
-    """Place and row of each document that the measure looks at, by topic and id."""
+    """Rank and row of each document up to the measure's cutoff, by topic and id."""
     rows = Ranking(judgements, scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]
     place = np.arange(len(rows)) - np.repeat(judgements.offsets[:-1], judgements.sizes)
     query = np.repeat(np.arange(judgements.n_queries), judgements.sizes)
@@ -194,7 +194,7 @@ def _completed(judgements: Judgements, grades: np.ndarray) -> Judgements:
 
 
 def _known(judgements: Judgements) -> Judgements:
-    """The judgements, where a document of a negative grade counts as not judged."""
+    """The judgements, in which documents with a negative grade count as not judged."""
     known = _completed(judgements, judgements.grades)
     known.judged = judgements.known
     return known
