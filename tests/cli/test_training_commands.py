@@ -305,7 +305,7 @@ def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
         assert main([*command, "--ranker", "ridge", "--position", "shown"]) == 2
         assert "only oblivious-boosting reads it" in capsys.readouterr().err
     assert main(["cross-validate", str(table), *UNBIASED, "--position", "shown", "--cluster", "local:1"]) == 2
-    assert "do not go with --cluster" in capsys.readouterr().err
+    assert "does not go with --cluster" in capsys.readouterr().err
 
 
 def test_positions_are_a_column_that_is_no_feature(tmp_path, capsys):

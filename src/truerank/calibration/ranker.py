@@ -185,9 +185,6 @@ class CalibratedRanker(Ranker):
     def _feature_shares(self) -> np.ndarray:
         return np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
 
-    def _warn_of_flat_scores(self, data: RankingData) -> None:
-        """Nothing: the ranker inside has said so in its own fit, and may need whole queries to score."""
-
     def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
         """The ranker's own scores (n,), float64, in the caller's row order; `qid` where it looks at the query."""
         check_is_fitted(self)

@@ -1,18 +1,21 @@
-"""What XGBoost, LightGBM and CatBoost call the arguments of `fit` and `predict`: taken, or explained."""
+"""Translate arguments of `fit` and `predict` in the words of XGBoost, LightGBM and CatBoost, or explain them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from truerank.compat.foreign_objects import refuse_foreign_data
-from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing
+from truerank.compat.foreign_objects import refuse_foreign_callback, refuse_foreign_data
+from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, measure_of
 from truerank.compat.query_column import without_query_column
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
+from truerank.core.rounds import Callback, every
 from truerank.core.types import ArrayLike, Scorer
 from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
@@ -36,15 +39,83 @@ INSTEAD_IN_FIT: dict[str, str] = {
 }
 
 
-def settled_fit(ranker: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, list[tuple[str, Any]]]:
-    """`qid`, and validation sets by name, from the arguments of `fit` as ours or another library names them.
+@dataclass
+class FitCall:
+    """The arguments of one fit in truerank's words."""
 
-    `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these; `other` has `group`
-    (sizes), `group_id`, `eval_qid`, `eval_group`, `eval_names`, `eval_X` with `eval_y` and so on, and is emptied of
-    what is known. Each set becomes RankingData or (X, y, qid); the last one chooses. Queries that came twice or are
-    missing are an `InvalidInputError`.
+    callbacks: list[Callback] = field(default_factory=list)
+    sets: list[tuple[str, Any]] = field(default_factory=list)  # validation sets by name; the last one chooses
+    settings: dict[str, Any] = field(default_factory=dict)  # parameters for this fit alone
+    measures: list[Any] = field(default_factory=list)  # of `evals_result_`, besides the one that chooses
+    cutoffs: list[int] = field(default_factory=list)  # of nDCG in `evals_result_`
+
+
+def fit_call(ranker: Any, X: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
+    """Return X and `qid` of a fit, and its other arguments; `other` keeps what is unknown.
+
+    `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these. `other` may have `group` (sizes),
+    `group_id`, `eval_qid`, `eval_group`, `eval_names`, `eval_X` with `eval_y`, `callbacks`, `verbose`, `eval_metric`,
+    `early_stopping_rounds` and `eval_at`. Each set becomes RankingData or (X, y, qid).
     """
-    name = type(ranker).__name__
+    X, qid = without_query_column(X, qid)
+    call, known = FitCall(), ranker.get_params(deep=False)
+    _read_habits(call, type(ranker).__name__, known, eval_set is not None, other)
+    if other or eval_set is not None:
+        qid, call.sets = _read_sets(type(ranker).__name__, qid, eval_set, other)
+        _drop_what_asks_for_nothing(type(ranker).__name__, other)
+        call.cutoffs = other.pop("eval_at", None) or []
+    return X, qid, call
+
+
+def _read_habits(call: FitCall, name: str, known: dict[str, Any], watched: bool, other: dict[str, Any]) -> None:
+    """Read callbacks, the period of printed lines, measures and early stopping."""
+    for given in (known.get("callbacks"), other.pop("callbacks", None)):
+        for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
+            refuse_foreign_callback(one, name)
+            if not callable(one):
+                raise InvalidInputError(f"{name}.fit: callbacks must be functions, got {type(one).__name__}")
+            call.callbacks.append(one)
+    for key in ("early_stopping_rounds", "early_stopping_round"):
+        if other.get(key) is not None and "patience" in known:
+            call.settings["patience"] = other.pop(key)
+    metric = other.get("eval_metric")
+    if metric is not None and "validation_measure" in known:
+        del other["eval_metric"]
+        if not watched:
+            raise InvalidInputError(f"{name}.fit: eval_metric judges the queries of eval_set, which is missing")
+        _read_measures(call, metric, f"{name}.fit: eval_metric")
+    elif isinstance(known.get("validation_measure"), list | tuple):
+        _read_measures(call, known["validation_measure"], f"{name}: validation_measure")
+    verbose = [known.get("verbose")]
+    for key in ("verbose", "verbose_eval"):
+        if isinstance(other.get(key), bool | int | np.bool_ | np.integer):
+            verbose.append(other.pop(key))
+    period = next(filter(None, map(period_of, filter(None, verbose))), 0)
+    if period:
+        call.callbacks.append(every(period))
+
+
+def _read_measures(call: FitCall, given: object, name: str) -> None:
+    """Read one measure or several; the last one chooses, as in XGBoost."""
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    if not listed:
+        raise InvalidInputError(f"{name} names no measure; such as 'ndcg@10'")
+    *call.measures, call.settings["validation_measure"] = [measure_of(name, one) for one in listed]
+
+
+def period_of(verbose: Any) -> int:
+    """Return the number of rounds between two lines; 0 means none, as does a negative number in LightGBM.
+
+    >>> period_of(True), period_of(-1), period_of(10)
+    (1, 0, 10)
+    """
+    if isinstance(verbose, bool | np.bool_):
+        return int(verbose)
+    return max(0, check_positive_int(verbose, "verbose", -1))
+
+
+def _read_sets(name: str, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, list[tuple[str, Any]]]:
+    """Return `qid`, and the validation sets by name."""
     for alias in ("group_id", "group"):
         given = other.pop(alias, None)
         if given is None:
@@ -167,29 +238,24 @@ def _of_each(values: Any, count: int, name: str, owner: str) -> list[Any]:
     return list(values)
 
 
-def refuse_the_rest(ranker: Any, other: dict[str, Any]) -> None:
-    """Settings that other libraries take in `fit`: those of the constructor, and those that are not here.
-
-    Raises
-    ------
-    InvalidInputError
-        On an argument that is not known; of those that ask for nothing `other` is emptied.
-    """
-    name, known = type(ranker).__name__, ranker.get_params(deep=False)
+def _drop_what_asks_for_nothing(name: str, other: dict[str, Any]) -> None:
+    """Remove arguments without effect from `other`, some with a warning."""
     for key, value in list(other.items()):
         if value is None or (isinstance(value, str) and value == "auto") or asks_for_nothing(key, value):
             other.pop(key)
-            continue
-        if key in WARNED:
+        elif key in WARNED:
             warn(f"{name}.fit: {key} has no effect: {WARNED[key]}")
             other.pop(key)
-            continue
-        if key == "eval_at":
-            continue
+
+
+def refuse_unknown(ranker: Any, other: dict[str, Any]) -> None:
+    """Raise an error for the first argument of `other`, which says what to write instead."""
+    name = type(ranker).__name__
+    for key, value in other.items():
         if key in INSTEAD_IN_FIT:
             raise InvalidInputError(f"{name}.fit takes no {key}: {INSTEAD_IN_FIT[key]}")
         ours = SAME.get(key, key)
-        if ours in known:
+        if ours in ranker.get_params(deep=False):
             raise InvalidInputError(
                 f"{name}.fit takes no {key}: settings go to the constructor, {name}({ours}={value!r:.60})"
             )

@@ -18,8 +18,11 @@ _CALLBACKS = {
 
 def library_of(value: object) -> str | None:
     """The library of these that made an object or a class above it, without importing it; None of all others."""
-    roots = [base.__module__.partition(".")[0] for base in type(value).__mro__]
-    return next((root for root in roots if root in _LIBRARIES), None)
+    for base in type(value).__mro__:
+        root = base.__module__.partition(".")[0]
+        if root in _LIBRARIES:
+            return root
+    return None
 
 
 def refuse_foreign_data(X: object) -> None:

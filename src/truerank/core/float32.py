@@ -87,7 +87,7 @@ def stored(X: Any) -> np.ndarray:
 
 def holds_missing(values: np.ndarray) -> bool:
     """Whether a number is nan."""
-    return any(bool(np.isnan(values[start : start + _ROWS]).any()) for start in range(0, len(values), _ROWS))
+    return bool(np.isnan(np.min(values, initial=np.inf)))  # the least of numbers with a nan is nan
 
 
 def are_float32(values: np.ndarray) -> bool:
@@ -95,10 +95,11 @@ def are_float32(values: np.ndarray) -> bool:
     if values.dtype == np.float32:
         return True
     with np.errstate(over="ignore", invalid="ignore"):
-        return all(
-            np.array_equal(part, part.astype(np.float32), equal_nan=True)
-            for part in (values[start : start + _ROWS] for start in range(0, len(values), _ROWS))
-        )
+        for start in range(0, len(values), _ROWS):
+            part = values[start : start + _ROWS]
+            if not np.array_equal(part, part.astype(np.float32), equal_nan=True):
+                return False
+    return True
 
 
 def _are_decimals(values: np.ndarray) -> bool:

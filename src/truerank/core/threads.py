@@ -38,7 +38,8 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
 
 def row_blocks(n_rows: int, block: int = 65_536) -> list[tuple[int, int]]:
     """Half-open ranges `[start, stop)` of at most `block` rows that cover `range(n_rows)`."""
-    return [(start, min(start + block, n_rows)) for start in range(0, n_rows, block)]
+    starts = range(0, n_rows, block)
+    return list(zip(starts, [*starts[1:], n_rows]))
 
 
 def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, int]]:
@@ -60,7 +61,10 @@ def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs
     `work` should spend its time in kernels or NumPy calls that release the GIL. With one thread (or one block) no pool
     is made.
     """
-    with Workers(min(resolve_n_jobs(n_jobs), max(1, len(blocks)))) as workers:
+    n_threads = min(resolve_n_jobs(n_jobs), len(blocks))
+    if n_threads <= 1:
+        return [work(*block) for block in blocks]
+    with Workers(n_threads) as workers:
         return workers.run(work, blocks)
 
 
@@ -131,9 +135,10 @@ class Workers:
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_threads = resolve_n_jobs(n_jobs)
         self._asked: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(self.n_threads - 1)]
-        for thread in self._threads:
-            thread.start()
+        self._threads = []
+        for _ in range(self.n_threads - 1):
+            self._threads.append(threading.Thread(target=self._serve, daemon=True))
+            self._threads[-1].start()
 
     def _serve(self) -> None:
         while (work := self._asked.get()) is not None:

@@ -10,9 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.compat.fit_arguments import check_predict_arguments, refuse_the_rest, settled_fit, weights_by_row
+from truerank.compat.fit_arguments import check_predict_arguments, fit_call, refuse_unknown, weights_by_row
 from truerank.compat.other_names import translated
-from truerank.compat.query_column import without_query_column
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
 from truerank.core.float32 import INPUTS
@@ -27,7 +26,6 @@ from truerank.data.ranking_data import Judgements, RankingData, as_matrix
 from truerank.data.row_source import Rows, RowSource, elsewhere, source_of
 from truerank.measures import parse_measure
 from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
-from truerank.rankers.callbacks import taken_habits
 from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
@@ -152,38 +150,38 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         more: dict[str, Any] | None = None,
     ) -> Any:
         """Do what `fit` does; `more` are arguments that the `_fit` of a subclass accepts by name."""
-        X, qid = without_query_column(X, qid)
-        habits = taken_habits(self, other, eval_set is not None)
-        qid, sets = settled_fit(self, qid, eval_set, other)
+        X, qid, call = fit_call(self, X, qid, eval_set, other)
         X, y, qid = source_of(X, y, qid)
-        elsewhere = isinstance(X, RowSource)
+        elsewhere, sets = isinstance(X, RowSource), call.sets
         if elsewhere:
-            self._refuse_beside(y=y, qid=qid, query_weight=query_weight, sample_weight=sample_weight, **other)
-            sets, habits.measures = watched_elsewhere(sets, habits.measures), []
-        else:
-            refuse_the_rest(self, other)
+            alone = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
+            self._refuse_beside(**alone, eval_at=call.cutoffs or None, **other)
+            sets, call.measures = watched_elsewhere(sets, call.measures), []
+        elif other:
+            refuse_unknown(self, other)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
                 "no path of settings); leave eval_set out, and choose settings with GridSearchCV or "
                 "`truerank cross-validate --grid`"
             )
-        if sets and (len(sets) > 1 or other.get("eval_at") or habits.measures) and not hasattr(self, "staged_predict"):
+        if sets and (len(sets) > 1 or call.cutoffs or call.measures) and not hasattr(self, "staged_predict"):
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} watches one set by one measure, got {len(sets)} sets; give "
                 "the one that chooses, and evaluate the others after the fit"
             )
         told: Any
         data: Any  # rows here, or a RowSource
-        with fitting(type(self).__name__, habits.callbacks) as told, whole_fit(self) as fresh, habits.holding(fresh):
+        with fitting(type(self).__name__, call.callbacks) as told, whole_fit(self) as fresh:
+            fresh.__dict__.update(call.settings)
             data = fresh._source(X) if elsewhere else fresh._training_data(X, y, qid, query_weight)
             if sample_weight is not None:
                 data = data.with_sample_weight(weights_by_row(sample_weight, data))
-            watched = [
-                (name, fresh._source_beside(data, given) if elsewhere else fresh._validation_data(given))
-                for name, given in sets
-            ]
-            valid: Any = watched[-1][1] if watched else None
+            watched: list[tuple[str, Any]] = []
+            valid: Any = None
+            for name, given in sets:
+                valid = fresh._source_beside(data, given) if elsewhere else fresh._validation_data(given)
+                watched.append((name, valid))
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
@@ -192,10 +190,13 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             with outermost_fit() as outermost, data.fitting(self, valid):
                 fresh._fit(data, valid, **more)
                 if watched:
-                    fresh.evals_result_ = values_by_round(fresh, watched, other.get("eval_at") or (), habits.measures)
-            fresh._keep_sketch(data if outermost else None, more.get("begun") or self._begun())
-            if not elsewhere:
-                fresh._warn_of_flat_scores(data)
+                    fresh.evals_result_ = values_by_round(fresh, watched, call.cutoffs, call.measures)
+            begun = self if getattr(self, "warm_start", False) else more.get("begun")
+            fresh._keep_sketch(data if outermost else None, begun)
+            if not elsewhere and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
+                warn_of_flat_scores(fresh, data)
+            for name in call.settings:
+                setattr(fresh, name, getattr(self, name))
         return self
 
     def _watched_measure(self) -> Any:
@@ -389,10 +390,6 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if not status.ok:
             warn(f"{type(self).__name__} {status.value}", convergence_warning())
 
-    def _begun(self) -> Any:
-        """The model that a fit goes on from: its own last one with `warm_start`."""
-        return self if getattr(self, "warm_start", False) else None
-
     def _keep_sketch(self, data: object, earlier: Any = None) -> None:
         """Remember the training queries, and those of an earlier model that this fit went on from; None forgets."""
         before = getattr(earlier, "training_sketch_", None)
@@ -401,10 +398,6 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if data is not None and self.training_sketch_size > 0:
             own = TrainingSketch.of(data, self.training_sketch_size)
             self.training_sketch_ = own if before is None else before | own
-
-    def _warn_of_flat_scores(self, data: RankingData) -> None:
-        if type(self)._predict is not Ranker._predict:  # a ranker around another one, which has looked itself
-            warn_of_flat_scores(self, data)
 
     def check_model(self) -> None:
         """Called after loading from a model file: the feature names must fit the number of columns."""
