@@ -57,7 +57,7 @@ def test_trust_recovers_ratios_and_shifted_beta(data):
 @pytest.mark.parametrize(
     ("truth", "read_as", "reason"),
     [
-        ("trust", "position", "otherwise for relevant"),
+        ("trust", "position", "differently for relevant"),
         ("cascade", "position", "exclude"),
         ("cascade", "trust", "exclude"),
     ],
@@ -94,7 +94,7 @@ def test_em_finds_examination_through_features_that_know_relevance(data):
     assert np.abs(seen.propensities_ - TRUTH).max() < 0.06
     assert not seen.identified_
     assert "rest on the features" in seen.reasons_[-1]
-    with pytest.raises(InvalidInputError, match="fit\\(log, features=data\\)"):
+    with pytest.raises(InvalidInputError, match="fit\\(log, features\\)"):
         Examination(method="em").fit(log)
 
 
@@ -143,3 +143,18 @@ def test_simulation_refuses(data):
         simulate(data, {"a": [1.0]})
     with pytest.raises(InvalidInputError, match="need grades"):
         simulate(RankingData([[1.0]]), {"a": [1.0]})
+
+
+def test_a_ranker_that_is_displayed_differently_is_not_identified(data):
+    log = log_of(data)
+    kept = (log.ranker == 0) | (np.random.default_rng(0).random(log.n_rows) < 0.8)  # b gets a fifth fewer clicks
+    log.clicked &= kept
+    seen = Examination().fit(log)
+    assert not seen.identified_
+    assert "gets more clicks at the same position" in " ".join(seen.reasons_)
+
+
+def test_missing_rankers_are_no_second_ranker(data):
+    log = simulate(data, {"a": data.X[:, 0]}, impressions=2_000, random_state=0)
+    log.ranker[log.impression % 2 == 0] = -1
+    assert "one ranker alone" in Examination().fit(log).reasons_[0]

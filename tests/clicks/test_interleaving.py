@@ -136,12 +136,12 @@ def test_arms():
     found = compare_arms(clicked.astype(float), arm, share=0.25)
     assert found.mean == pytest.approx(0.3, abs=0.06)
     assert 0 < found.low < 0.3 < found.high
-    with pytest.raises(InvalidInputError, match="of two names"):
+    with pytest.raises(InvalidInputError, match="with two names"):
         compare_arms([1.0], ["a"])
 
 
 def test_refusals():
     with pytest.raises(InvalidInputError, match="team="):
         compare_interleaved(ClickLog([1], ["q"], ["d"], [1], [1]))
-    with pytest.raises(InvalidInputError, match="names no sessions"):
+    with pytest.raises(InvalidInputError, match="has no sessions"):
         compare_interleaved(log_of((1, 0)), unit="session")

@@ -112,7 +112,7 @@ def test_a_log_without_a_good_impression_says_so():
         ClickLog([1, 2], ["a", "b"], ["d", "e"], [2, 2], [0, 1], bad="skip")
     with pytest.raises(InvalidInputError, match="no rows"):
         ClickLog([], [], [], [], [])
-    with pytest.raises(InvalidInputError, match="document has 1 entries and impression has 2"):
+    with pytest.raises(InvalidInputError, match="document has 1 entries, but impression has 2"):
         ClickLog([1, 2], ["a", "b"], ["d"], [1, 1], [0, 1])
 
 
@@ -144,7 +144,7 @@ def test_ubi_events(tmp_path):
     assert log.ranker_ids.tolist() == ["B"]
     with open(events, "a") as more:
         more.write("\n" + json.dumps(event("click", "z", 9)))
-    with pytest.raises(DataFileError, match=r"line 6: a click on 'z', which was not shown for query_id 'q1'"):
+    with pytest.raises(DataFileError, match=r"line 6: the clicked document .z. was not shown for query_id 'q1'"):
         read_clicks(events, format="ubi")
     assert read_clicks(events, format="ubi", bad="skip").skipped == {"clicks on documents that were not shown": 1}
     with pytest.raises(DataFileError, match="no event has the action_name 'view'"):
@@ -154,12 +154,50 @@ def test_ubi_events(tmp_path):
 def test_damaged_json_names_the_line(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"impression": 1, "query": "a", "document": "b", "position": 1, "clicked": 0}\n{"impression": \n')
-    with pytest.raises(DataFileError, match=r"line 2: the line is no JSON"):
+    with pytest.raises(DataFileError, match=r"line 2: .*got invalid JSON"):
         read_clicks(path)
     path.write_text("[1, 2]\n")
-    with pytest.raises(DataFileError, match=r"line 1: expected a JSON object"):
+    with pytest.raises(DataFileError, match=r"line 1: expected one JSON object"):
         read_clicks(path)
     with gzip.open(tmp_path / "log.xyz", "wb") as other:
         other.write(b"x")
-    with pytest.raises(DataFileError, match="file name ends in"):
+    with pytest.raises(DataFileError, match="file name of a click log must end in"):
         read_clicks(tmp_path / "log.xyz")
+
+
+def test_ubi_of_real_exports(tmp_path):
+    """Names with dots, objects in text, ordinals as text, offsets in times, and ids that are lists."""
+    path = tmp_path / "events.ndjson"
+    flat = {"action_name": "impression", "query_id": "q1", "user_query": "cat", "session_id": "s",
+            "timestamp": "2026-01-01T01:00:00.250+01:00", "event_attributes.object.object_id": "a",
+            "event_attributes.position.ordinal": 1}  # fmt: skip
+    nested = event("impression", "b", "2")
+    nested["event_attributes"] = json.dumps(nested["event_attributes"])
+    mixed = event("click", "b", 2) | {"event_attributes": {"object": {"object_id": "b"}, "position.ordinal": 2}}
+    path.write_text("\n".join(json.dumps(row) for row in (flat, nested, mixed)))
+    log = read_clicks(path, format="ubi", columns={"session": "session_id"})
+    assert told(log) == [(0, "cat", "a", 1, False), (0, "cat", "b", 2, True)]
+    assert log.time.tolist() == [(1767225600 * 1000 + 250) * 10**6] * 2
+    path.write_text(json.dumps(event("impression", ["a", "b"], 1)))
+    with pytest.raises(DataFileError, match=r"line 1: event_attributes.object.object_id must be text or a number"):
+        read_clicks(path, format="ubi")
+    path.write_text(json.dumps(event("impression", "a", "first")))
+    with pytest.raises(DataFileError, match=r"line 1: the position must be an integer from 1"):
+        read_clicks(path, format="ubi")
+
+
+def test_values_that_are_no_numbers_are_refused_by_line(tmp_path):
+    rows = [dict(zip(ROWS, values)) for values in zip(*ROWS.values())]
+    rows[3]["position"], path = "two", tmp_path / "log.jsonl"
+    path.write_text("\n\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataFileError, match="line 7: the position must be an integer"):
+        read_clicks(path)
+    assert read_clicks(path, bad="skip").n_impressions == 1
+
+
+def test_times_with_and_without_a_zone():
+    times = ["2026-01-01T00:00:00Z", "2026-01-01 00:00:00", "2026-01-01T02:00:00+02:00", "2026-01-01"]
+    log = ClickLog([1, 2, 3, 4], ["q"] * 4, ["d"] * 4, [1] * 4, [0] * 4, time=times)
+    assert set(log.time.tolist()) == {1767225600 * 10**9}
+    with pytest.raises(InvalidInputError, match="got 'yesterday'"):
+        ClickLog([1], ["q"], ["d"], [1], [0], time=["yesterday"])

@@ -54,8 +54,8 @@ def test_the_check_up_finds_what_is_odd():
     session = np.repeat(np.arange(n) % 2_000, 2)
     session[: 2 * 300] = 0
     findings = " | ".join(examine_log(ClickLog(*shown, clicked, session=session, time=np.arange(2 * n))))
-    assert "position 2 is never clicked in 4000 impressions" in findings
+    assert "position 2 has no clicks in 4000 impressions" in findings
     assert "the click rate changes over time" in findings
     clicked = np.ones(2 * n)
     findings = " | ".join(examine_log(ClickLog(*shown, clicked, session=session, ranker=["x", "x"] * n)))
-    assert "1 sessions look like programs" in findings
+    assert "1 sessions look like bots" in findings

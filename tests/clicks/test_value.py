@@ -86,12 +86,12 @@ def test_a_small_log_by_hand():
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_intervals_with_bounds_hold_the_truth(data, log, seen, new, estimator):
     truth = true_value(data, log, new, TRUTH)
-    found = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator=estimator, about="clicks")["new"]
+    found = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator=estimator)["new"]
     assert 0.7 < found.support < 0.99
     assert found.low <= truth <= found.high
     assert found.high - found.low < 0.3
     assert found.sampling_high - found.sampling_low < 0.5 * (found.high - found.low)
-    wider = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator=estimator)["new"]
+    wider = evaluate_from_clicks(log, {"new": new}, examination=seen, estimator=estimator, about="queries")["new"]
     assert wider.low < found.low < found.high < wider.high
 
 
@@ -131,7 +131,7 @@ def test_a_ranker_differs_from_itself_by_nothing_and_a_better_one_is_found(data,
 
 
 def test_refusals(log, seen, new):
-    with pytest.raises(InvalidInputError, match="is known to position 10; give cutoff=10"):
+    with pytest.raises(InvalidInputError, match="is known to position 10; use cutoff=10"):
         evaluate_from_clicks(log, {"new": new}, examination=seen, cutoff=11)
     with pytest.raises(InvalidInputError, match="share no query"):
         evaluate_from_clicks(log, {"new": {"other": {"d": 1.0}}}, examination=seen)
@@ -140,4 +140,46 @@ def test_refusals(log, seen, new):
     with pytest.raises(InvalidInputError, match="must hold 10 numbers"):
         evaluate_from_clicks(log, {"new": new}, examination=seen, discount=[1.0])
     part = dict(list(new.items())[:100])
-    assert "that a ranker lacks are left out" in evaluate_from_clicks(log, {"new": part}, examination=seen).notes[-1]
+    assert (
+        "are left out because a ranker lacks them"
+        in evaluate_from_clicks(log, {"new": part}, examination=seen).notes[-1]
+    )
+
+
+def test_few_bootstrap_samples_that_lose_a_position_do_not_widen_the_interval(log, seen, new):
+    """A position without clicks in a sample has a propensity of up to e^50, which a standard deviation would follow."""
+    other = Examination(n_draws=50).fit(log)
+    other.draws_[:3, 0, 7] = np.exp(50.0)
+    wide, usual = (evaluate_from_clicks(log, {"new": new}, examination=each)["new"] for each in (other, seen))
+    assert wide.high - wide.low < 1.2 * (usual.high - usual.low)
+
+
+def test_clicks_of_one_session_count_as_one(log, seen, new):
+    """Every impression is logged twice with the same clicks: by sessions the interval must not get narrower."""
+    names = log.query_ids[log.query], log.document_ids[log.document], log.ranker_ids[log.ranker]
+    twice = [np.tile(values, 2) for values in (*names, log.position, log.clicked, log.impression)]
+    impression = np.concatenate([log.impression, log.impression + log.n_impressions])
+    doubled = {"query": twice[0], "document": twice[1], "ranker": twice[2], "position": twice[3], "clicked": twice[4]}
+    plain, grouped = (ClickLog(impression, **doubled, session=session) for session in (None, twice[5]))
+    fixed = Examination(n_draws=50).fit(log)
+    fixed.draws_[:] = np.stack([fixed.propensities_, fixed.beta_])
+    widths = [
+        found.sampling_high - found.sampling_low
+        for found in (
+            evaluate_from_clicks(each, {"new": new}, examination=fixed)["new"] for each in (log, plain, grouped)
+        )
+    ]
+    assert widths[1] == pytest.approx(widths[0] / np.sqrt(2), rel=0.02)
+    assert widths[2] == pytest.approx(widths[0], rel=0.02)
+
+
+def test_ips_knows_which_rankers_a_query_had():
+    """Only one of two rankers was drawn for the query: its impressions are all that were expected."""
+    shown = {"position": [1, 2] * 4, "document": ["a", "b"] * 3 + ["c", "d"], "query": ["q"] * 6 + ["r"] * 2}
+    log = ClickLog(np.repeat(range(4), 2), clicked=[1, 0, 1, 0, 0, 0, 1, 1], ranker=["x"] * 6 + ["y"] * 2, **shown)
+    seen = Examination(max_position=2).fit(log)
+    seen.propensities_ = np.array([1.0, 0.5])
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    values = [evaluate_from_clicks(log, {"n": run}, examination=seen, cutoff=2, estimator=estimator)["n"].value
+              for estimator in ("ips", "self-normalised")]  # fmt: skip
+    assert values == pytest.approx([2 / 3] * 2)

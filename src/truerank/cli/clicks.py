@@ -1,4 +1,4 @@
-"""`truerank clicks`: from a log of clicks to the value of a new ranker, rows to train on, and interleaved lists."""
+"""`truerank clicks`: examination, off-policy value, rows to train on, and interleaving."""
 
 from __future__ import annotations
 
@@ -21,54 +21,49 @@ OF = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
-        "examine LOG: how much each position is examined, and whether the log can tell. value LOG --runs RUN ...: what "
-        "rankers would be worth that were never shown, and how much of their lists nobody saw. train-data LOG --data "
-        "FILE -o FILE: the shown documents with estimated relevances as grades. interleave RUN RUN ... -o FILE: mixed "
-        "lists; interleave --log LOG: which ranker won on them."
+        "examine LOG: how much each position is examined, and whether the log identifies it. value LOG --runs RUN ...: "
+        "the value of rankers that were never shown, and the share of their lists that nobody saw. train-data LOG "
+        "--data FILE -o FILE: the shown documents with estimated relevances as grades. interleave RUN RUN ... -o FILE: "
+        "mixed lists. interleave --log LOG: the comparison of rankers by clicks on mixed lists."
     )
     parser.add_argument("action", choices=tuple(OF))
-    parser.add_argument("files", nargs="*", metavar="FILE", help="the click log; of interleave the runs to mix")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="click log; for interleave, the runs to mix")
     log = parser.add_argument_group("reading the log")
-    log.add_argument("--format", choices=("table", "json-lines", "ubi"), help="of the log (default: by its ending)")
-    log.add_argument("--queries", metavar="FILE", help="UBI's queries, whose hits are the shown lists")
+    log.add_argument("--format", choices=("table", "json-lines", "ubi"), help="log format (default: by its ending)")
+    log.add_argument("--queries", metavar="FILE", help="UBI queries, whose hits are the shown lists")
     log.add_argument(
         "--columns", nargs="+", metavar="NAME=COLUMN",
         help="columns of impression query document position clicked ranker propensity session time team",
     )  # fmt: skip
-    log.add_argument("--first-position", type=int, choices=(0, 1), help="what the log calls the first (default: 1)")
-    log.add_argument(
-        "--bad", choices=("error", "skip"), help="stop at bad rows, or leave their impressions out and count"
-    )
-    log.add_argument("--shown-action", metavar="NAME", help="UBI's action_name of a shown document (impression)")
-    log.add_argument("--click-action", metavar="NAME", help="and of a click (click)")
+    log.add_argument("--first-position", type=int, choices=(0, 1), help="number of the first position (default: 1)")
+    log.add_argument("--bad", choices=("error", "skip"), help="stop at a bad row, or leave out and count impressions")
+    log.add_argument("--shown-action", metavar="NAME", help="UBI action_name of a shown document (impression)")
+    log.add_argument("--click-action", metavar="NAME", help="UBI action_name of a click (click)")
     fit = parser.add_argument_group("examination")
     fit.add_argument("--model", choices=("position", "trust"), help="click model (default: position)")
     fit.add_argument("--method", choices=("harvest", "em"), help="em reads features from --data (default: harvest)")
     fit.add_argument("--max-position", type=int, metavar="K", help="deepest position (default: by clicks, at most 50)")
     fit.add_argument("--data", metavar="FILE", help="documents with features and ids, a table or LETOR text")
-    fit.add_argument("--plot", metavar="FILE", help="of examine: a picture of the propensities (.png, .svg, .pdf)")
-    value = parser.add_argument_group("value")
-    value.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs of the rankers, or folders of them")
-    value.add_argument("--cutoff", type=int, metavar="K", help="ranks that count (default: 10)")
-    value.add_argument("--discount", choices=("clicks", "dcg"), help="what a relevant document is worth at a rank")
+    fit.add_argument("--plot", metavar="FILE", help="examine: picture of the propensities (.png, .svg, .pdf)")
+    value = parser.add_argument_group("value and train-data")
+    value.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs of the rankers, or folders of runs")
+    value.add_argument("--cutoff", type=int, metavar="K", help="number of ranks that count (default: 10)")
+    value.add_argument("--discount", choices=("clicks", "dcg"), help="weight of a rank (default: clicks)")
     value.add_argument("--estimator", choices=("self-normalised", "ips", "doubly-robust"), help="(self-normalised)")
-    value.add_argument("--weights", choices=("impressions", "uniform"), help="of queries (default: impressions)")
-    value.add_argument("--min-shown", type=int, metavar="N", help="impressions that count as shown (default: 1)")
+    value.add_argument("--weights", choices=("impressions", "uniform"), help="weights of queries (impressions)")
+    value.add_argument("--min-shown", type=int, metavar="N", help="impressions of a shown document (default: 1)")
     value.add_argument(
-        "--about", choices=("queries", "clicks"), help="error for queries like these, or new clicks on these"
-    )
-    value.add_argument(
-        "--least", type=float, metavar="N", help="of train-data: examined impressions needed (default: 1)"
-    )
+        "--about", choices=("clicks", "queries"),
+        help="intervals for new impressions of these queries, or for other queries like these (default: clicks)",
+    )  # fmt: skip
+    value.add_argument("--least", type=float, metavar="N", help="train-data: examined impressions (default: 1)")
     mix = parser.add_argument_group("interleave")
     mix.add_argument("--log", metavar="LOG", help="clicks on interleaved lists, with the column team")
-    mix.add_argument("--length", type=int, metavar="N", help="documents of a list (default: 10)")
-    mix.add_argument(
-        "--unit", choices=("session", "query", "impression"), help="what is independent (default: session)"
-    )
-    mix.add_argument("--looks", type=int, metavar="N", help="looks to report with --json (default: 1)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="rows (.parquet, .csv) or lists (JSON lines) to write")
-    parser.add_argument("--level", type=float, metavar="P", help="of intervals (default: 0.95)")
+    mix.add_argument("--length", type=int, metavar="N", help="documents in a list (default: 10)")
+    mix.add_argument("--unit", choices=("session", "query", "impression"), help="independent unit (default: session)")
+    mix.add_argument("--looks", type=int, metavar="N", help="number of looks in --json (default: 1)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="output: rows (.parquet, .csv) or lists (JSON lines)")
+    parser.add_argument("--level", type=float, metavar="P", help="level of intervals (default: 0.95)")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
     options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
@@ -99,10 +94,10 @@ def _fitted(args: argparse.Namespace, log: Any) -> Any:
     data = None
     if args.method == "em":
         if args.data is None:
-            raise common.UsageError("--method em learns relevance from features: add --data FILE")
+            raise common.UsageError("--method em estimates relevance from features; add --data FILE")
         data = common.read_data(args.data, args)
     elif args.data is not None and args.action == "examine":
-        raise common.UsageError("--data is read with --method em")
+        raise common.UsageError("--data has no effect without --method em; leave it out")
     settings = common.given(args, "model", "method", "max_position", *(["level"] if args.action == "examine" else []))
     return Examination(random_state=args.seed or 0, **settings).fit(log, data)
 
@@ -145,9 +140,9 @@ def _value(args: argparse.Namespace) -> int:
     from truerank.io.trec import read_run
 
     if not args.runs:
-        raise common.UsageError("name the runs of the rankers with --runs new.run old.run")
+        raise common.UsageError("value needs the runs of the rankers: --runs new.run old.run")
     if args.data is not None and args.estimator != "doubly-robust" and args.method != "em":
-        raise common.UsageError("--data is read with --estimator doubly-robust or --method em")
+        raise common.UsageError("--data has no effect without --estimator doubly-robust or --method em; leave it out")
     log = _read(args, args.files[0])
     paths = common.run_paths(args.runs)
     runs = {name: read_run(path) for name, path in zip(common.run_names(paths), paths)}
@@ -163,7 +158,7 @@ def _train_data(args: argparse.Namespace) -> int:
     from truerank.io.tables import write_table
 
     if args.data is None or args.output is None:
-        raise common.UsageError("give the features with --data FILE, and the table to write with -o FILE")
+        raise common.UsageError("train-data needs the features (--data FILE) and an output table (-o FILE)")
     log = _read(args, args.files[0])
     seen = _fitted(args, log)
     found = training_data(log, common.read_data(args.data, args), seen, **common.given(args, "least"))
@@ -182,9 +177,9 @@ def _interleave(args: argparse.Namespace) -> int:
     if args.log is not None:
         from truerank.clicks.interleaving import compare_interleaved
 
-        common.refuse_idle(args, ("output", "length", "seed"), "mixes lists, and --log compares")
+        common.refuse_idle(args, ("output", "length", "seed"), "mixes lists, but --log compares")
         if args.files:
-            raise common.UsageError("--log compares by the teams of the log; leave the runs out")
+            raise common.UsageError("--log compares the teams of the log; leave the runs out")
         found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))
         return common.show(args, {"comparisons": found.to_dict()}, str(found))
     import json
@@ -194,7 +189,9 @@ def _interleave(args: argparse.Namespace) -> int:
 
     common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")
     if len(args.files) < 2 or args.output is None:
-        raise common.UsageError("name two or more runs and the file of the lists with -o; or compare with --log LOG")
+        raise common.UsageError(
+            "interleave needs two or more runs and an output file (-o FILE), or a log to compare (--log LOG)"
+        )
     paths = common.run_paths(args.files)
     runs = {name: read_run(path) for name, path in zip(common.run_names(paths), paths)}
     mixed = interleave(runs, random_state=args.seed or 0, **common.given(args, "length"))

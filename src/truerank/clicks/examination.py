@@ -1,17 +1,17 @@
-"""How much a shown position is examined: a click at k on a document of relevance r has probability α_k r + β_k.
+"""How much each position is examined: a click at position k on a document of relevance r has probability α_k r + β_k.
 
-With the same document of the same query shown at ranks k and l, n_k and n_l times, c_k and c_l of them clicked, E c_k =
-n_k (α_k r + β_k). Over all such documents (S_kl), and for every pair of ranks,
+Let a document of a query be shown n_k and n_l times at positions k and l, with c_k and c_l clicks, so that
+E c_k = n_k (α_k r + β_k). Over all such documents (S_kl), and for every pair of positions,
 
     A_kl = Σ_{S_kl} w c_k n_l / (n_k + n_l),      M_kl = Σ_{S_kl} w n_k n_l / (n_k + n_l) = M_lk.
 
-Position model (β = 0): A_kl / A_lk estimates α_k / α_l whatever the relevances are, and all pairs together give
+Position model (β = 0): A_kl / A_lk estimates α_k / α_l for any relevances, and all pairs together give
 
     max Σ_{k≠l} A_kl log(α_k / (α_k + α_l)),      α_1 = 1.
 
-Trust model: documents of higher and of lower click rate, as seen in the other half of the impressions, have weights
-w¹ and w⁰ = 1 - w¹. The rates y^j_kl = A^j_kl / M^j_kl = α_k ρ^j_kl + β_k share two unknown levels ρ^j_kl with those of
-l, so that y¹ - y⁰ has the ratio α_k / α_l, and β solves y_kl α_l - y_lk α_k = β_k α_l - β_l α_k by least squares.
+Trust model: documents have weights w¹ and w⁰ = 1 - w¹ by their click rate in the other half of the impressions. The
+rates y^j_kl = A^j_kl / M^j_kl = α_k ρ^j_kl + β_k share two unknown levels ρ^j_kl with those of l. So y¹ - y⁰ has the
+ratio α_k / α_l, and β solves y_kl α_l - y_lk α_k = β_k α_l - β_l α_k by least squares.
 
 References
 ----------
@@ -22,11 +22,12 @@ for Unbiased Learning to Rank in Personal Search, WSDM 2018.
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.clicks.log import ClickLog
+from truerank.clicks.log import Cells, ClickLog
 from truerank.clicks.relevance import LogisticRelevance, rows_of_pairs
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
@@ -36,16 +37,20 @@ from truerank.core.threads import one_blas_thread
 from truerank.core.types import RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
 
-_GROUPS = 200  # of queries, which are resampled whole
+_GROUPS = 200  # of queries, which are resampled as a whole
 _DEEPEST = 50
-_REJECT = 2.576  # two-sided p of .01
-_FEWEST = 20  # clicks at a position that the default max_position needs
-_WIDE = 0.5  # half a propensity: an interval that is wider on one side says little
+_REJECT = 2.576  # two-sided p of 0.01
+_FEWEST = 20  # clicks that the default max_position needs at a position
 _APART = 0.5  # distance of two rankers' distributions over time
+_MODEL_TESTS = {
+    "relevance": "clicks fall with the position differently for relevant and for other documents",
+    "context": "the click rate of a document depends on the clicks above it, as if users stop at a click",
+    "exclusion": "clicks within a list exclude each other, as if users stop at a click",
+}
 
 
 class Tables(NamedTuple):
-    """Sums over documents shown at ranks k and l, by group of queries: clicks and impressions (G, K, K)."""
+    """Sums over documents shown at positions k and l, by group of queries: clicks and impressions (G, K, K)."""
 
     clicks: np.ndarray
     shown: np.ndarray
@@ -53,62 +58,65 @@ class Tables(NamedTuple):
 
 
 class Examination:
-    """How much each position is examined, learned from a log of several rankers.
+    """How much each position is examined, estimated from a log of several rankers.
 
-    Documents that different rankers show at different positions tell how clicks fall with the position, since their
-    relevance is the same. The rankers must have been chosen at random, or at least without regard to relevance.
+    If different rankers show the same document of a query at different positions, its relevance is the same and only
+    the position changes the clicks. The rankers must be chosen at random, or at least independently of relevance.
 
     Parameters
     ----------
     model : {"position", "trust"}, default="position"
-        Probability of a click at k: α_k r, or α_k r + β_k where users also click because of the position itself.
+        Probability of a click at k: α_k r, or α_k r + β_k if users also click because of the position itself.
     method : {"harvest", "em"}, default="harvest"
-        `"harvest"` compares documents shown at several positions. `"em"` (position model only) fits examination and a
-        logistic regression of relevance on features, which also runs on the log of one ranker; what it finds rests on
-        those features.
+        `"harvest"` compares documents that were shown at several positions. `"em"` (position model only) fits
+        examination and a logistic regression of relevance on features. It also works with one ranker, but its result
+        depends on the features.
     max_position : int, optional
         Deepest position to fit. Default: the deepest with 20 clicks or more, at most 50.
     level : float in (0, 1), default=0.95
-        Of the intervals.
+        Level of the intervals.
     n_draws : int, default=200
-        Bootstrap samples of queries; 20 with `"em"`.
+        Bootstrap samples of queries; at most 20 with `"em"`.
     random_state : int or NumPy generator, optional
 
     Attributes
     ----------
     propensities_ : float64 array (K,)
-        α_k, with α_1 = 1. NaN where no documents connect the position with the first.
+        α_k, with α_1 = 1. NaN if no documents connect the position with position 1.
     beta_ : float64 array (K,)
-        β_k, 0 in the position model. Clicks tell relevance only up to scale and shift: here β_K = 0.
+        β_k, 0 in the position model. Clicks determine relevance only up to scale and shift; here β_K = 0.
     low_, high_ : float64 arrays (K,)
         Bootstrap interval of `propensities_`, over (groups of) queries.
     pairs_ : int64 array (K,)
-        Other ranks with which a rank is compared directly.
+        Number of other positions with which a position is compared directly.
     documents_ : int64 array (K,)
-        Documents of queries on which these comparisons rest.
+        Number of documents in these comparisons.
     identified_ : bool
-        False if the data do not determine the propensities, or contradict the model; `reasons_` says why.
+        False if the log does not determine the propensities, or contradicts the model; `reasons_` explains why.
     reasons_ : list of str
     tests_ : dict of str to float
-        z of each test of the model; beyond 2.58 the model is rejected.
+        z of each test; beyond 2.58 the model, or the assignment of rankers, is rejected.
 
-        * ``relevance``: is the fall of clicks with the position the same for documents of high and of low click rate?
+        * ``relevance``: do clicks fall with the position equally for documents of high and of low click rate?
           (position model)
         * ``context``: does the click rate of a document at one position depend on the clicks above it?
         * ``exclusion``: do clicks within one list exclude each other? Only below -2.58.
+        * ``balance``: do documents get equally many clicks at the same position in the lists of different rankers?
+        * ``levels``: do click rates differ between documents, as the trust model needs? At least 3.
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
 
     Raises
     ------
     InvalidInputError
-        On a log without clicks, and where `"em"` lacks features or the model is not the position model.
+        If the log has no clicks, or `"em"` has no features or another model than the position model.
 
     Notes
     -----
-    Differences from Agarwal et al.: the relevances r_kl are conditioned out instead of fitted (their likelihood with
-    Poisson in place of binomial clicks, which is consistent as well), and documents weigh by n_k n_l / (n_k + n_l), the
-    least variance (Mantel and Haenszel), instead of by 1/n. Time O(n log n), memory about 60 bytes a row.
+    Differences from Agarwal et al.: (1) the relevances r_kl are conditioned out instead of fitted (their likelihood
+    with Poisson instead of binomial clicks, which is consistent, too); (2) documents have the weights
+    n_k n_l / (n_k + n_l) of least variance (Mantel and Haenszel) instead of 1/n. Time O(n log n), memory about 60 bytes
+    a row.
 
     Examples
     --------
@@ -122,6 +130,7 @@ class Examination:
 
     propensities_: np.ndarray
     beta_: np.ndarray
+    draws_: np.ndarray
 
     def __init__(
         self,
@@ -136,191 +145,166 @@ class Examination:
         self.model = check_choice(model, "model", ("position", "trust"))
         self.method = check_choice(method, "method", ("harvest", "em"))
         if self.method == "em" and self.model != "position":
-            raise InvalidInputError('method="em" fits the position model; take method="harvest" for model="trust"')
+            raise InvalidInputError('method="em" fits the position model; use method="harvest" for model="trust"')
         self.max_position = None if max_position is None else check_positive_int(max_position, "max_position")
         self.level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
         self.n_draws = check_positive_int(n_draws, "n_draws", 2)
         self.random_state = random_state
 
     def fit(self, log: ClickLog, features: RankingData | None = None) -> Examination:
-        """Learn from a log; `features` (method "em") are rows of the shown documents, with `doc_ids`."""
+        """Estimate from a log; method "em" needs `features`, rows of the shown documents with `doc_ids`."""
         if not isinstance(log, ClickLog):
             raise InvalidInputError(f"log must be a ClickLog, got {type(log).__name__}; read_clicks makes one")
-        clicks = np.bincount(log.position[log.clicked], minlength=2)
         if not log.clicked.any():
-            raise InvalidInputError("the log has no clicks, and examination is learned from clicks")
-        enough = np.flatnonzero(clicks >= _FEWEST)
-        self.K_ = min(self.max_position or max(int(enough.max(initial=1)), 1), len(clicks) - 1)
-        if self.max_position is None:
-            self.K_ = min(self.K_, _DEEPEST)
+            raise InvalidInputError("the log has no clicks; examination is estimated from clicks")
+        if (self.method == "em") != (features is not None):
+            raise InvalidInputError(
+                'method="em" needs features, and only it: Examination(method="em").fit(log, features)'
+            )
+        clicks = np.bincount(log.position[log.clicked])
+        deepest = min(max(int(np.flatnonzero(clicks >= _FEWEST).max(initial=1)), 1), _DEEPEST)
+        self.K_ = min(self.max_position or deepest, len(clicks) - 1)
         self.reasons_: list[str] = []
         self.tests_: dict[str, float] = {}
         self.pairs_, self.documents_ = (np.zeros(self.K_, dtype=np.int64) for _ in range(2))
         rng = stream(seed_of(self.random_state), "examination")
-        if self.method != "em" and features is not None:
-            raise InvalidInputError('features are read by method="em" only; leave them out')
         with one_blas_thread():
-            if self.method == "em":
-                self._fit_em(log, features, rng)
-            else:
-                self._fit_harvest(log, rng)
-        self.propensities_[0] = self.draws_[:, 0, 0] = 1.0
-        tail = (1.0 - self.level) / 2.0
-        self.low_, self.high_ = np.quantile(self.draws_[:, 0], [tail, 1.0 - tail], axis=0)
-        self._judge(log)
-        return self
-
-    def _fit_harvest(self, log: ClickLog, rng: np.random.Generator) -> None:
-        K = self.K_
-        deep = log.position <= K
-        rows = np.flatnonzero(deep)
-        half = (np.arange(log.n_impressions) % 2)[log.impression]
-        ranker = np.zeros(log.n_rows, np.int32) if log.ranker is None else np.maximum(log.ranker, 0)
-        cells = log.cells(np.minimum(log.position, K + 1), ranker, half)
-        place, by, side = cells.keys[0] - 1, cells.keys[1], cells.keys[2]
-        before = _clicks_above(log)
-        above = np.bincount(cells.of_row, weights=before, minlength=len(cells.n))
-        inside = place < K
-        pair = cells.pair
-        group, n_groups = groups_of(cells.query, len(log.query_ids))
-        every = _Sums(pair * K + place, cells.n, cells.clicks, inside)
-        whole = tables(every.key // K, group[every.first], every.key % K, every.n, every.clicks, K, n_groups)
-        self.pairs_ = np.count_nonzero(whole.documents, axis=1)
-        self.documents_ = whole.documents.sum(axis=1).astype(np.int64)
-        counts = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups), size=self.n_draws).astype(np.float64)
-        counts = np.vstack([np.ones(n_groups), counts])
-        A = _resampled(whole.clicks, counts)
-        reached = connected(A[0])
-        theta = _masked(ladder(A, reached), reached)
-        # Two levels of relevance: a document's clicks in the other half of the impressions.
-        split = _Sums((pair * 2 + side) * K + place, cells.n, cells.clicks, inside)
-        own, at = split.key // K, split.key % K
-        expected = np.bincount(own, weights=split.n * np.nan_to_num(theta[0][at]), minlength=2 * int(pair[-1] + 1))
-        rate = np.bincount(own, weights=split.clicks, minlength=len(expected)) / np.maximum(expected, 1e-12)
-        rate = np.where(expected > 0, rate, np.nan).reshape(-1, 2)[:, ::-1].ravel()  # of the other half
-        high = rate / (rate + max(float(np.sum(cells.clicks) / max(expected.sum(), 1e-12)), 1e-12))
-        levels = []
-        for weight in (high, 1.0 - high):
-            w = np.nan_to_num(weight)[own]
-            levels.append(tables(own, group[split.first], at, split.n, split.clicks, K, n_groups, w))
-        sums = [_resampled(part, counts) for level in levels for part in (level.clicks, level.shown)]
-        if self.model == "position":
-            contrast = ladder(sums[0], reached) - ladder(sums[2], reached)
-            weight = np.bincount(log.position[rows][log.clicked[rows]] - 1, minlength=K) * reached
-            self.tests_["relevance"] = _z(contrast @ (weight / max(weight.sum(), 1)))
-            alpha, beta = theta, np.zeros_like(theta)
-        else:
-            alpha, beta, apart = trust(sums, reached)
-            self.tests_["levels"] = _z(apart)
+            alpha, beta = self._harvest(log, rng) if features is None else self._em(log, features, rng)
+        alpha[:, 0] = 1.0
         self.propensities_, self.beta_ = alpha[0], beta[0]
         self.draws_ = np.stack([alpha[1:], beta[1:]], axis=1)
-        self.tests_["context"] = _context(pair, place, by, side, cells.n, cells.clicks, above, group, inside)
-        self.tests_["exclusion"] = _exclusion(log, K)
+        tail = (1.0 - self.level) / 2.0
+        self.low_, self.high_ = np.quantile(alpha[1:], [tail, 1.0 - tail], axis=0)
+        problems = self._problems(log)
+        self.identified_ = self.method == "harvest" and not problems
+        self.reasons_ += problems
+        return self
 
-    def _fit_em(self, log: ClickLog, features: RankingData | None, rng: np.random.Generator) -> None:
-        if features is None:
-            raise InvalidInputError('method="em" learns relevance from features: fit(log, features=data)')
+    def _harvest(self, log: ClickLog, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """α and β (1 + n_draws, K): of the log, and of bootstrap samples."""
+        K = self.K_
+        half = (np.arange(log.n_impressions) % 2)[log.impression]
+        ranker = np.zeros(log.n_rows, np.int32) if log.ranker is None else log.ranker + 1
+        cells = log.cells(np.minimum(log.position, K + 1), ranker, half)
+        pair, place, inside = cells.pair, cells.keys[0] - 1, cells.keys[0] <= K
+        group, n_groups = groups_of(cells.query, len(log.query_ids))
+        whole = _Sums(pair * K + place, cells.n, cells.clicks, inside)
+        found = tables(whole.key // K, group[whole.first], whole.key % K, whole.n, whole.clicks, K, n_groups)
+        self.pairs_ = np.count_nonzero(found.documents, axis=1)
+        self.documents_ = found.documents.sum(axis=1).astype(np.int64)
+        counts = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups), size=self.n_draws)
+        counts = np.vstack([np.ones(n_groups), counts])
+        A = _resampled(found.clicks, counts)
+        reached = connected(A[0])
+        theta = _masked(ladder(A, reached), reached)
+        # Weights of a high level of relevance: click rates in the other half of the impressions, over those expected.
+        split = _Sums((pair * 2 + cells.keys[2]) * K + place, cells.n, cells.clicks, inside)
+        owner, at = split.key // K, split.key % K
+        expected = np.bincount(owner, weights=split.n * np.nan_to_num(theta[0][at]), minlength=2 * int(pair[-1] + 1))
+        clicks = np.bincount(owner, weights=split.clicks, minlength=len(expected))
+        rate = np.where(expected > 0, clicks / np.maximum(expected, 1e-12), np.nan).reshape(-1, 2)[:, ::-1].ravel()
+        mean = float(cells.clicks.sum() / max(expected.sum(), 1e-12))
+        high = rate / (rate + max(mean, 1e-12))
+        sums = []
+        for weight in (high, 1.0 - high):
+            w = np.nan_to_num(weight)[owner]
+            level = tables(owner, group[split.first], at, split.n, split.clicks, K, n_groups, w)
+            sums += [_resampled(level.clicks, counts), _resampled(level.shown, counts)]
+        self.tests_["context"], self.tests_["balance"] = _same_spot_tests(log, cells, group, K)
+        self.tests_["exclusion"] = _exclusion(log, K)
+        if self.model == "trust":
+            alpha, beta, apart = trust(sums, reached)
+            self.tests_["levels"] = _z(apart)
+            return alpha, beta
+        contrast = ladder(sums[0], reached) - ladder(sums[2], reached)
+        shown = np.bincount(log.position[log.clicked & (log.position <= K)] - 1, minlength=K) * reached
+        self.tests_["relevance"] = _z(contrast @ (shown / max(shown.sum(), 1)))
+        return theta, np.zeros_like(theta)
+
+    def _em(self, log: ClickLog, features: RankingData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         check_ranking_data(features, "features")
         K = self.K_
         cells = log.cells(np.minimum(log.position, K + 1))
         row = rows_of_pairs(log, cells.query, cells.document, features)
-        keep = (cells.keys[0] <= K) & (row >= 0)
+        inside = cells.keys[0] <= K
+        keep = inside & (row >= 0)
         if not keep.any():
             raise InvalidInputError("no shown document has features; compare the query and document ids of both")
-        lost = cells.n[(cells.keys[0] <= K) & (row < 0)].sum()
-        if lost:
+        if lost := cells.n[inside & (row < 0)].sum():
             self.reasons_.append(f"{lost:.0f} shown documents have no features and were left out")
         place, n, c = cells.keys[0][keep] - 1, cells.n[keep], cells.clicks[keep]
         used, own = np.unique(row[keep], return_inverse=True)
         model = LogisticRelevance(features.X[used])
         group, n_groups = groups_of(cells.query[keep], len(log.query_ids))
         found = em(model, own, place, n, c, K, 200)
-        draws = []
+        thetas = [found[0]]
         for _ in range(min(self.n_draws, 20)):
             times = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups)).astype(np.float64)[group]
-            draws.append(em(model, own, place, n * times, c * times, K, 20, found))
-        self.propensities_, self.beta_ = found[0] / found[0][0], np.zeros(K)
-        alpha = np.array([theta / theta[0] for theta, _ in draws])
-        self.draws_ = np.stack([alpha, np.zeros_like(alpha)], axis=1)
+            thetas.append(em(model, own, place, n * times, c * times, K, 20, found)[0])
+        alpha = np.array([theta / theta[0] for theta in thetas])
+        return alpha, np.zeros_like(alpha)
 
-    def _judge(self, log: ClickLog) -> None:
-        """Whether the propensities are identified, and the reasons."""
-        reasons = self.reasons_
-        blocking = 0
+    def _problems(self, log: ClickLog) -> list[str]:
+        """Why the propensities are not identified."""
         if self.method == "em":
-            reasons.append("the propensities rest on the features: a feature that tells the position biases them")
-            self.identified_ = False
-            return
-        rankers = 0 if log.ranker is None else len(np.unique(log.ranker))
-        if rankers < 2:
-            reasons.append(
-                "the log does not name what chose each list (ranker)" if log.ranker is None else
-                "one ranker alone chose the lists; its positions follow relevance"
-            )  # fmt: skip
-            blocking += 1
+            return ["the propensities rest on the features; a feature that depends on the position biases them"]
+        found = []
+        if log.ranker is None:
+            found.append("the log does not name what chose each list (ranker)")
+        elif len(np.unique(log.ranker[log.ranker >= 0])) < 2:
+            found.append("one ranker alone chose the lists; its positions follow relevance")
         missing = np.flatnonzero(np.isnan(self.propensities_)) + 1
         if len(missing):
-            reasons.append(f"no clicked documents connect {_ranks(missing)} with position 1")
-            blocking += 1
-        wide = self.high_ - self.low_ > 2 * _WIDE * self.propensities_
-        if wide.any():
-            reasons.append(
-                f"the interval of {_ranks(np.flatnonzero(wide) + 1)} is wider than the propensity; more data"
-            )
-            blocking += 1
+            found.append(f"no clicked documents connect {_positions(missing)} with position 1")
+        wide = np.flatnonzero(self.high_ - self.low_ > self.propensities_) + 1
+        if len(wide):
+            found.append(f"the interval of {_positions(wide)} is wider than the propensity; collect more data")
         apart = _apart_in_time(log)
         if apart > _APART:
-            reasons.append(
-                f"the rankers were changed by date (their times differ by {apart:.0%}), so that other changes mix in"
+            found.append(
+                f"the rankers were changed by date (their times differ by {apart:.0%}), so other changes mix in"
             )
-            blocking += 1
-        if self.tests_.get("levels", np.inf) < 3:
-            reasons.append("documents of high and of low click rate are not apart; the trust model needs both")
-            blocking += 1
-        for name, text in (
-            ("relevance", "clicks fall with the position otherwise for relevant than for other documents"),
-            ("context", "the click rate of a document depends on the clicks above it, as where users stop at a click"),
-            ("exclusion", "clicks within a list exclude each other, as where users stop at a click"),
-        ):
+        if abs(z := self.tests_["balance"]) > _REJECT:
+            found.append(
+                f"a document gets more clicks at the same position in the lists of one ranker (z = {abs(z):.1f}); the "
+                "rankers were not chosen at random at the same time, or one is displayed differently"
+            )
+        if self.tests_.get("levels", 3.0) < 3.0:
+            found.append("documents do not differ enough in their click rates for the trust model")
+        for name, text in _MODEL_TESTS.items():
             z = self.tests_.get(name, 0.0)
             if z < -_REJECT or (z > _REJECT and name != "exclusion"):
-                reasons.append(f"{text} (z = {z:.1f}): the {self.model} model is wrong here")
-                blocking += 1
-        self.identified_ = blocking == 0
+                found.append(f"{text} (z = {z:.1f}); the {self.model} model does not fit")
+        return found
 
     def click_rates(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """α and β of positions >= 1; NaN beyond those fitted."""
-        place = np.asarray(position) - 1
-        inside = place < self.K_
-        at = np.where(inside, place, 0)
+        """Return α and β of positions >= 1; NaN below the deepest that was fitted."""
+        inside = np.asarray(position) <= self.K_
+        at = np.where(inside, position, 1) - 1
         return np.where(inside, self.propensities_[at], np.nan), np.where(inside, self.beta_[at], np.nan)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was found, in JSON's own terms."""
+        """Return all results as JSON types."""
         names = ("propensities", "beta", "low", "high", "pairs", "documents")
         columns = {name: getattr(self, f"{name}_").tolist() for name in names}
-        return {"model": self.model, "method": self.method, "identified": self.identified_, "reasons": self.reasons_,
-                "tests": self.tests_, "level": self.level} | columns  # fmt: skip
+        settings = {"model": self.model, "method": self.method, "level": self.level}
+        return settings | {"identified": self.identified_, "reasons": self.reasons_, "tests": self.tests_} | columns
 
     def __str__(self) -> str:
-        header = ["position", "propensity", f"{self.level:.0%} interval", "ranks", "documents"]
-        if self.model == "trust":
-            header.insert(3, "beta")
-        rows = []
+        header: list[Any] = ["position", "propensity", f"{self.level:.0%} interval", "ranks", "documents"]
+        rows: list[list[Any]] = []
         for k in range(self.K_):
-            row = [k + 1, f"{self.propensities_[k]:.4f}", f"[{self.low_[k]:.4f}, {self.high_[k]:.4f}]",
-                   int(self.pairs_[k]), int(self.documents_[k])]  # fmt: skip
-            if self.model == "trust":
-                row.insert(3, f"{self.beta_[k]:.4f}")
-            rows.append(row)
-        verdict = "identified" if self.identified_ else "NOT identified"
-        return "\n".join(
-            [table(rows, header), "", f"{self.model} model: {verdict}", *(f"  {r}" for r in self.reasons_)]
-        )
+            interval = f"[{self.low_[k]:.4f}, {self.high_[k]:.4f}]"
+            rows.append([k + 1, f"{self.propensities_[k]:.4f}", interval, int(self.pairs_[k]), int(self.documents_[k])])
+        if self.model == "trust":
+            for row, value in zip([header, *rows], ["beta", *(f"{beta:.4f}" for beta in self.beta_)]):
+                row.insert(3, value)
+        verdict = f"{self.model} model: {'identified' if self.identified_ else 'NOT identified'}"
+        return "\n".join([table(rows, header), "", verdict, *(f"  {reason}" for reason in self.reasons_)])
 
 
 class _Sums:
-    """Cells added up by a key: ascending `key`, `n`, `clicks`, and a cell of each."""
+    """Cells added up by a key: ascending `key`, `n`, `clicks`, and the number of one cell of each."""
 
     def __init__(self, key: np.ndarray, n: np.ndarray, clicks: np.ndarray, keep: np.ndarray) -> None:
         self.key, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
@@ -329,12 +313,11 @@ class _Sums:
 
 
 def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
-    """A group for each query's number, and how many groups there are: each query by itself while there are few."""
+    """Return a group for each query code, and the number of groups; up to 200 queries are groups of their own."""
     if n_queries <= _GROUPS:
         return query, n_queries
-    return (query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)).astype(
-        np.int64
-    ) % _GROUPS, _GROUPS
+    mixed = query.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
+    return mixed.astype(np.int64) % _GROUPS, _GROUPS
 
 
 def tables(
@@ -347,7 +330,7 @@ def tables(
     n_groups: int,
     weight: np.ndarray | None = None,
 ) -> Tables:
-    """Match every two places of a pair (query and document): cells (c,) in order of pair and place, places from 0."""
+    """Match every two places, from 0, of a pair (query and document); cells (c,) are sorted by pair and place."""
     A, M = np.zeros((2, n_groups * K * K))
     documents = np.zeros(K * K)
     for step in range(1, K):
@@ -390,7 +373,7 @@ def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
 
 
 def connected(A: np.ndarray) -> np.ndarray:
-    """Ranks (K,) that clicked documents connect with the first."""
+    """Positions (K,) that clicked documents connect with position 1."""
     linked = (A > 0) & (A.T > 0)
     reached = np.zeros(len(A), dtype=bool)
     reached[0] = True
@@ -400,7 +383,7 @@ def connected(A: np.ndarray) -> np.ndarray:
 
 
 def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """α and β (R, K) of the trust model from tables (R, K, K) of two levels, and how far apart these are (R,)."""
+    """α and β (R, K) of the trust model from tables (R, K, K) of two levels, and the distance of the levels (R,)."""
     A1, M1, A0, M0 = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         y1, y0 = np.nan_to_num(A1 / M1), np.nan_to_num(A0 / M0)
@@ -440,14 +423,14 @@ def em(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Examination (K,) and coefficients by regression EM (Wang et al. 2018, equations 3 to 6), of cells (c,)."""
     theta, coefficients = (np.full(K, 0.5), None) if start is None else (start[0].copy(), start[1])
-    relevance = np.full(model.n_rows, 0.5) if coefficients is None else model.predict(coefficients)
+    relevance = np.full(len(model.X), 0.5) if coefficients is None else model.predict(coefficients)
     shown = np.bincount(place, weights=n, minlength=K)
-    weight = np.bincount(row, weights=n, minlength=model.n_rows)
+    weight = np.bincount(row, weights=n, minlength=len(model.X))
     for _ in range(rounds):
         t, r = theta[place], relevance[row]
         no_click = (n - c) / np.maximum(1.0 - t * r, 1e-12)
         seen = np.bincount(place, weights=c + no_click * t * (1.0 - r), minlength=K) / np.maximum(shown, 1e-300)
-        liked = np.bincount(row, weights=c + no_click * r * (1.0 - t), minlength=model.n_rows)
+        liked = np.bincount(row, weights=c + no_click * r * (1.0 - t), minlength=len(model.X))
         coefficients = model.fit(liked, weight, coefficients)
         relevance = model.predict(coefficients)
         change = np.abs(seen - theta).max()
@@ -459,7 +442,7 @@ def em(
 
 
 def _resampled(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Sums of (G, K, K) over groups that are there `counts` (R, G) times."""
+    """Sums of (G, K, K) over groups with multiplicities `counts` (R, G)."""
     return (counts @ values.reshape(len(values), -1)).reshape(len(counts), *values.shape[1:])
 
 
@@ -473,56 +456,55 @@ def _z(values: np.ndarray) -> float:
     return float(values[0]) / deviation if deviation > 0 else 0.0
 
 
+def _clustered(sums: np.ndarray) -> float:
+    """z of a total from independent sums (G,) with mean 0."""
+    spread = float(np.sqrt((sums**2).sum()))
+    return float(sums.sum()) / spread if spread > 0 else 0.0
+
+
 def _clicks_above(log: ClickLog) -> np.ndarray:
     """Clicks above each row in its list (n,)."""
     running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
     return running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))
 
 
-def _context(
-    pair: np.ndarray,
-    place: np.ndarray,
-    ranker: np.ndarray,
-    side: np.ndarray,
-    n: np.ndarray,
-    clicks: np.ndarray,
-    above: np.ndarray,
-    group: np.ndarray,
-    keep: np.ndarray,
-) -> float:
-    """z of: where two rankers show a document at the same place, more clicks above it go with fewer or more on it.
+def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> tuple[float, float]:
+    """z of two comparisons of rankers that show a document at the same position.
 
-    Clicks and clicks above are of different halves of the impressions, and their products have mean 0 where only
-    document and place matter.
+    Context: do more clicks above the document go with more or fewer clicks on it? Both are taken from different halves
+    of the impressions, so that their products have mean 0 if only document and position matter. Balance: does one
+    ranker get more clicks than the others? The largest z of a ranker, with Bonferroni's correction.
     """
-    size = int(ranker.max()) + 1
-    place, n, clicks, above, group = place[keep], n[keep], clicks[keep], above[keep], group[keep]
-    where = pair[keep] * (int(place.max()) + 1) + place
-    key = (where * size + ranker[keep]) * 2
-    cell, inverse = np.unique(key, return_inverse=True)
-    values = np.zeros((4, len(cell), 2))  # impressions, clicks, clicks above, group; by half
-    for sums, column in zip(values, (n, clicks, above, group)):
-        sums[inverse, side[keep]] = column
-    shown, hits, before, groups = values
-    spot = cell // 2 // size
+    above = np.bincount(cells.of_row, weights=_clicks_above(log), minlength=len(cells.n))
+    keep = cells.keys[0] <= K
+    size = int(cells.keys[1].max()) + 1
+    spot = cells.pair * (K + 1) + cells.keys[0]
+    cell, inverse = np.unique((spot * size + cells.keys[1])[keep], return_inverse=True)
+    shown, hits, before, groups = np.zeros((4, len(cell), 2))  # by half of the impressions
+    for sums, column in zip((shown, hits, before, groups), (cells.n, cells.clicks, above, group)):
+        sums[inverse, cells.keys[2][keep]] = column[keep]
     full = (shown > 0).all(axis=1)
-    spot, shown, hits, before, groups = spot[full], shown[full], hits[full], before[full], groups[full].max(axis=1)
-    if not len(spot):
-        return 0.0
+    if not full.any():
+        return 0.0, 0.0
+    cell, shown, hits, before = cell[full], shown[full], hits[full], before[full]
+    owner, ranker, spot = groups[full].max(axis=1).astype(np.int64), cell % size, cell // size
     rate, load = hits / shown, (before / shown)[:, ::-1]
-    sums = np.zeros(int(groups.max()) + 1)
+    context, balance = np.zeros(int(owner.max()) + 1), np.zeros((size, int(owner.max()) + 1))
     for step in range(1, size):
         first = np.flatnonzero(spot[step:] == spot[:-step])
         second = first + step
-        weight = shown[first] * shown[second] / (shown[first] + shown[second])
-        product = weight * (rate[first] - rate[second]) * (load[first] - load[second])
-        sums += np.bincount(groups[first].astype(np.int64), weights=product.sum(axis=1), minlength=len(sums))
-    spread = float(np.sqrt((sums**2).sum()))
-    return float(sums.sum()) / spread if spread > 0 else 0.0
+        difference = shown[first] * shown[second] / (shown[first] + shown[second]) * (rate[first] - rate[second])
+        product = (difference * (load[first] - load[second])).sum(axis=1)
+        context += np.bincount(owner[first], weights=product, minlength=len(context))
+        np.add.at(balance, (ranker[first], owner[first]), difference.sum(axis=1))
+        np.add.at(balance, (ranker[second], owner[second]), -difference.sum(axis=1))
+    z = max(map(_clustered, balance), key=abs)
+    tail = min((len(np.unique(ranker)) - 1) * NormalDist().cdf(-abs(z)), 0.5)
+    return _clustered(context), -NormalDist().inv_cdf(max(tail, 1e-300)) if tail > 0 else abs(z)
 
 
 def _exclusion(log: ClickLog, K: int) -> float:
-    """z of: the number of clicks in a list varies less than clicks that know nothing of each other."""
+    """z of: the number of clicks in a list varies less than that of independent clicks."""
     starts = log.offsets[:-1]
     with np.errstate(over="ignore"):
         mixed = (log.document.astype(np.uint64) << np.uint64(14)) + log.position.astype(np.uint64)
@@ -550,8 +532,7 @@ def _exclusion(log: ClickLog, K: int) -> float:
     query = np.zeros(len(n), dtype=np.int64)
     query[number[repeated]] = log.query[starts][repeated]
     by_query = np.bincount(query, weights=excess)
-    spread = float(np.sqrt((by_query**2).sum()))
-    return float(by_query.sum()) / spread if spread > 0 else 0.0
+    return _clustered(by_query)
 
 
 def _apart_in_time(log: ClickLog) -> float:
@@ -568,6 +549,6 @@ def _apart_in_time(log: ClickLog) -> float:
     return max((0.5 * float(np.abs(a - b).sum()) for i, a in enumerate(share) for b in share[:i]), default=0.0)
 
 
-def _ranks(numbers: np.ndarray) -> str:
+def _positions(numbers: np.ndarray) -> str:
     texts = [str(number) for number in numbers[:4].tolist()] + (["…"] if len(numbers) > 4 else [])
     return f"position{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"

@@ -1,4 +1,4 @@
-"""Which ranker is better, by clicks on lists that mix several, or by users who see one or the other."""
+"""Comparisons of rankers by clicks on interleaved lists, and of two arms of an A/B test."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from truerank.core.checks import as_array, as_numbers, check_choice, check_numbe
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import RandomState
+from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import ranks_by_query
 from truerank.io.trec import as_run
 
 
 def team_draft(lists: Mapping[str, Any], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Return one mixed list of (document, team): in each round every ranker picks its best document that is left.
+    """Return a mixed list of (document, team): in each round every ranker picks its best document that is left.
 
-    The order of picking is drawn anew in each round (Radlinski et al. 2008; several rankers: Schuth et al. 2014).
+    Each round draws its order of rankers (Radlinski et al. 2008; several rankers: Schuth et al. 2014).
 
     Examples
     --------
@@ -45,16 +45,16 @@ def team_draft(lists: Mapping[str, Any], length: int, rng: np.random.Generator) 
 def interleave(
     rankers: Mapping[str, Any], *, length: int = 10, random_state: RandomState = None
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return a mixed list for each query, by team draft; of three and more rankers it is team draft multileaving.
+    """Return a mixed list for each query, by team draft; with three or more rankers, team draft multileaving.
 
     Parameters
     ----------
     rankers : dict of str to run
-        Two or more: paths, dicts of query to {document: score}, or what `evaluate` takes. A query that one lacks is
-        served by the others.
+        Two or more: paths, dicts of query to {document: score}, or any run that `evaluate` accepts. A query that a
+        ranker lacks is served by the others.
     length : int, default=10
     random_state : int or NumPy generator, optional
-        Draw a new list for each impression: with the same seed a query always gets the same list.
+        Use another seed for each impression: the same seed gives a query the same list.
 
     Returns
     -------
@@ -82,9 +82,9 @@ def interleave(
 
 
 class Preference(NamedTuple):
-    """One comparison of two rankers: the mean outcome of units in [-1, 1], above 0 where a is better.
+    """A comparison of two rankers: the mean outcome of units, above 0 if a is better.
 
-    `low` and `high` are of a confidence sequence and `p` is always valid: they may be looked at after every unit.
+    `low` and `high` belong to a confidence sequence and `p` is always valid, so they may be looked at after every unit.
     """
 
     a: str
@@ -103,32 +103,32 @@ class Preferences(list[Preference]):
     """Comparisons of pairs of rankers; `str` gives a table."""
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """The comparisons, looks included, in JSON's own terms."""
-        return [one._asdict() | {"sequence": {key: values.tolist() for key, values in one.sequence._asdict().items()}}
-                for one in self]  # fmt: skip
+        """Return the comparisons and their looks as JSON types."""
+        looks = [{key: values.tolist() for key, values in pair.sequence._asdict().items()} for pair in self]
+        return [pair._asdict() | {"sequence": sequence} for pair, sequence in zip(self, looks)]
 
     def __str__(self) -> str:
         rows = []
-        for one in self:
-            counts = f"{one.wins}/{one.units - one.wins - one.losses}/{one.losses}"
-            interval = f"[{one.low:+.4f}, {one.high:+.4f}]"
-            rows.append([f"{one.a} - {one.b}", one.units, f"{one.mean:+.4f}", interval, counts, f"{one.p:.4f}"])
+        for pair in self:
+            counts = f"{pair.wins}/{pair.units - pair.wins - pair.losses}/{pair.losses}"
+            interval = f"[{pair.low:+.4f}, {pair.high:+.4f}]"
+            rows.append([f"{pair.a} - {pair.b}", pair.units, f"{pair.mean:+.4f}", interval, counts, f"{pair.p:.4f}"])
         return table(rows, ["rankers", "units", "mean", "always-valid interval", "W/T/L", "p"])
 
 
 def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float = 0.95, looks: int = 1) -> Preferences:
-    """Compare every two rankers by their clicks on interleaved lists, with intervals that may be looked at at any time.
+    """Compare each pair of rankers by their clicks on interleaved lists, with intervals that are valid at any time.
 
     Parameters
     ----------
     log : ClickLog
-        With `team`, the ranker of each document. Units come in order of `time`, or else of the log.
+        With `team`, the ranker of each document. Units are sorted by `time`, or else by their order in the log.
     unit : {"session", "query", "impression"}, optional
-        What is independent of one another. Default: session where the log names it, else impression.
+        What is independent. Default: session if the log has sessions, else impression.
     level : float in (0, 1), default=0.95
-        Of each pair; with several pairs, one minus the level divided by their number, so that all hold at once.
+        Of all intervals together: each has level 1 - (1 - level) / (number of pairs).
     looks : int, default=1
-        How many looks, evenly spread over the units, `sequence` keeps.
+        Number of looks that `sequence` holds, evenly spread over the units.
 
     Returns
     -------
@@ -137,8 +137,8 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
 
     Notes
     -----
-    The outcome of a unit is (clicks of a - clicks of b) / (their sum), 0 without clicks. Teams are random, so that
-    position bias favours nobody.
+    The outcome of a unit is (clicks of a - clicks of b) / (their sum), 0 without clicks. Teams are drawn at random, so
+    position bias favours no ranker.
 
     Examples
     --------
@@ -149,34 +149,36 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     ('a', 50, True)
     """
     if not isinstance(log, ClickLog) or log.team is None or log.team_ids is None:
-        raise InvalidInputError("compare_interleaved reads which ranker each document is from: ClickLog(..., team=...)")
+        raise InvalidInputError("the log must name the ranker of each document: ClickLog(..., team=...)")
     unit = unit or ("impression" if log.session is None else "session")
     check_choice(unit, "unit", ("session", "query", "impression"))
     codes = {"session": log.session, "query": log.query, "impression": log.impression}[unit]
     if codes is None:
-        raise InvalidInputError('the log names no sessions; take unit="impression" or unit="query"')
+        raise InvalidInputError('the log has no sessions; use unit="impression" or unit="query"')
     teams = log.team_ids.tolist()
-    arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
-    _, first, own = np.unique(codes[arrival], return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    clicks = np.zeros((len(first), len(teams) + 1))
-    np.add.at(clicks, (place[own], log.team[arrival]), log.clicked[arrival])
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
-        raise InvalidInputError(f"the log names {len(teams)} team; a comparison needs two")
-    ends = np.unique(np.linspace(0, len(first), check_positive_int(looks, "looks") + 1).astype(np.int64)[1:])
+        raise InvalidInputError(f"the log has {len(teams)} team; a comparison needs two")
+    level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
+    arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
+    arrival = arrival[codes[arrival] >= 0]
+    _, first, owner = np.unique(codes[arrival], return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    clicks = np.zeros((len(first), len(teams) + 1))  # the last column is that of documents without a team
+    np.add.at(clicks, (place[owner], log.team[arrival]), log.clicked[arrival])
     found = Preferences()
     for a, b in pairs:
-        total = clicks[:, a] + clicks[:, b]
-        outcome = (clicks[:, a] - clicks[:, b]) / np.maximum(total, 1.0)
-        each = 1.0 - (1.0 - check_number(level, "level", minimum=0.0, maximum=1.0)) / len(pairs)
-        found.append(_preference(teams[a], teams[b], outcome, -1.0, 1.0, each, ends, len(pairs)))
+        outcome = (clicks[:, a] - clicks[:, b]) / np.maximum(clicks[:, a] + clicks[:, b], 1.0)
+        each = 1.0 - (1.0 - level) / len(pairs)
+        found.append(_preference((teams[a], teams[b]), outcome, (-1.0, 1.0), each, looks, len(pairs)))
     return found
 
 
-def compare_arms(outcome: Any, arm: Any, *, share: float = 0.5, level: float = 0.95, looks: int = 1) -> Preference:
-    """Compare two arms of an A/B test by an outcome of each user or session, as always-valid as `compare_interleaved`.
+def compare_arms(
+    outcome: ArrayLike, arm: ArrayLike, *, share: float = 0.5, level: float = 0.95, looks: int = 1
+) -> Preference:
+    """Compare the two arms of an A/B test by an outcome of each user or session, valid at any time.
 
     Parameters
     ----------
@@ -185,14 +187,14 @@ def compare_arms(outcome: Any, arm: Any, *, share: float = 0.5, level: float = 0
     arm : array (n,) of two ids
         The first in sorted order is a.
     share : float in (0, 1), default=0.5
-        Probability of arm a, as it was designed.
+        Probability of arm a, by design.
     level, looks
         As in `compare_interleaved`.
 
     Returns
     -------
     Preference
-        `mean` is the difference of the arms' means: of c (A/p - (1 - A)/(1 - p)), in [-1/(1 - p), 1/p].
+        `mean` is the difference of the arms' means: the mean of c (A/p - (1 - A)/(1 - p)), in [-1/(1 - p), 1/p].
 
     Examples
     --------
@@ -202,19 +204,18 @@ def compare_arms(outcome: Any, arm: Any, *, share: float = 0.5, level: float = 0
     """
     share = check_number(share, "share", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     values, names = as_numbers(outcome, "outcome"), as_array(arm, "arm").astype(str)
-    known = np.unique(names)
+    known = np.unique(names).tolist()
     if len(known) != 2 or names.shape != values.shape or not ((values >= 0) & (values <= 1)).all():
-        raise InvalidInputError("compare_arms needs outcomes in [0, 1] and as many arms, of two names")
+        raise InvalidInputError("compare_arms needs outcomes in [0, 1] and as many arms, with two names")
     x = values * np.where(names == known[0], 1.0 / share, -1.0 / (1.0 - share))
-    ends = np.unique(np.linspace(0, len(x), check_positive_int(looks, "looks") + 1).astype(np.int64)[1:])
-    return _preference(str(known[0]), str(known[1]), x, -1.0 / (1.0 - share), 1.0 / share, level, ends, 1)
+    return _preference((known[0], known[1]), x, (-1.0 / (1.0 - share), 1.0 / share), level, looks, 1)
 
 
 def _preference(
-    a: str, b: str, x: np.ndarray, low: float, high: float, level: float, ends: np.ndarray, pairs: int
+    names: tuple[str, str], x: np.ndarray, bounds: tuple[float, float], level: float, looks: int, pairs: int
 ) -> Preference:
-    found = confidence_sequence(x, low, high, level=level, looks=ends)
-    p = np.minimum(found.p * pairs, 1.0)
-    wins, losses = int((x > 0).sum()), int((x < 0).sum())
-    last = (float(found.mean[-1]), float(found.low[-1]), float(found.high[-1]), float(p[-1]))
-    return Preference(a, b, len(x), wins, losses, *last, found._replace(p=p))
+    ends = np.unique(np.linspace(0, len(x), check_positive_int(looks, "looks") + 1).astype(np.int64)[1:])
+    found = confidence_sequence(x, *bounds, level=level, looks=ends[ends > 0])
+    found = found._replace(p=np.minimum(found.p * pairs, 1.0))
+    mean, low, high, p = (float(values[-1]) for values in (found.mean, found.low, found.high, found.p))
+    return Preference(*names, len(x), int((x > 0).sum()), int((x < 0).sum()), mean, low, high, p, found)

@@ -1,12 +1,12 @@
 """Confidence sequences: intervals of a mean that hold at all times at once, however often they are looked at.
 
-For x_1, x_2, … in [0, 1] and a candidate m, a gambler who doubts that the mean is m has the capital
+For x_1, x_2, … in [0, 1] and a candidate mean m, two bets against m have the capital
 
     K⁺_t(m) = Π_{i ≤ t} (1 + min(λ_i, c/m) (x_i - m)),      K⁻_t(m) = Π_{i ≤ t} (1 - min(λ_i, c/(1 - m)) (x_i - m)),
     λ_i = sqrt(2 log(2/α) / (s²_{i-1} i log(1 + i))),
 
-s² being the variance of what came before. m is excluded once max(K⁺, K⁻)/2 reaches 1/α, which happens to the true mean
-with probability α at most.
+where s² is the variance of the values so far. m is excluded once max(K⁺, K⁻)/2 reaches 1/α. This happens to the true
+mean with probability α at most.
 
 References
 ----------
@@ -15,7 +15,7 @@ I. Waudby-Smith, A. Ramdas: Estimating Means of Bounded Random Variables by Bett
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Sequence(NamedTuple):
     mean, low, high : float64 arrays (L,)
         The mean so far and its interval, which never widens from one look to the next.
     p : float64 array (L,)
-        Smallest always-valid p so far of the mean being `null`; below α exactly where an interval excluded it.
+        Smallest always-valid p so far of the mean `null`.
     """
 
     n: np.ndarray
@@ -54,18 +54,18 @@ def confidence_sequence(
     *,
     null: float = 0.0,
     level: float = 0.95,
-    looks: Any = None,
+    looks: ArrayLike | None = None,
 ) -> Sequence:
-    """Return the confidence sequence of the mean of values (n,) in [low, high], in the order of their arrival.
+    """Return the confidence sequence of the mean of values (n,) in [low, high], in order of arrival.
 
     Parameters
     ----------
     values : array (n,)
-        Independent units, or at least of the same mean given the past.
+        Independent units, or at least units with the same mean given the past.
     low, high : float, default=-1, 1
-        Bounds of every value, known before the data.
+        Bounds of every value, chosen before the data were seen.
     null : float, default=0
-        The mean that `p` is about.
+        The mean that `p` tests.
     level : float in (0, 1), default=0.95
     looks : array (L,) of int, optional
         After how many values to look. Default: once, at the end.
@@ -73,12 +73,12 @@ def confidence_sequence(
     Raises
     ------
     InvalidInputError
-        On values outside the bounds, and looks that do not rise.
+        If values are outside the bounds, or looks do not rise.
 
     Notes
     -----
-    Time O(400 n). Ends are rounded outwards to a grid: of 0.005 (high - low), and of a 16th of the standard
-    error around the mean.
+    Time O(400 n). Ends are rounded outwards to a grid with steps of 0.005 (high - low), and of 1/16 of the standard
+    error near the mean.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def confidence_sequence(
     near = x.mean() + 6.0 * max(float(x.std()), 1e-3) / np.sqrt(len(x)) * np.linspace(-1.0, 1.0, _GRID)
     zero = (null - low) / (high - low)
     grid = np.unique(np.concatenate([np.linspace(0.0, 1.0, _GRID + 1), near[(near > 0) & (near < 1)], [zero]]))
-    up, down = np.zeros((2, len(ends), len(grid)))
+    # Log capital of both bets for each candidate, (looks, grid).
     log_up, log_down = np.zeros((2, len(grid)))
     cap_up, cap_down = _STAKE / np.maximum(grid, 1e-12), _STAKE / np.maximum(1.0 - grid, 1e-12)
-    at = 0
+    capital, at = np.empty((len(ends), len(grid))), 0
     for number, end in enumerate(ends.tolist()):
         while at < end:
             part = slice(at, min(end, at + _BLOCK))
@@ -113,14 +113,13 @@ def confidence_sequence(
             log_up += np.log1p(np.minimum(bets, cap_up) * apart).sum(axis=0)
             log_down += np.log1p(-np.minimum(bets, cap_down) * apart).sum(axis=0)
             at = part.stop
-        up[number], down[number] = log_up, log_down
-    capital = np.maximum(up, down) - np.log(2.0)
-    kept = np.logical_and.accumulate(capital < -np.log(alpha))  # what was excluded once stays so
+        capital[number] = np.maximum(log_up, log_down) - np.log(2.0)
+    kept = np.logical_and.accumulate(capital < -np.log(alpha))  # an excluded candidate stays excluded
     first, last = kept.argmax(axis=1), len(grid) - 1 - kept[:, ::-1].argmax(axis=1)
-    none = ~kept.any(axis=1)  # possible, with probability alpha
     lows, highs = grid[np.maximum(first - 1, 0)], grid[np.minimum(last + 1, len(grid) - 1)]
+    none = ~kept.any(axis=1)  # possible, with probability alpha
     lows, highs = np.where(none, centre[ends - 1], lows), np.where(none, centre[ends - 1], highs)
     p = np.exp(-np.maximum.accumulate(np.maximum(capital[:, np.searchsorted(grid, zero)], 0.0)))
     means = np.cumsum(x)[ends - 1] / ends
-    lows, highs, means = (low + (high - low) * one for one in (lows, highs, means))
+    lows, highs, means = (low + (high - low) * part for part in (lows, highs, means))
     return Sequence(ends, means, np.maximum.accumulate(lows), np.minimum.accumulate(highs), p)

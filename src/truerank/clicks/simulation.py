@@ -1,16 +1,16 @@
-"""Clicks on judged data by a stated model, for proof and for teaching."""
+"""Simulated clicks on judged data, for validation and teaching."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from truerank.clicks.log import ClickLog, Coded, coded_ids
+from truerank.clicks.log import TEXT, ClickLog, Coded, coded_ids
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import id_texts, ranks_by_query
 from truerank.data.ranking_data import RankingData, check_ranking_data
 
@@ -19,35 +19,35 @@ MODELS = ("position", "trust", "cascade")
 
 def simulate(
     data: RankingData,
-    rankers: Mapping[str, Any],
+    rankers: Mapping[str, ArrayLike],
     model: str = "position",
     impressions: int = 100_000,
     *,
     depth: int = 10,
-    examination: Any = None,
+    examination: ArrayLike | None = None,
     noise: float = 0.1,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> ClickLog:
-    """Return a log of impressions by rankers that are chosen at random, clicked as a model says.
+    """Return a log of impressions by randomly chosen rankers, with clicks by a click model.
 
     Parameters
     ----------
     data : RankingData
-        Judged documents; their `doc_ids` name them, or else their rows.
+        Judged documents, named by their `doc_ids`, or else by their row.
     rankers : dict of str to array (n,)
         Scores of each ranker in the caller's row order.
     model : {"position", "trust", "cascade"}, default="position"
-        With r the relevance (`relevance_of`) and θ_k the examination of position k, the probability of a click is
+        With relevance r (`relevance_of`) and examination θ_k of position k, the probability of a click is
 
-        * position: θ_k r, each position by itself;
+        * position: θ_k r, independently at each position;
         * trust: θ_k (ε⁺_k r + ε⁻_k (1 - r)), with ε⁺_k = 1 - (k + 1)/100 and ε⁻_k = 0.65/k (Agarwal et al. 2019);
-        * cascade: users read from the top, click with probability r, and stop at the first click; one who has not
-          clicked goes on from k to k + 1 with probability θ_{k+1}/θ_k.
+        * cascade: users read from the top, click with probability r, and stop at the first click. Without a click, they
+          go on from k to k + 1 with probability θ_{k+1}/θ_k.
     impressions : int, default=100_000
-        Lists shown. Each draws a query and a ranker, all alike.
+        Number of lists. Each has a query and a ranker drawn uniformly.
     depth : int, default=10
     examination : array (depth,), optional
-        θ_k, falling from at most 1. Default: 1/k.
+        θ_k, at most 1 and not rising. Default: 1/k.
     noise : float in [0, 1), default=0.1
         Relevance of grade 0.
     random_state : int or NumPy generator, optional
@@ -55,11 +55,7 @@ def simulate(
     Returns
     -------
     ClickLog
-        In order of time, with `time` 0, 1, …. The same seed gives the same log.
-
-    Notes
-    -----
-    O(impressions · depth) time and memory.
+        With `time` 0, 1, … by impression. The same seed gives the same log.
 
     Examples
     --------
@@ -87,31 +83,29 @@ def simulate(
         rank = ranks_by_query(data.grouped(values), data.offsets)
         top = rank <= depth
         shown[number, data.query_index[top], rank[top] - 1] = np.flatnonzero(top)
-    query = rng.integers(data.n_queries, size=count)
-    ranker = rng.integers(len(rankers), size=count)
+    query = rng.integers(data.n_queries, size=count).astype(np.int32)
+    ranker = rng.integers(len(rankers), size=count).astype(np.int32)
     rows = shown[ranker, query]
     there = rows >= 0
-    clicked = _clicks(rng, model, np.where(there, relevance[rows], 0.0), theta) & there
-    sizes = there.sum(axis=1)
+    clicked = _clicks(rng, model, np.where(there, relevance[rows], 0.0), theta)[there]
+    impression = np.repeat(np.arange(count, dtype=np.int32), there.sum(axis=1))
     documents = coded_ids(np.arange(data.n_rows) if data.doc_ids is None else data.doc_ids.tolist(), "doc_ids")
-    texts = np.array(id_texts(data.query_ids.tolist()), dtype=np.dtypes.StringDType())
-    impression = np.repeat(np.arange(count, dtype=np.int32), sizes)
     return ClickLog(
-        Coded(impression, np.zeros(0, dtype=np.dtypes.StringDType())),
-        Coded(query.astype(np.int32)[impression], texts),
+        Coded(impression, np.array([], dtype=TEXT)),
+        Coded(query[impression], np.array(id_texts(data.query_ids.tolist()), dtype=TEXT)),
         Coded(documents.codes[rows[there]], documents.names),
         np.broadcast_to(np.arange(1, depth + 1, dtype=np.int32), rows.shape)[there],
-        clicked[there],
-        ranker=Coded(ranker.astype(np.int32)[impression], np.array(list(rankers), dtype=np.dtypes.StringDType())),
+        clicked,
+        ranker=Coded(ranker[impression], np.array(list(rankers), dtype=TEXT)),
         propensity=np.full(len(impression), 1.0 / len(rankers)),
         time=impression.astype(np.int64),
     )
 
 
 def relevance_of(data: RankingData, noise: float = 0.1) -> np.ndarray:
-    """Return the probability that a document attracts, (n,) in grouped order: noise + (1 - noise) (2^g - 1)/(2^G - 1).
+    """Return the relevance of each document, (n,) in grouped order: noise + (1 - noise) (2^g - 1)/(2^G - 1).
 
-    g is the grade, negative ones count as 0, and G is the highest of the data.
+    g is the grade, at least 0, and G is the highest grade of the data.
 
     Examples
     --------
@@ -120,13 +114,13 @@ def relevance_of(data: RankingData, noise: float = 0.1) -> np.ndarray:
     """
     noise = check_number(noise, "noise", minimum=0.0, maximum=1.0, open_maximum=True)
     if data.y is None:
-        raise InvalidInputError("simulated users need grades; give judged data")
+        raise InvalidInputError("simulated clicks need grades; use judged data")
     gain = np.exp2(np.maximum(data.y, 0.0)) - 1.0
     return noise + (1.0 - noise) * gain / max(gain.max(initial=0.0), 1.0)
 
 
 def trust_of(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return α_k and β_k of the trust model of `simulate`: a click at k has probability α_k r + β_k."""
+    """Return α_k and β_k of the trust model of `simulate`."""
     k = np.arange(1, len(theta) + 1)
     seen, mistaken = 1.0 - (k + 1) / 100.0, 0.65 / k
     return theta * (seen - mistaken), theta * mistaken
@@ -134,15 +128,13 @@ def trust_of(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _clicks(rng: np.random.Generator, model: str, relevance: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Clicks (count, depth) on documents of this relevance."""
-    if model == "trust":
-        alpha, beta = trust_of(theta)
+    if model != "cascade":
+        alpha, beta = trust_of(theta) if model == "trust" else (theta, np.zeros(len(theta)))
         return rng.random(relevance.shape, dtype=np.float32) < relevance * alpha + beta
-    if model == "position":
-        return rng.random(relevance.shape, dtype=np.float32) < relevance * theta
     clicks = np.zeros(relevance.shape, dtype=bool)
     reading = np.ones(len(relevance), dtype=bool)
-    for k in range(len(theta)):
-        reading &= rng.random(len(relevance)) < theta[k] / (theta[k - 1] if k else 1.0)
+    for k, going_on in enumerate(theta / np.append(1.0, theta[:-1])):
+        reading &= rng.random(len(relevance)) < going_on
         clicks[:, k] = reading & (rng.random(len(relevance)) < relevance[:, k])
         reading &= ~clicks[:, k]
     return clicks

@@ -1,4 +1,4 @@
-"""Rows to train on: estimated relevances of the shown documents, with weights."""
+"""Rows to train on: shown documents with estimated relevances as grades."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from truerank.data.ranking_data import RankingData, check_ranking_data
 
 
 class TrainingClicks(NamedTuple):
-    """Rows to train on, and what was done to them.
+    """Rows to train on, and how they were made.
 
     Attributes
     ----------
     data : RankingData
         A row for each shown document with features; its grade is the estimated relevance in [0, 1].
     cut : int
-        Relevances that were cut to [0, 1].
+        Number of relevances that were clipped to [0, 1].
     cut_weight : float
         Share of the examined impressions on them.
     without_features : int
-        Shown documents of queries that the features lack.
+        Shown documents that the features lack.
     """
 
     data: RankingData
@@ -43,29 +43,29 @@ def training_data(
     weights: str = "queries",
     least: float = 1.0,
 ) -> TrainingClicks:
-    """Return the shown documents with their features, graded by Σ (clicks - β) / Σ α over their impressions.
+    """Return the shown documents with their features; the grade is Σ (clicks - β) / Σ α over their impressions.
 
     Parameters
     ----------
     log : ClickLog
     features : RankingData
-        Rows of documents with `doc_ids`; grades, if there are any, are not looked at.
+        Rows of documents with `doc_ids`; grades are ignored.
     examination : Examination
     weights : {"queries", "documents"}, default="queries"
-        `query_weight`, the impressions of the query over their mean, for every ranker; or `sample_weight`, the examined
-        impressions Σ α of each document over their mean, for learners that add up rows.
+        `query_weight`: the impressions of each query, with mean 1. Or `sample_weight`: the examined impressions Σ α of
+        each document, with mean 1, for pointwise learners.
     least : float, default=1
-        Documents with fewer examined impressions are left out: of them clicks say next to nothing.
+        Documents with fewer examined impressions are left out, because their estimates are mostly noise.
 
     Raises
     ------
     InvalidInputError
-        Where no document is left.
+        If no document is left.
 
     Notes
     -----
-    Train on the grades with an objective that is linear in them, `objective="ips-lambdarank"` or "mse"; pairs with
-    y_i > y_j take noise for preferences.
+    Train with an objective that is linear in the grades, `objective="ips-lambdarank"` or "mse". Objectives that compare
+    grades would learn the noise of the estimates.
     """
     check_ranking_data(features, "features")
     check_choice(weights, "weights", ("queries", "documents"))
@@ -83,16 +83,14 @@ def training_data(
     if not kept.any():
         raise InvalidInputError(
             f"no shown document has features and {least:g} examined impressions; compare the query and document ids of "
-            "both, or lower least"
+            "both, or lower least (--least)"
         )
     relevance = liked[kept] / seen[kept]
     out = (relevance < 0) | (relevance > 1)
-    rows = row[kept]
-    chosen = features.X[rows]
-    weight = seen[kept] / seen[kept].mean()
+    rows, weight = row[kept], seen[kept] / seen[kept].mean()
     impressions = np.bincount(log.query[log.offsets[:-1]], minlength=len(log.query_ids))[query[kept]]
     data = RankingData(
-        chosen,
+        features.X[rows],
         np.clip(relevance, 0.0, 1.0),
         features.qid[rows],
         doc_ids=None if features.doc_ids is None else features.doc_ids[rows],

@@ -1,11 +1,11 @@
 """LambdaRank for relevances that are estimated from clicks: each document against all others, by its own relevance.
 
-With y_i in [0, 1] an estimate of the relevance of document i, D the discount 1/log2(1 + rank) at the present scores,
+With y_i in [0, 1] the estimated relevance of document i, D = 1/log2(1 + rank) at the present scores,
 
     Σ_i y_i Σ_{j≠i} |D_i - D_j| log(1 + exp(-σ (s_i - s_j))).
 
-The loss is linear in y: where the estimates are unbiased, so is the loss, as the sum over clicks of 1/propensity
-(Joachims and others 2017, equation 7). Pairs with y_i > y_j alone, as LambdaRank has them, take noise for preferences.
+The loss is linear in y, so unbiased estimates give an unbiased loss, like the sum over clicks of 1/propensity (Joachims
+and others 2017, equation 7). LambdaRank's pairs with y_i > y_j would learn the noise of the estimates.
 
 References
 ----------
@@ -28,7 +28,7 @@ class IPSLambdaRank(ByQuery):
     Parameters
     ----------
     sigma : float > 0
-        Steepness of the logistic function.
+        Slope of the logistic function.
     """
 
     by_place = True
@@ -39,8 +39,8 @@ class IPSLambdaRank(ByQuery):
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(y) and (y.min() < 0 or y.max() > 1):
             raise InvalidInputError(
-                f"ips-lambdarank needs relevances in [0, 1], got {y.min():g} to {y.max():g}; `truerank clicks "
-                "train-data` estimates them, or divide grades by the highest"
+                f"ips-lambdarank needs relevances in [0, 1], got {y.min():g} to {y.max():g}. Estimate them with "
+                "`truerank clicks train-data`, or divide the grades by the highest"
             )
         return super().__call__(y, scores, offsets)
 
@@ -49,9 +49,8 @@ class IPSLambdaRank(ByQuery):
         for q in range(block.first, block.last):
             rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
             y, s = block.y[rows], block.scores[rows]
-            place = np.empty(len(s), dtype=np.int64)
-            place[np.argsort(-s, kind="stable")] = np.arange(len(s))
-            D = 1.0 / np.log2(2.0 + place)
+            D = np.empty(len(s))
+            D[np.argsort(-s, kind="stable")] = 1.0 / np.log2(2.0 + np.arange(len(s)))
             x = self.sigma * (s[:, None] - s[None, :])
             small = np.exp(-np.abs(x))
             rho = np.where(x >= 0, small, 1.0) / (1.0 + small)
