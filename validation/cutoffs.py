@@ -1,4 +1,4 @@
-"""Does a cut-off keep its promise? Real queries are divided at random: one half calibrates, all are what is true.
+"""Does a cutoff keep its promise? Real queries are divided at random: one half calibrates, all are what is true.
 
 The risk of a threshold is its risk over all queries of the set, from which the calibration half is drawn without
 replacement. α is 0.35 for MQ2008's queries with nothing relevant in the top 3, else a share of the loss where
@@ -24,7 +24,7 @@ from truerank.data.grouping import group_rows, query_of_rows, ranks_by_query
 from validation.harness import TEN, Row, average, collections, rate, streams
 
 PROMISE = (
-    "A cut-off breaks its promise in at most 1 - confidence of the divisions of a set of queries, and the expected "
+    "A cutoff breaks its promise in at most 1 - confidence of the divisions of a set of queries, and the expected "
     "loss under conformal risk control is at most α."
 )
 CONFIDENCE = 0.9
@@ -106,7 +106,7 @@ def trec9(folder: Path) -> Lists:
 
 
 def cranfield(folder: Path) -> Lists:
-    """What `truerank pipeline` writes: held-out probabilities of the 50 candidates of each query."""
+    """What `truerank text pipeline` writes: held-out probabilities of the 50 candidates of each query."""
     import csv
 
     from truerank.cli import main
@@ -117,6 +117,7 @@ def cranfield(folder: Path) -> Lists:
         given = [f for pair in zip(("--documents", "--queries", "--qrels"), files) for f in pair]
         main(
             [
+                "text",
                 "pipeline",
                 *given,
                 *["--ranker", "ridge", "--families", "papers", "--depth", "50", "--out"],
@@ -176,11 +177,11 @@ def answers(
     *, bar: float | None = None, **settings: Any,
 ) -> list[Row]:  # fmt: skip
     """When to answer: unit scores (m,) or statistics (m, s), and the losses (m,)."""
-    broken: dict[str, list[bool]] = {"cut-off": [], "tuned": []}
-    shares: dict[str, list[float]] = {"cut-off": [], "tuned": []}
+    broken: dict[str, list[bool]] = {"cutoff": [], "tuned": []}
+    shares: dict[str, list[float]] = {"cutoff": [], "tuned": []}
     for number, half in enumerate(halves(len(losses), replications, seed)):
         cutoff = Cutoff(loss, at_most=at_most, confidence=CONFIDENCE, random_state=number, **settings)
-        answered = {"cut-off": cutoff.fit_losses(scores[half], losses[half]).answers(scores)}
+        answered = {"cutoff": cutoff.fit_losses(scores[half], losses[half]).answers(scores)}
         if scores.ndim == 1:
             answered["tuned"] = scores >= _tuned(scores[half], losses[half], at_most)
         for name, one in answered.items():
@@ -188,8 +189,8 @@ def answers(
             shares[name].append(float(one.mean()))
     promise = f"{loss} at most {at_most:g} of the answered"
     rows = [
-        rate(setting, f"{promise}: promise broken", broken["cut-off"], high=1 - CONFIDENCE),
-        average(setting, f"{promise}: share answered", shares["cut-off"], low=bar),
+        rate(setting, f"{promise}: promise broken", broken["cutoff"], high=1 - CONFIDENCE),
+        average(setting, f"{promise}: share answered", shares["cutoff"], low=bar),
     ]
     if shares["tuned"]:
         rows.append(rate(setting, f"{promise}: broken by a threshold tuned on the half", broken["tuned"]))
@@ -203,10 +204,10 @@ def depths(setting: str, loss: str, data: Lists, confidence: float | None, repli
     table = parse_loss(loss).of_rankings(data.y, offsets, 1)
     at_depth_0 = offsets[:-1] + np.arange(m)
     everything = float(table[at_depth_0 + np.diff(offsets)].mean())
-    at_most = 0.2 if BY_DEPTH[loss] == "missed" else round(0.85 * everything, 2)
+    at_most = {"missed-relevant": 0.2, "no-relevant-shown": 0.1}.get(loss, round(0.85 * everything, 2))
     own, query = data.scores[:, 0], np.repeat(np.arange(m), np.diff(offsets))
     promise = f"{loss} at most {at_most:g}" + ("" if confidence else ", in expectation")
-    broken: dict[str, list[bool]] = {"cut-off": [], "tuned": []}
+    broken: dict[str, list[bool]] = {"cutoff": [], "tuned": []}
     losses, shown = [], []
     for number, half in enumerate(halves(m, replications, seed)):
         rows = np.isin(query, half)
@@ -216,23 +217,23 @@ def depths(setting: str, loss: str, data: Lists, confidence: float | None, repli
         try:
             cutoff.fit(own[rows], data.y[rows], qid=query[rows])
         except InvalidInputError:  # it promises nothing
-            broken["cut-off"].append(False)
+            broken["cutoff"].append(False)
             continue
         curve = cutoff.curve_
         fits = np.flatnonzero(curve["risk"] <= at_most)
         at = fits[
             np.argmin(curve["answered"][fits]) if BY_DEPTH[loss] == "missed" else np.argmax(curve["answered"][fits])
         ]
-        for name, threshold in (("cut-off", cutoff.threshold_), ("tuned", curve["threshold"][at])):
+        for name, threshold in (("cutoff", cutoff.threshold_), ("tuned", curve["threshold"][at])):
             found = table[at_depth_0 + np.add.reduceat((own >= threshold).astype(np.int64), offsets[:-1])]
             broken[name].append(bool(found.mean() > at_most + 1e-12))
-            if name == "cut-off":
+            if name == "cutoff":
                 losses.append(float(found[outside].mean()))
         shown.append(float((own >= cutoff.threshold_).mean()))
     if confidence is None:
         first = average(setting, f"{promise}: mean loss outside the half", losses, high=at_most)
     else:
-        first = rate(setting, f"{promise}: promise broken", broken["cut-off"], high=1 - confidence)
+        first = rate(setting, f"{promise}: promise broken", broken["cutoff"], high=1 - confidence)
     tuned = rate(setting, f"{promise}: broken by a threshold tuned on the half", broken["tuned"])
     rows = [first, average(setting, f"{promise}: share of documents shown", shown), tuned]
     refused = rate(setting, f"{promise}: nothing promised", np.arange(replications) >= len(shown))
@@ -253,11 +254,13 @@ def of_lists(setting: str, data: Lists, replications: int, seed: int) -> list[Ro
     if data.scores.shape[1] > 1:
         rows += answers(f"{setting}, agreement", name, statistics[:, 6], losses, at_most, replications, seed)
     rows += answers(f"{setting}, learned", name, statistics, losses, at_most, replications, seed, query_score="learned")
-    shares = parse_loss("irrelevant@5").of_rankings(data.y, data.offsets, 1)
-    at_most = round(0.85 * shares.mean(), 2)
-    rows += answers(f"{setting}, mean-top", "irrelevant@5", statistics[:, 1], shares, at_most, replications, seed)
-    rows += depths(setting, "missed-relevant", data, None, replications, seed)
-    rows += depths(setting, "missed-relevant", data, CONFIDENCE, replications, seed)
+    for name in ("irrelevant@5", "1-nDCG@10"):
+        shares = parse_loss(name).of_rankings(data.y, data.offsets, 1)
+        at_most = round(0.85 * shares.mean(), 2)
+        rows += answers(f"{setting}, mean-top", name, statistics[:, 1], shares, at_most, replications, seed)
+    for name in ("missed-relevant", "no-relevant-shown"):
+        rows += depths(setting, name, data, None, replications, seed)
+        rows += depths(setting, name, data, CONFIDENCE, replications, seed)
     return rows + depths(setting, "irrelevant-shown", data, CONFIDENCE, replications, seed)
 
 

@@ -15,6 +15,7 @@ import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -59,12 +60,15 @@ def simulated() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return scores, y, qid
 
 
-def answered(data: tuple[np.ndarray, ...], divisions: int, **settings: Any) -> float:
-    """Mean share of the other queries that are answered."""
+def answered(data: tuple[np.ndarray, ...], divisions: int, settings: dict[str, Any]) -> float:
+    """Mean share of the other queries that are answered; names in capitals are constants of the module."""
     from truerank import Cutoff
+    from truerank.calibration import cutoffs
     from truerank.calibration.query_losses import parse_loss
 
     scores, y, qid = data
+    constants = {"START": cutoffs.START} | {name: value for name, value in settings.items() if name.isupper()}
+    settings = {name: value for name, value in settings.items() if not name.isupper()}
     names = np.unique(qid)
     shares = []
     for loss in ("no-relevant@1", "no-relevant@3"):
@@ -76,7 +80,8 @@ def answered(data: tuple[np.ndarray, ...], divisions: int, **settings: Any) -> f
                 here = np.isin(qid, part_of)
                 cutoff = Cutoff(loss, at_most=part * whole, confidence=0.9, random_state=seed, **settings)
                 try:
-                    cutoff.fit(scores[here], y[here], qid=qid[here])
+                    with patch.multiple(cutoffs, **constants):
+                        cutoff.fit(scores[here], y[here], qid=qid[here])
                     shares.append(cutoff.answers(scores[~here], qid=qid[~here]).mean())
                 except ValueError:  # too few queries for so small a risk
                     shares.append(0.0)
@@ -92,12 +97,12 @@ def main() -> int:
     sets = {name: lists_of(args.data / name, files) for name, files in FILES.items()}
     sets["simulated"] = simulated()
     choices: dict[str, dict[str, Any]] = {f"query_score={s}": {"query_score": s} for s in SCORES}
-    choices |= {f"start={s:g}": {"start": s} for s in (0.1, 0.2, 0.3, 0.4, 0.5)}
-    choices |= {f"step={s:g}": {"step": s} for s in (0.02, 0.05, 0.1)}
-    choices |= {f"learned, set_aside={s:g}": {"query_score": "learned", "set_aside": s} for s in (0.3, 0.4)}
+    choices |= {f"START={s:g}": {"START": s} for s in (0.1, 0.2, 0.3, 0.4, 0.5)}
+    choices |= {f"STEP={s:g}": {"STEP": s} for s in (0.02, 0.05, 0.1)}
+    choices |= {f"learned, {s:g} set aside": {"query_score": "learned", "_ASIDE": s} for s in (0.3, 0.4)}
     print("| choice | " + " | ".join([*sets, "mean"]) + " |\n| --- |" + " --- |" * (len(sets) + 1))
     for name, settings in choices.items():
-        values = [answered(data, args.divisions, **settings) for data in sets.values()]
+        values = [answered(data, args.divisions, settings) for data in sets.values()]
         values.append(float(np.mean(values)))
         print(f"| {name} | " + " | ".join(f"{value:.3f}" for value in values) + " |", flush=True)
     return 0

@@ -10,7 +10,7 @@ import pytest
 
 from reference import cutoffs as slow
 from truerank import load_model, save_model
-from truerank.calibration import risk_bounds
+from truerank.calibration import cutoffs, risk_bounds
 from truerank.calibration.cutoffs import Cutoff
 from truerank.calibration.query_losses import parse_loss
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
@@ -47,9 +47,11 @@ def test_conformal_threshold_is_the_least_inclusive_one(seed, at_most):
 
 @pytest.mark.filterwarnings("ignore:no query will be answered")
 @pytest.mark.parametrize("seed", range(6))
-def test_answers_are_those_of_the_binomial_sequence(seed):
+def test_answers_are_those_of_the_binomial_sequence(seed, monkeypatch):
+    monkeypatch.setattr(cutoffs, "START", 0.2)
+    monkeypatch.setattr(cutoffs, "STEP", 0.07)
     scores, y, qid = made(seed, ties=seed % 2 == 1)
-    cutoff = Cutoff("no-relevant@3", at_most=0.25, confidence=0.9, query_score="best", start=0.2, step=0.07)
+    cutoff = Cutoff("no-relevant@3", at_most=0.25, confidence=0.9, query_score="best")
     queries = by_query(scores, y, qid)
     losses = [slow.nothing_in_top(s, g, 3) for s, g in queries]
     want = slow.answered_by_sequence([max(s) for s, _ in queries], losses, 0.25, 0.9, 0.2, 0.07)
@@ -88,10 +90,12 @@ def test_bets_are_those_of_the_loop():
 
 def test_binomial_bound_and_p_agree():
     lost, counts = np.array([7.0, 3.0]), np.array([40, 3])
-    bound, all_lost = risk_bounds.binomial_bound(lost, counts, 0.9)
+    losses = (np.arange(40)[:, None] < lost).astype(float)
+    risk, p, (bound, all_lost) = risk_bounds.mean_bounds(losses, counts, 0.3, 0.9)
+    assert risk == pytest.approx(lost / counts)
     assert all_lost == 1
     assert slow.binomial_tail(7, 40, bound) == pytest.approx(0.1)
-    assert risk_bounds.binomial_p(lost, counts, 0.3) == pytest.approx([slow.binomial_tail(7, 40, 0.3), 1])
+    assert p == pytest.approx([slow.binomial_tail(7, 40, 0.3), 1])
     # (1 - 0.35)^5 = 0.116 and (1 - 0.35)^6 = 0.075: six answered queries without a loss, not five.
     assert risk_bounds.least_losses(0.35, 0.9) == 6
     assert risk_bounds.least_losses(0.1, 0.9) == 22  # 0.9^22 = 0.098
@@ -132,10 +136,11 @@ def test_a_function_equals_the_name():
 
 
 @pytest.mark.filterwarnings("ignore:no query will be answered")
-@pytest.mark.parametrize("aside", [None, 0.2])
 @pytest.mark.parametrize("kind", ["binary", "share"])
-def test_the_promise_is_kept_where_the_risk_is_known(kind, aside):
+def test_the_promise_is_kept_where_the_risk_is_known(kind, monkeypatch):
     """Unit scores uniform on (0, 1), P(loss) = 1 - score²: the risk above t is 1 - (1 - t³)/(3 (1 - t))."""
+    monkeypatch.setattr(cutoffs, "START", 0.1)
+    monkeypatch.setattr(cutoffs, "STEP", 0.1)
     broken, answered = 0, 0.0
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -143,7 +148,7 @@ def test_the_promise_is_kept_where_the_risk_is_known(kind, aside):
         loss = (rng.random(150) > score**2).astype(float)
         if kind == "share":
             loss = 1 - rng.beta(4 * score**2 + 1e-9, 4 - 4 * score**2 + 1e-9)
-        cutoff = Cutoff("error", at_most=0.4, confidence=0.8, set_aside=aside, start=0.1, step=0.1)
+        cutoff = Cutoff("error", at_most=0.4, confidence=0.8)
         t = max(cutoff.fit_losses(score, loss).threshold_, 0.0)
         answered += cutoff.answered_ / 100
         broken += t < 1 and 1 - (1 - t**3) / (3 * (1 - t)) > 0.4
@@ -182,8 +187,7 @@ def test_query_scores_by_hand():
     qid = [1, 1, 2, 1]
     expected = {"best": [4, 3], "mean-top": [3, 3], "gap": [2, 0], "agreement": [(0.5 + 0.5) / 2, 1.0]}
     for name, values in expected.items():
-        cutoff = Cutoff("error", at_most=0.6, confidence=0.5, query_score=name, k=2)
-        cutoff.loss = "no-relevant@2"
+        cutoff = Cutoff("no-relevant@2", at_most=0.6, confidence=0.5, query_score=name)
         cutoff.fit(np.vstack([scores] * 5), [1, 1, 1, 1] * 5, qid=[(q, i) for i in range(5) for q in qid])
         assert cutoff._scores_of(cutoff.reference_)[:2].tolist() == values
 
@@ -197,12 +201,10 @@ def test_probabilities_are_summed_and_documents_that_are_not_there_count_nothing
 def test_the_first_threshold_that_fails_ends_the_sequence_and_says_so():
     score, loss = np.arange(40.0), np.zeros(40)
     loss[28:] = 1  # the highest are all wrong
-    with pytest.warns(TruerankWarning, match="no query will be answered: of 12 answered ones 100.0% are lost"):
+    with pytest.warns(TruerankWarning, match="no query will be answered: at the first threshold 100.0% are lost"):
         cutoff = Cutoff("error", at_most=0.35, confidence=0.9).fit_losses(score, loss)
     assert cutoff.threshold_ == math.inf
     assert not cutoff.answers(score).any()
-    given = Cutoff("error", at_most=0.35, confidence=0.9, thresholds=[0.0]).fit_losses(score, 1 - loss * 0 - 1)
-    assert given.answers(score).all()
 
 
 def test_saved_and_loaded_it_answers_the_same(tmp_path):
@@ -223,16 +225,17 @@ def test_the_plot_has_the_curve_and_the_choice():
     cutoff = Cutoff("error", at_most=0.5, confidence=0.8).fit_losses(np.arange(20.0), np.arange(20) < 10)
     (axes,) = cutoff.plot().axes
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["upper bound, confidence 0.8", "calibration queries", "at most 0.5", "chosen: 75%"]
-    assert axes.lines[0].get_ydata().tolist() == cutoff.curve_["bound"].tolist()
+    assert labels == ["risk", "bound", "at most"]
+    assert axes.lines[1].get_ydata().tolist() == cutoff.curve_["bound"].tolist()
+    assert axes.get_title(loc="left") == "75% of queries answered, 20 calibration queries"
 
 
 def test_summary_names_promise_and_cost():
     cutoff = Cutoff("error", at_most=0.5, confidence=0.8).fit_losses(np.arange(20.0), np.arange(20) < 10)
     # 14 answered: 4 of 14 lost, P(at most 4 | 14, 1/2) = 0.09; 15 answered: 5 of 15, 0.15; 16: 6 of 16, 0.23.
     assert cutoff.summary() == (
-        "With confidence 0.8, the mean loss error of what is answered is at most 0.5. Answer where the score is "
-        "at least 4: 75.0% of 20 queries. Of the others 0.0% would have been right."
+        "With confidence 0.8, the mean loss error of the answered queries is at most 0.5. Answer where the score is "
+        "at least 4: 75.0% of 20 queries. Of the others, 0.0% would have been right."
     )
 
 
@@ -267,13 +270,14 @@ def test_check_names_what_moved():
         ({"loss": "no-relevant"}, "unknown loss 'no-relevant'; losses are no-relevant@3"),
         ({"loss": "no-relevant@3", "kind": "shown", "confidence": 0.9}, "is of the kind 'answer', got kind='shown'"),
         ({"loss": "irrelevant-shown"}, "no bound in expectation is known; give confidence"),
-        ({"loss": "missed-relevant", "query_score": "gap"}, "query_score has no use; leave it out"),
+        ({"loss": "missed-relevant", "query_score": "gap"}, "query_score has no effect on missed-relevant"),
         ({"at_most": 0.0, "confidence": 0.9}, r"at_most must be a number in \(0, 1\)"),
         ({"confidence": 0.9, "query_score": "agreement"}, "agreement needs scores"),
         ({"confidence": 0.9, "query_score": "expected-relevant"}, "needs scores that are probabilities"),
         ({"confidence": 0.9, "query_score": "top"}, "query_score must be one of 'mean-top'"),
-        ({"confidence": 0.9, "at_most": 0.01}, "80 queries test thresholds, and fewer than 230 can promise"),
+        ({"confidence": 0.9, "at_most": 0.01}, "80 queries test thresholds, and at least 230 are needed"),
         ({"loss": "missed-relevant", "at_most": 0.01}, r"judge at least 99 queries"),
+        ({"loss": "1-nothing", "confidence": 0.9}, "nothing"),
         ({"loss": lambda g: 2.0, "confidence": 0.9}, r"must lie in \[0, 1\], got 2"),
         ({"loss": lambda g, d: d / 9, "kind": "missed"}, 'rises where more is shown; use kind="shown"'),
     ],
@@ -282,6 +286,27 @@ def test_errors_say_what_to_do(settings, message):
     scores, y, qid = made(0)
     with pytest.raises(InvalidInputError, match=message):
         Cutoff(**settings).fit(scores, y, qid=qid)
+
+
+def test_thresholds_are_in_the_scores_of_an_export():
+    scores, y, qid = made(2)
+    policy, settings = {"constant_left_out": 3.0, "times": 2.0}, {"at_most": 0.4, "confidence": 0.8}
+    for loss, score, expected in (
+        ("missed-relevant", None, lambda t: 2 * (t - 3)),
+        ("no-relevant@3", "best", lambda t: 2 * (t - 3)),
+        ("no-relevant@3", "gap", lambda t: 2 * t),
+    ):
+        cutoff = Cutoff(loss, query_score=score, **settings).fit(scores, y, qid=qid)
+        assert cutoff.for_export(policy)["threshold"] == expected(cutoff.threshold_)
+    learned = Cutoff("no-relevant@3", query_score="learned", **settings).fit(scores, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="needs more than the exported scores"):
+        learned.for_export(policy)
+
+
+def test_grades_must_be_numbers():
+    scores, y, qid = made(0)
+    with pytest.raises(InvalidInputError, match="one finite grade for each"):
+        Cutoff("missed-relevant").fit(scores, np.where(y > 0, np.nan, y), qid=qid)
 
 
 def test_a_failed_fit_leaves_the_estimator_as_it_was():

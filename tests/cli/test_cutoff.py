@@ -82,14 +82,14 @@ def test_a_model_decides_how_deep(files, capsys):
     assert "60 of 60 queries were used for training" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:the promise need not hold")
+@pytest.mark.filterwarnings("ignore:the promise may not hold")
 def test_runs_agree(files, capsys):
     out = str(files / "agree.json")
     words = ["--at-most", "0.2", "--confidence", "0.8", "--query-score", "agreement", "--loss", "no-relevant@3"]
     runs, qrels = at(files, "held-a.run", "held-b.run"), at(files, "held.qrels")
     assert main(["cutoff", "fit", "--runs", *runs, "--qrels", *qrels, *words, "-o", out]) == 0
     assert "the score agreement is at least" in capsys.readouterr().err
-    assert main(["cutoff", "apply", out, "--runs", *at(files, "use-a.run", "use-b.run"), "--depth", "5"]) == 0
+    assert main(["cutoff", "apply", out, "--runs", *at(files, "use-a.run", "use-b.run")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 60
     assert {line.split()[1] for line in lines} == {"0", "1"}
@@ -102,8 +102,12 @@ def test_runs_agree(files, capsys):
         (["fit", "-o", "x.json"], 2, "give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN"),
         (["fit", "--runs", "held-a.run", "-o", "x.json"], 2, "--runs needs --qrels"),
         (["fit", "--scores", "held.scores", "--data", "held.txt", "-o", "x.json"], 1, "give confidence"),
-        (["fit", "--scores", "held.scores", "--data", "held.txt", "--level", "0.1", "-o", "x.json"], 2, "--level"),
-        (["apply", "model.json", "--scores", "use.scores", "--data", "use.txt"], 1, "run truerank cutoff fit"),
+        (["fit", "--scores", "held.scores", "--data", "held.txt", "--qrels", "q", "-o", "x.json"], 2, "--qrels"),
+        (
+            ["apply", "model.json", "--scores", "use.scores", "--data", "use.txt"],
+            1,
+            "make a cutoff with truerank cutoff fit",
+        ),
         (["apply", "--scores", "use.scores", "--data", "use.txt"], 2, "name the file that `truerank cutoff fit` wrote"),
         (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "the file keeps it"),
     ],
@@ -112,3 +116,20 @@ def test_misuse_says_what_to_type(files, words, code, message, capsys, monkeypat
     monkeypatch.chdir(files)
     assert main(["cutoff", *words]) == code
     assert message in capsys.readouterr().err
+
+
+def test_certificates_and_reports_have_the_cutoff(files, capsys):
+    model, out, page = at(files, "linear.json", "shown.json", "page.html")
+    assert main(["train", *at(files, "train.txt"), "--ranker", "ridge", "--model", model]) == 0
+    words = ["--loss", "irrelevant-shown", "--at-most", "0.6", "--confidence", "0.9", "-o", out]
+    assert main(["cutoff", "fit", model, *at(files, "held.txt"), *words]) == 0
+    capsys.readouterr()
+    export = ["export", model, "--to", "opensearch-ltr", "-o", str(files / "m.txt"), "--cutoff", out, "--json"]
+    assert main(export) == 0
+    policy = json.loads(capsys.readouterr().out)["policy"]
+    cutoff = load_model(out)
+    assert policy["cutoff"]["threshold"] == cutoff.threshold_
+    pytest.importorskip("vl_convert")
+    report = ["report", model, "--data", *at(files, "use.txt"), "--cutoff", out, "-o", page]
+    assert main(report) == 0
+    assert "With confidence 0.9, the mean loss irrelevant-shown" in Path(page).read_text()

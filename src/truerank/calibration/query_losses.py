@@ -1,22 +1,22 @@
-"""What a query loses: by name or by function, once for its ranking, or for each depth at which the ranking may be cut.
+"""Losses of a query, by name or by function: one for its ranking, or one for each number of documents shown.
 
-| name | kind | a query loses |
+| name | kind | loss of a query |
 | --- | --- | --- |
 | `no-relevant@k` | answer | 1 where none of its first k documents is relevant |
-| `irrelevant@k` | answer | the share of its first k documents that are not relevant |
-| `1-MEASURE` | answer | 1 less the measure, as in `1-nDCG@10` (measures as `evaluate` names them) |
-| `missed-relevant` | missed | the share of its relevant documents that are not shown |
+| `irrelevant@k` | answer | share of its first k documents that are not relevant |
+| `1-MEASURE` | answer | 1 minus the measure, as in `1-nDCG@10` |
+| `missed-relevant` | missed | share of its relevant documents that are not shown |
 | `no-relevant-shown` | missed | 1 where it has a relevant document and none is shown |
-| `irrelevant-shown` | shown | the share of the shown documents that are not relevant; 0 where none is shown |
+| `irrelevant-shown` | shown | share of the shown documents that are not relevant; 0 where none is shown |
 
-A query without relevant documents loses 0 under the losses of kind "missed", whatever is shown.
+A loss of the kind "missed" never rises when more is shown. It is 0 for a query without relevant documents.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,25 +25,11 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import query_of_rows, sums_by_query
 from truerank.data.ranking_data import Judgements
 
-KINDS = ("answer", "missed", "shown")
 BY_DEPTH = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelevant-shown": "shown"}
 
 
-@dataclass(frozen=True)
-class QueryLoss:
-    """A loss in [0, 1].
-
-    Attributes
-    ----------
-    name : str
-    kind : {"answer", "missed", "shown"}
-        "answer": of a query that is answered. "missed": at a depth, and never higher where more is shown. "shown": at a
-        depth, any other.
-    k : int or None
-        How many documents it looks at, where its name says so.
-    function : callable, optional
-        Grades (n_q,) best first, and the number shown for a loss by depth, to a number in [0, 1].
-    """
+class QueryLoss(NamedTuple):
+    """A loss in [0, 1], its kind, the number of documents in its name, and its function if it is one."""
 
     name: str
     kind: str
@@ -51,14 +37,14 @@ class QueryLoss:
     function: Callable[..., float] | None = None
 
     def of_rankings(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
-        """Losses of queries whose documents stand best first: float64 (m,).
+        """Return the losses (m,) of queries, or (n + m,): the losses at depths 0, 1, …, n_q of each query.
 
-        A loss by depth gives float64 (n + m,) instead: of each query the losses at the depths 0, 1, …, n_q.
+        Documents are sorted within each query, best first.
         """
         values = self._values(grades, offsets, rel)
-        if not ((values >= 0) & (values <= 1)).all():
-            bad = values[~((values >= 0) & (values <= 1))][0]
-            raise InvalidInputError(f"the loss {self.name} must lie in [0, 1], got {bad}; rescale it")
+        bad = values[~((values >= 0) & (values <= 1))]
+        if len(bad):
+            raise InvalidInputError(f"the loss {self.name} must lie in [0, 1], got {bad[0]}; rescale it")
         return values
 
     def _values(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
@@ -71,54 +57,43 @@ class QueryLoss:
         if self.name.startswith("1-"):
             from truerank.measures import parse_measure
 
-            judged = Judgements(grades, offsets)
-            # Equal scores would be ties: the order of the rows is the ranking.
-            return 1.0 - parse_measure(self.name[2:]).per_query(judged, -np.arange(len(grades), dtype=np.float64))
+            in_order = -np.arange(len(grades), dtype=np.float64)  # scores without ties
+            return 1.0 - parse_measure(self.name[2:]).per_query(Judgements(grades, offsets), in_order)
         if self.kind == "answer":
             first = np.arange(len(grades)) - offsets[query] < (self.k or 1)
             found = sums_by_query((relevant & first).astype(np.float64), offsets)
-            if self.name.startswith("no-"):
-                return (found == 0).astype(np.float64)
-            return 1.0 - found / np.minimum(sizes, self.k or 1)
+            return 1.0 * (found == 0) if self.name.startswith("no-") else 1.0 - found / np.minimum(sizes, self.k or 1)
         depth = np.concatenate([np.arange(size + 1) for size in sizes])
         seen = np.concatenate([[0], np.cumsum(relevant)])
-        total = np.repeat(seen[offsets[1:]] - seen[offsets[:-1]], sizes + 1)
-        found = seen[np.repeat(offsets[:-1], sizes + 1) + depth] - np.repeat(seen[offsets[:-1]], sizes + 1)
+        start = np.repeat(offsets[:-1], sizes + 1)
+        found, total = seen[start + depth] - seen[start], np.repeat(seen[offsets[1:]], sizes + 1) - seen[start]
         if self.name == "missed-relevant":
             return np.where(total > 0, 1.0 - found / np.maximum(total, 1), 0.0)
         if self.name == "no-relevant-shown":
-            return ((total > 0) & (found == 0)).astype(np.float64)
+            return 1.0 * ((total > 0) & (found == 0))
         return np.where(depth > 0, 1.0 - found / np.maximum(depth, 1), 0.0)
 
 
 def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
-    """The loss behind a name, or of a function, whose kind is "answer" unless given.
+    """Return the loss with a name, or the loss of a function, whose kind is "answer" by default.
 
-    Raises
-    ------
-    InvalidInputError
-        On an unknown name, a missing k, or a kind that the name contradicts.
-
-    Examples
-    --------
     >>> parse_loss("no-relevant@3")
     QueryLoss(name='no-relevant@3', kind='answer', k=3, function=None)
     """
     if callable(loss):
-        kind = check_choice("answer" if kind is None else kind, "kind", KINDS)
+        kind = check_choice("answer" if kind is None else kind, "kind", ("answer", "missed", "shown"))
         return QueryLoss(getattr(loss, "__name__", "function"), kind, None, loss)
     name = str(loss)
-    at_k = re.fullmatch(r"(?:no-relevant|irrelevant)@([1-9]\d*)", name)
-    measure = re.fullmatch(r"1-[^@]+(?:@([1-9]\d*))?", name)
-    if at_k is None and measure is None and name not in BY_DEPTH:
+    found = re.fullmatch(r"(?:no-relevant|irrelevant)@([1-9]\d*)|1-[^@]+(?:@([1-9]\d*))?", name)
+    if found is None and name not in BY_DEPTH:
         names = ["no-relevant@3", "irrelevant@10", "1-nDCG@10", *BY_DEPTH]
         raise InvalidInputError(f"unknown loss {loss!r}; losses are {', '.join(names)} (any k, any measure)")
     own = BY_DEPTH.get(name, "answer")
     if kind not in (None, own):
-        raise InvalidInputError(f"the loss {name} is of the kind {own!r}, got kind={kind!r}; leave kind out")
-    found = at_k or measure
-    if measure is not None:
+        raise InvalidInputError(f"the loss {name} is of the kind {own!r}, got kind={kind!r}; omit kind")
+    if name.startswith("1-"):
         from truerank.measures import parse_measure
 
-        parse_measure(name[2:])  # an unknown measure is an error here, before anything is fitted
-    return QueryLoss(name, own, None if found is None or found[1] is None else int(found[1]))
+        parse_measure(name[2:])  # an unknown measure is an error before anything is fitted
+    k = found and (found[1] or found[2])
+    return QueryLoss(name, own, int(k) if k else None)

@@ -1,14 +1,8 @@
-"""Is the mean of independent losses in [0, 1] at most α? Exact binomial tails and betting, and tests in a sequence.
+"""Test whether the mean of independent losses in [0, 1] is at most α, by exact binomial tails and by betting.
 
-The p-values are valid for any sample size: under a mean above α, P(p ≤ δ) ≤ δ. Fixed-sequence testing goes through
-hypotheses in an order that was settled before the losses were seen and stops at the first p above δ; the probability
-that any true one is rejected is then at most δ, however many there are (Angelopoulos et al. 2025, proposition 3).
-
-References
-----------
-A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2025). Learn then test: calibrating predictive
-algorithms to achieve risk control. Annals of Applied Statistics 19. I. Waudby-Smith, A. Ramdas (2024). Estimating means
-of bounded random variables by betting. Journal of the Royal Statistical Society B 86.
+The p-values are valid for any sample size: where the mean exceeds α, P(p ≤ δ) ≤ δ. Fixed-sequence testing tests
+hypotheses in an order that was chosen before the losses were seen, and stops at the first p above δ. The probability of
+rejecting any true hypothesis is then at most δ (Angelopoulos et al. 2025, proposition 3).
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ _LARGEST_STAKE = 0.75
 
 
 def least_losses(at_most: float, confidence: float, binary: bool = True) -> int:
-    """With fewer losses than this, no bound at `confidence` lies at or below `at_most` even where all are 0.
+    """Return the least number of losses, all 0, whose upper bound at `confidence` is at most `at_most`.
 
     >>> least_losses(0.35, 0.9), least_losses(0.35, 0.9, binary=False)  # ln 0.1 / ln 0.65 = 5.3
     (6, 7)
@@ -34,28 +28,28 @@ def least_losses(at_most: float, confidence: float, binary: bool = True) -> int:
     return n
 
 
-def binomial_p(lost: np.ndarray, counts: np.ndarray, at_most: float) -> np.ndarray:
-    """P(no more losses than these | mean α): lost (t,) of counts (t,)."""
-    return np.where(counts > 0, bdtr(lost, np.maximum(counts, 1), at_most), 1.0)
+def mean_bounds(
+    losses: np.ndarray, counts: np.ndarray, at_most: float, confidence: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean losses (t,), p-values of a mean above `at_most`, and upper bounds at `confidence`.
 
-
-def binomial_bound(lost: np.ndarray, counts: np.ndarray, confidence: float) -> np.ndarray:
-    """Clopper and Pearson's upper bounds of the mean, where `lost` (t,) of `counts` (t,) losses are 1."""
-    return np.where(lost < counts, betaincinv(lost + 1, np.maximum(counts - lost, 1), confidence), 1.0)
+    `losses` (n, t) are independent, in an order that does not depend on them; column j has its first `counts[j]` rows.
+    Losses that are all 0 or 1 give the binomial tail and the bound of Clopper and Pearson, others the betting test.
+    """
+    lost = np.where(np.arange(len(losses))[:, None] < counts, losses, 0.0).sum(axis=0)
+    risk = lost / np.maximum(counts, 1)
+    if not ((losses == 0) | (losses == 1)).all():
+        return risk, betting_p(losses, counts, at_most, confidence), betting_bound(losses, counts, confidence)
+    p = np.where(counts > 0, bdtr(lost, np.maximum(counts, 1), at_most), 1.0)
+    return risk, p, np.where(lost < counts, betaincinv(lost + 1, np.maximum(counts - lost, 1), confidence), 1.0)
 
 
 def betting_p(losses: np.ndarray, counts: np.ndarray, at_most: float | np.ndarray, confidence: float) -> np.ndarray:
-    """1/(highest wealth) of bettors against means above α, float64 (t,).
+    """Return 1/(highest wealth) of bettors against means above α, float64 (t,).
 
-    Before each loss L the share ν = min(c/(1 - α), sqrt(2 ln(1/δ)/(n σ²))), c = 3/4, is staked and the wealth
-    multiplied by 1 + ν(α - L), where σ² is the regularised variance of the losses before it (Waudby-Smith and Ramdas
-    2024, equations 25 and 26, one-sided). Under a mean above α the wealth is a supermartingale, so Ville's inequality
-    makes its inverse a p-value.
-
-    Parameters
-    ----------
-    losses : array (n, t)
-        In [0, 1], in an order that does not follow them; column t counts up to its first `counts[t]` rows.
+    Before each loss L the bettor stakes the share ν = min(c/(1 - α), sqrt(2 ln(1/δ)/(n σ²))), c = 3/4, and the wealth
+    is multiplied by 1 + ν(α - L). σ² is the regularised variance of the losses before it (Waudby-Smith and Ramdas 2024,
+    JRSS B 86, equations 25 and 26, one-sided). By Ville's inequality the inverse of the wealth is a p-value.
     """
     place = np.arange(2, len(losses) + 2)[:, None]
     mean = (0.5 + np.cumsum(losses, axis=0)) / place
@@ -67,16 +61,10 @@ def betting_p(losses: np.ndarray, counts: np.ndarray, at_most: float | np.ndarra
 
 
 def betting_bound(losses: np.ndarray, counts: np.ndarray, confidence: float) -> np.ndarray:
-    """The least means (t,) that `betting_p` rejects at `confidence`, to 0.001 above."""
+    """Return the least means (t,) that `betting_p` rejects at `confidence`, rounded up by at most 0.001."""
     low, high = np.zeros(losses.shape[1]), np.ones(losses.shape[1])
     for _ in range(10):
         middle = (low + high) / 2
         rejected = betting_p(losses, counts, middle, confidence) <= 1 - confidence
         low, high = np.where(rejected, low, middle), np.where(rejected, middle, high)
     return high
-
-
-def rejected_in_sequence(p: np.ndarray, confidence: float) -> int:
-    """How many p-values (h,) come before the first one above 1 - confidence."""
-    above = np.flatnonzero(p > 1 - confidence)
-    return int(above[0]) if len(above) else len(p)

@@ -78,7 +78,6 @@ OUTPUTS = {
     "retrain": ("model", "candidate", "previous"),
     "cross-validate": ("scores",),
     "export": ("statistics",),
-    "cutoff": ("plot",),
     "clicks": ("plot",),
 }
 # Options for large files and clusters, which only --help-all shows.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 from truerank.cli import common, options
@@ -42,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "as JSON, by column and category; what computes the features looks them up (null, else 0, where a category is "
         "not there)",
     )
+    parser.add_argument("--cutoff", metavar="FILE", help="a cutoff on this model's scores, for the certificate")
     parser.add_argument(
         "--force",
         action="store_true",
@@ -56,6 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
+    from truerank.cli.cutoff import load_cutoff
     from truerank.core.files import atomic_writes
     from truerank.export.formats import export_model
     from truerank.export.search_request import LARGE, SMALLER, search_request
@@ -72,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         if os.path.realpath(args.statistics) == os.path.realpath(args.output):
             raise common.UsageError("--statistics and -o name the same file; name two")
         common.check_file("--statistics", args.statistics)
+    cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)
     common.announce_compilation()
@@ -83,13 +87,18 @@ def run(args: argparse.Namespace) -> int:
     content = export_model(
         model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
     )
+    own = content.certificate
+    if cutoff is not None:
+        own.policy["cutoff"] = rule = cutoff.for_export(own.policy)
+        what = "documents" if rule["kind"] != "answer" else "queries, in the client,"
+        own = replace(own, notes=(*own.notes, f"cutoff: keep {what} with a {rule['score']} of at least "
+                                  f"{rule['threshold']:.9g} in the exported scores"))  # fmt: skip
     files = {args.output: content if isinstance(content, bytes) else content.encode()}
     if statistics is not None:
         files[args.statistics] = json.dumps(statistics, ensure_ascii=False, indent=1).encode()
     with atomic_writes(files, "wb") as streams:
         for stream, written in zip(streams, files.values()):
             stream.write(written)
-    own = content.certificate
     request = search_request(content, args.to, args.name)
     size = None if request is None else len(json.dumps(request))
     if args.json:

@@ -18,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measures", nargs="+", default=["AP nDCG@10 RR"], metavar="NAME", help="the first is compared"
     )
+    parser.add_argument("--cutoff", metavar="FILE", help="add the risk curve of a cutoff (`truerank cutoff fit`)")
     parser.add_argument("--title", default="Ranking report", help="heading of the page")
     options.add_plan_options(parser)
     options.add_topics_option(parser)
@@ -28,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; systems are models, then score files, or runs, in the order named."""
+    from truerank.cli.cutoff import load_cutoff
     from truerank.measures import parse_measures
     from truerank.report.evidence import System, make_report
 
@@ -65,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         topics=args.topics,
         about_training=about,
         sources={os.path.basename(path): _digest(path) for path in files},
+        cutoff=None if args.cutoff is None else load_cutoff(args.cutoff),
     )
     with common.output(args.output) as stream:
         stream.write(text)
@@ -78,7 +81,7 @@ def _of_plan(args: argparse.Namespace) -> int:
     from truerank.report.judging import estimate_section
     from truerank.report.page import page
 
-    found = from_plan(args, args.measures, ["qrels", "data", "scores"])
+    found = from_plan(args, args.measures, ["qrels", "data", "scores", "cutoff"])
     made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {args.plan}: {_digest(args.plan)}"
     with common.output(args.output) as stream:
         stream.write(page(args.title, made_by, [estimate_section(found)]))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.calibration.cutoffs import Cutoff
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted
 from truerank.core.types import MeasuresLike
@@ -27,6 +28,7 @@ from truerank.measures.coverage import Coverage, over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
 from truerank.measures.ranking import Ranking
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
+from truerank.report.cutoffs import cutoff_section
 from truerank.report.page import Section, chart, data_table, headline, page, paragraph, rankings, simple_table
 from truerank.significance import measure_interval
 from truerank.significance.comparison import Comparison, MeasuredValues, compare_measures
@@ -68,6 +70,7 @@ def make_report(
     sources: dict[str, str] | None = None,
     topics: str | None = None,
     about_training: str | None = None,
+    cutoff: Cutoff | None = None,
 ) -> str:
     """The report as one HTML page that needs no network.
 
@@ -89,6 +92,8 @@ def make_report(
     about_training : str, optional
         What is known of training queries that were left out of the data. Of the queries that are there this function
         finds out which ones trained a model, warns, and gives no verdict where there are any.
+    cutoff : Cutoff, optional
+        A fitted cutoff, whose promise and risk curve are shown.
 
     Raises
     ------
@@ -139,6 +144,7 @@ def make_report(
         *_weights(systems),
         *_probabilities(systems, data),
         *_pair_errors(systems, convention),
+        *([] if cutoff is None else [cutoff_section(cutoff)]),
         _rankings(systems, results, first, other, data),
         *_findings(data),
         _making(made_by, sources or {}, convention),
