@@ -34,7 +34,7 @@ BAD = [
     ({"text": "no id"}, "line 2: no id; expected one of id, _id"),
     ({"id": "", "text": "no id"}, "line 2: no id"),
     ({"id": "two words", "text": "x"}, "line 2: id 'two words' is not one word"),
-    ({"id": "b\ud800", "text": "x"}, r"line 2: id 'b\ud800' holds half a surrogate pair"),
+    ({"id": "b\ud800", "text": "x"}, r"line 2: id 'b\ud800' has half a surrogate pair"),
     ({"id": "b", "age": float("inf")}, "line 2: field 'age' must be a finite number"),
     (b"x" * 2000 + b"\n", "line 2: the line has more than"),
 ]
@@ -54,7 +54,7 @@ def test_a_bad_document_stops_or_is_left_out(monkeypatch, record, message):
 
 
 def test_an_id_that_came_before_and_an_empty_text():
-    with pytest.raises(DataFileError, match="document 'a' came before, and again as number 2"):
+    with pytest.raises(DataFileError, match="document 'a' is repeated as number 2"):
         list(read_documents(lines(GOOD, GOOD)))
     with pytest.warns(TruerankWarning, match="1 documents have no text; they are kept with length 0"):
         assert len(list(read_documents(lines(GOOD, {"id": "b", "text": " "})))) == 2
@@ -161,7 +161,7 @@ def test_a_line_of_text_that_begins_as_a_smart_record_is_none():
 
 
 def test_three_columns_whose_best_grade_may_be_the_highest_are_said():
-    with pytest.warns(TruerankWarning, match="whose grade 1 is the best"):
+    with pytest.warns(TruerankWarning, match="where grade 1 is the best"):
         assert read_judgements(io.BytesIO(b"q d1 1\nq d2 4\n")).to_dict() == {"q": {"d1": 4, "d2": 1}}
 
 
@@ -184,7 +184,7 @@ def test_a_quotation_mark_in_a_tsv_file_swallows_no_documents(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "d.tsv"
     path.write_text('id\ttext\na\tone\nb\t"two\nc\tthree"\n')
-    with pytest.raises(DataFileError, match=r"d\.tsv: document 2: a cell opens with a quotation mark"):
+    with pytest.raises(DataFileError, match=r"d\.tsv: document 2: a cell starts with a quotation mark"):
         list(read_documents(path))
     path.write_text('id\ttext\na\t"one\nmore"\nb\ttwo\n')
     assert [document.id for document in read_documents(path)] == ["a", "b"]

@@ -155,7 +155,7 @@ def test_busy_engines_are_asked_again_and_refusals_are_told(serve):
     with pytest.raises(EngineError, match="hits must be an object, got a list"):
         engine_features(Engine(serve(lambda path, body: (200, {"hits": []})).url), SPEC, QUERIES, qrels)
     old = {"hits": {"hits": [{"_id": "a", "matched_queries": ["title"]}]}}
-    with pytest.raises(EngineError, match="but not their scores"):
+    with pytest.raises(EngineError, match="without their scores"):
         engine_features(Engine(serve(lambda path, body: (200, old)).url), SPEC, QUERIES, qrels)
 
 
@@ -190,7 +190,7 @@ def test_a_command_that_stopped_goes_on_where_it_was(serve, files, capsys):
     partial.write_bytes(kept)
     (files / "spec.json").write_text(json.dumps(SPEC | {"index": "other"}))
     assert main(words) == 1
-    assert "holds answers to other requests" in capsys.readouterr().err
+    assert "the file is for other requests" in capsys.readouterr().err
 
 
 def test_specifications_are_checked(files):

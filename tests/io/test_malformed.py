@@ -172,7 +172,7 @@ OTHERS = [
     (
         read_run,
         "1 Q0 d 1 2 t\n1 Q0 d 2 1 t\n",
-        "f, line 2: document 'd' stands twice under topic '1'; a topic lists a document once",
+        "f, line 2: document 'd' is listed twice for topic '1'; a topic lists a document once",
     ),
     (read_qrels, "", "f: the file holds no rows; expected lines 'topic iteration docno grade'"),
     (read_qrels, "1 d 1\n", "f, line 1: expected 4 columns 'topic iteration docno grade', got 3: '1 d 1'"),
@@ -224,8 +224,8 @@ COMMANDS = [
     ("convert {d}/good.txt {d}/out.txt --n-features 0", 2, "--n-features must be at least 1, got 0"),
     ("convert {d}/good.txt {d}/out.txt --n-features 1", 1, r"good\.txt, line 1: feature 2 found, but n_features is 1"),
     ("convert {d}/good.txt {d}/out.txt --n-features x", 2, "argument --n-features: invalid int value: 'x'"),
-    ("convert {d}/good.txt {d}/out.txt --groups {d}/sizes.txt", 1, "line 1: the line has a qid although group sizes"),
-    ("convert {d}/plain.txt {d}/out.txt --groups {d}/sizes.txt", 1, r"plain\.txt: 1 rows, but the group sizes say 3"),
+    ("convert {d}/good.txt {d}/out.txt --groups {d}/sizes.txt", 1, "line 1: the line has a qid, but group sizes"),
+    ("convert {d}/plain.txt {d}/out.txt --groups {d}/sizes.txt", 1, r"plain\.txt: the file has 1 rows, but the group"),
     (
         "convert {d}/broken.txt {d}/out.txt --groups {d}/sizes.txt",
         1,

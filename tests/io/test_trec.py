@@ -87,12 +87,12 @@ def test_depth_keeps_the_best():
         (run_of, "1 Q0 d 1 2 t\n\n1 Q0 e 1 x t\n", "line 3: expected a score .*, got 'x'"),
         (run_of, "1 Q0 d 1 nan t\n", "expected a score .*, got 'nan'"),
         (run_of, "1 Q0 d 1 1_0 t\n", "expected a score .*, got '1_0'"),
-        (run_of, "1 Q0 d 1 2 t\n2 Q0 d 1 2 t\n1 Q0 d 2 1 t\n", "line 3: document 'd' stands twice under topic '1'"),
+        (run_of, "1 Q0 d 1 2 t\n2 Q0 d 1 2 t\n1 Q0 d 2 1 t\n", "line 3: document 'd' is listed twice for topic '1'"),
         (run_of, "", "holds no rows"),
         (run_of, "1 Q0 d\x00 1 2 t\n", "line 1, column 7: a NUL byte"),
         (qrels_of, "1 0 d high\n", "expected a grade .*, got 'high'"),
         (qrels_of, "1 0 d 1 1\n", "expected 4 columns 'topic iteration docno grade', got 5"),
-        (qrels_of, "1 0 d 1\n1 0 d 1\n1 0 d 0\n", "line 3: document 'd' stands twice .* has one grade"),
+        (qrels_of, "1 0 d 1\n1 0 d 1\n1 0 d 0\n", "line 3: document 'd' is listed twice .* has one grade"),
     ],
 )
 def test_malformed_files(read, text, message):
@@ -101,17 +101,17 @@ def test_malformed_files(read, text, message):
 
 
 @pytest.mark.parametrize("after", [1 << 40, -1])
-def test_comments_further_columns_and_judgements_that_stand_twice(monkeypatch, after):
+def test_comments_further_columns_and_repeated_judgements(monkeypatch, after):
     monkeypatch.setattr(trec, "KERNEL_AFTER_LOADED", after)
     monkeypatch.setattr(trec, "KERNEL_AFTER", after)
     plain = "1 Q0 d 1 2 t\n1 Q0 e 2 1 t\n2 Q0 d 1 .5 t\n"
     assert (
         run_of("# made today by hand 1 x\n" + plain.replace("2 Q0", "#2 Q0\n2 Q0")).to_dict() == run_of(plain).to_dict()
     )
-    with pytest.warns(TruerankWarning, match="<stream>: rows have up to 2 columns more than .*, which were ignored"):
+    with pytest.warns(TruerankWarning, match="<stream>: ignored up to 2 columns after"):
         wide = run_of("1 Q0 d 1 2 t x\n1 Q0 e 2 1 t y z\n2 Q0 d 1 .5 t\n")
     assert (wide.to_dict(), wide.tag) == (run_of(plain).to_dict(), "t")
-    with pytest.warns(TruerankWarning, match="<stream>: 2 judgements stand there twice with the same grade"):
+    with pytest.warns(TruerankWarning, match="<stream>: dropped 2 judgements that repeat an earlier line"):
         qrels = qrels_of("#c\n1 0 d 1\n2 0 d 0\n1 1 d 1\n2 0 e 0\n1 0 f 1\n2 0 d 0\n")
     assert qrels.to_dict() == {"1": {"d": 1, "f": 1}, "2": {"d": 0, "e": 0}}
 
@@ -120,7 +120,7 @@ def test_what_a_run_cannot_hold_is_refused():
     def write(queries=("q",), offsets=(0, 1), docs=("d",), scores=(1.0,), tag="t"):
         write_run(io.BytesIO(), list(queries), list(offsets), list(docs), list(scores), tag=tag)
 
-    with pytest.raises(InvalidInputError, match="do not fit together"):
+    with pytest.raises(InvalidInputError, match="disagree"):
         write(offsets=(0, 2))
     with pytest.raises(InvalidInputError, match="not finite"):
         write(scores=(np.nan,))
@@ -128,10 +128,10 @@ def test_what_a_run_cannot_hold_is_refused():
         write(docs=("a b",))
     with pytest.raises(InvalidInputError, match="tag ''"):
         write(tag="")
-    with pytest.raises(InvalidInputError, match="stands twice"):
+    with pytest.raises(InvalidInputError, match="listed twice"):
         write(offsets=(0, 2), docs=("d", "d"), scores=(1, 2))
     twice = trec.Qrels(np.array(["q"]), np.array([0, 2]), np.array(["d", "d"]), np.array([1.0, 0.0]))
-    with pytest.raises(InvalidInputError, match="write_qrels: document 'd' stands twice under topic 'q'"):
+    with pytest.raises(InvalidInputError, match="write_qrels: document 'd' is listed twice for topic 'q'"):
         write_qrels(twice, io.BytesIO())
 
 

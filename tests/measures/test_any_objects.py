@@ -101,7 +101,7 @@ def test_what_is_no_run_is_explained():
     with pytest.raises(InvalidInputError, match="one of query_id"):
         evaluate("AP", pandas.DataFrame({"a": [1]}), RUN)
     twice = pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "a"], "score": [1.0, 2.0]})
-    with pytest.raises(InvalidInputError, match="stands twice"):
+    with pytest.raises(InvalidInputError, match="listed twice"):
         evaluate("AP", QRELS, twice)
     with pytest.raises(InvalidInputError, match="no qid"):
         evaluate("AP", QRELS, RUN, qid=[1, 2])

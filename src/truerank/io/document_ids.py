@@ -1,4 +1,4 @@
-"""Ids of documents as they stand in files, bytes of UTF-8 back to back, and as strings only when somebody asks."""
+"""Document ids as bytes of UTF-8, one after another, converted to strings only on demand."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from truerank.io.letor.grammar import TEXT
 
 _MOST_PADDED = 1 << 24
-"""Bytes up to which texts are padded to their longest on their way into strings."""
+"""Largest size in bytes of texts that are padded to equal lengths before their conversion to strings."""
 
 
 class DocumentIds:
-    """A column of ids. UTF-8 sorts as the strings do, so ids are compared, hashed and sorted as bytes.
+    """A column of ids. UTF-8 sorts like the strings, so ids are compared, hashed and sorted as bytes.
 
     Attributes
     ----------
     utf8 : uint8 array
     begins, ends : int64 arrays (n,)
-        Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and stand in any order.
+        Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and may be in any order.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class DocumentIds:
 
     @classmethod
     def of(cls, texts: Any) -> DocumentIds:
-        """Of strings: a list, or an array of any kind of text."""
+        """Return the ids of a list of strings, or of an array of any kind of text."""
         names = texts.tolist() if hasattr(texts, "tolist") else list(texts)
         joined = "".join(names)
         if joined.isascii():
@@ -52,15 +52,15 @@ class DocumentIds:
 
     @classmethod
     def back_to_back(cls, utf8: bytes, lengths: Iterable[int], n: int) -> DocumentIds:
-        """Of the bytes of n ids, one behind the other, and their lengths."""
+        """Return ids from the bytes of n ids, one after another, and their lengths."""
         offsets = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.fromiter(lengths, dtype=np.int64, count=n), out=offsets[1:])
-        # Of a bytearray, because kernels are compiled once more for bytes that cannot be written.
+        # A bytearray, because kernels would be compiled again for read-only bytes.
         return cls(np.frombuffer(bytearray(utf8), dtype=np.uint8), offsets[:-1], offsets[1:])
 
     @classmethod
     def concatenate(cls, parts: Iterable[DocumentIds]) -> DocumentIds:
-        """All ids of several columns."""
+        """Return all ids of several columns."""
         given = list(parts)
         starts = np.cumsum([0, *(len(part.utf8) for part in given)]).tolist()
         places = np.cumsum([0, *map(len, given)]).tolist()
@@ -72,25 +72,25 @@ class DocumentIds:
 
     @property
     def texts(self) -> np.ndarray:
-        """The ids as a StringDType array (n,), made once."""
+        """The ids as a StringDType array (n,), computed once."""
         if self._texts is None:
-            holds_zeros = bool((self.utf8 == 0).any())  # padding with zeros would lose an id's own
+            holds_zeros = bool((self.utf8 == 0).any())  # which padding with zeros would lose
             self._texts = texts_of(self.utf8, self.begins, self.ends, _gather, holds_zeros)
         return self._texts
 
     @property
     def hashes(self) -> np.ndarray:
-        """A hash of each id, uint64 (n,), made once."""
+        """A hash of each id, uint64 (n,), computed once."""
         if self._hashes is None:
             from truerank.io.document_ids_kernel import hash_ids
 
             self._hashes = np.empty(len(self), dtype=np.uint64)
-            with np.errstate(over="ignore"):  # products wrap around, where nothing is compiled too
+            with np.errstate(over="ignore"):  # products wrap around, also without compilation
                 hash_ids(self.utf8, self.begins, self.ends, self._hashes)
         return self._hashes
 
     def take(self, places: Any) -> DocumentIds:
-        """The ids at some places, which share their bytes with these."""
+        """Return the ids at some places; they share their bytes with this column."""
         return DocumentIds(self.utf8, self.begins[places], self.ends[places])
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ def texts_of(
     gather: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
     holds_zeros: bool = False,
 ) -> np.ndarray:
-    """The pieces `utf8[begin:end]` as strings; `gather` copies the bytes of each to the start of a row of zeros."""
+    """Return `utf8[begin:end]` as strings; `gather` copies the bytes of each to the start of a row of zeros."""
     n = len(begins)
     width = int((ends - begins).max()) if n else 0
     if width == 0:
@@ -118,7 +118,7 @@ def texts_of(
 
 
 def _gather(utf8: np.ndarray, begins: np.ndarray, ends: np.ndarray, padded: np.ndarray) -> None:
-    """Where numba may not be loaded; the kernel of LETOR text does the same."""
+    """Copy without numba what the kernel of LETOR text copies."""
     sizes = ends - begins
     shortest = int(sizes.min())
     for k in range(shortest):

@@ -1,4 +1,4 @@
-"""Ids of documents compared and hashed as bytes, by compiled code."""
+"""Compare and hash document ids as bytes, by compiled code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from truerank.io.letor.decimal_kernel import byte
 
 @kernel
 def same_id(utf8, begins, ends, a, b):
-    """Whether entries a and b have the same id."""
+    """Return whether entries a and b have the same id."""
     same, k = ends[a] - begins[a] == ends[b] - begins[b], begins[a]
     while same and k < ends[a]:
         same = byte(utf8, k) == byte(utf8, begins[b] + k - begins[a])
@@ -20,7 +20,7 @@ def same_id(utf8, begins, ends, a, b):
 
 @kernel
 def hash_ids(utf8, begins, ends, hashes):
-    """FNV-1a of every id; the products wrap around, of which NumPy warns where nothing is compiled."""
+    """Write the FNV-1a hash of every id; products wrap around, and NumPy warns of it without compilation."""
     for i in range(len(begins)):
         mixed = np.uint64(14695981039346656037)
         for k in range(begins[i], ends[i]):
@@ -30,8 +30,10 @@ def hash_ids(utf8, begins, ends, hashes):
 
 @kernel
 def slot_of(slots, mask, utf8, begins, ends, hashes, entry):
-    """Where `entry` stands among the slots (entries, or -1; a power of two, mask + 1 of them, some free), or the free
-    slot where it belongs."""
+    """Return the slot of an entry with the same id as `entry`, or else the free slot where `entry` belongs.
+
+    The mask + 1 slots (a power of two) hold entries, or -1 if they are free; some are free.
+    """
     slot = (hashes[entry] ^ (hashes[entry] >> np.uint64(32))) & mask
     while slots[slot] >= 0:
         other = slots[slot]
@@ -43,7 +45,7 @@ def slot_of(slots, mask, utf8, begins, ends, hashes, entry):
 
 @kernel
 def first_repeated(utf8, begins, ends, hashes, offsets):
-    """The first entry that has the id of one before it in its group `offsets[i]:offsets[i + 1]`; -1 if none has."""
+    """Return the first entry that repeats an id of its group `offsets[i]:offsets[i + 1]`; -1 if there is none."""
     slots = np.empty(1, dtype=np.int64)
     for i in range(len(offsets) - 1):
         size = 1

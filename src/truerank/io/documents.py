@@ -1,17 +1,17 @@
-"""Documents and queries: JSON lines, CSV and Parquet, TREC SGML, SMART files, `ir_datasets`.
+"""Read documents and queries: JSON lines, CSV and Parquet, TREC SGML, SMART files, `ir_datasets`.
 
-The form of a file is told by its ending (`.csv .tsv .parquet .arrow .feather`) or its first characters: `{` JSON lines,
-`<` TREC, `.I` SMART. `ir_datasets:NAME` names a collection of that library.
+The format follows from the ending of the file name (`.csv .tsv .parquet .arrow .feather`) or from the first characters:
+`{` JSON lines, `<` TREC, `.I` SMART. `ir_datasets:NAME` is a collection of that library.
 
-A document has an id, text fields, and may have numbers (priors such as age or clicks) and vectors. In JSON lines and
-tables `id` (or `_id`, `doc_id`, `docno`, `query_id`, `qid`) is the id; strings, and lists of strings, are text fields;
-numbers are numbers; lists of numbers are vectors; booleans, dates, nulls and objects are left out. In CSV a column
-called `text`, `title` or `query` is text even where it holds numbers alone.
+A document has an id and text fields, and may have numbers (such as age or clicks) and vectors. In JSON lines and tables
+the id is `id`, `_id`, `doc_id`, `docno`, `query_id` or `qid`. Strings and lists of strings become text fields. Lists of
+numbers become vectors. Booleans, dates, nulls and objects are ignored. In CSV, columns called `text`, `title` or
+`query` are text even if they contain only numbers.
 
-What a bad document comes to (`bad="error"` stops at the first, `bad="skip"` leaves it out and says so at the end):
-JSON that does not parse, text that is not UTF-8, no id, an id that came before, a line of more than 64 MiB. Bytes of
-TREC and SMART files, which are older than UTF-8, that are not UTF-8 are read as Latin-1. A document without a word
-stays: it has an id and length 0, no query finds it, and the reader counts it. A file without documents is an error.
+A document is bad if its JSON does not parse, its text is not UTF-8, its id is missing or repeated, or its line has more
+than 64 MiB. `bad="error"` stops at the first bad document; `bad="skip"` leaves bad documents out with a warning. TREC
+and SMART files are older than UTF-8: their bytes that are not UTF-8 are read as Latin-1. A document without words is
+kept with length 0, and counted. A file without documents is an error.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from truerank.io.tables import first_line, holds_rows, table_kind
 from truerank.io.trec import Qrels, read_qrels
 
 BETWEEN = "\x1e"
-"""Joins the entries of a list in a field of `texts`: labels may have line ends."""
+"""Separator of the entries of a list in a field of `texts`, because labels may have line ends."""
 LONGEST_LINE = 1 << 26
-"""Bytes of a line, or of a record, that readers hold."""
+"""Limit on the bytes of a line or record."""
 
 ID_NAMES = ("id", "_id", "doc_id", "docno", "docid", "query_id", "qid")
 QUERY_FIELDS = ("text", "title", "query")
-"""Fields that are a query's text where none is named, the likeliest first."""
+"""Default fields of a query's text, in order of preference."""
 SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
-# Cranfield's best grade is 1; -1 marks pairs that are not relevant.
+# The best grade of Cranfield is 1; -1 marks pairs that are not relevant.
 CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}
 
 
@@ -53,7 +53,7 @@ _HTML = re.compile(r"</(?:html|body|div|span|p|a|b|i|em|strong|li|ul|td|tr|h[1-6
 
 
 class Document(NamedTuple):
-    """A document or a query as it was read."""
+    """A document or a query."""
 
     id: str
     text: dict[str, str]
@@ -63,7 +63,7 @@ class Document(NamedTuple):
 
 
 class _Bad(Exception):
-    """A document that cannot be used: the reason, and its line."""
+    """The reason why a document cannot be used, and its line."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         super().__init__(reason)
@@ -73,7 +73,7 @@ class _Bad(Exception):
 def read_documents(
     source: object, *, bad: str = "error", texts: Collection[str] = (), reserved: Collection[str] = ()
 ) -> Iterator[Document]:
-    """Documents of a file, one after another; only one is held at a time.
+    """Yield the documents of a file; only one is in memory at a time.
 
     Parameters
     ----------
@@ -81,20 +81,20 @@ def read_documents(
         Plain, gzip, xz or zstd.
     bad : {"error", "skip"}, default "error"
     texts : collection of str, optional
-        Fields of JSON lines and tables that are text whatever they look like: labels such as 007, 12, true. The entries
-        of a list are joined by `BETWEEN`.
+        Fields of JSON lines and tables that are always text: labels such as 007, 12, true. The entries of a list are
+        joined by `BETWEEN`.
     reserved : collection of str, optional
-        Names that no text field may have: such documents are bad.
+        Names that a text field must not have; documents with such a field are bad.
 
     Raises
     ------
     DataFileError
-        On the first bad document with `bad="error"`, and on a file without documents.
+        On the first bad document if `bad="error"`, and on a file without documents.
 
     Warns
     -----
     TruerankWarning
-        At the end: how many documents were skipped and why, how many have no text, and how many contain HTML tags.
+        At the end: the numbers of skipped documents (with reasons), of empty ones, and of those with HTML tags.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def read_documents(
                 yield document
                 continue
             else:
-                record = _Bad(f"document {document.id!r} came before, and again as number {number}; ids must differ")
+                record = _Bad(f"document {document.id!r} is repeated as number {number}; ids must differ")
         if bad == "error":
             raise DataFileError(
                 f"{record.reason}; bad='skip' (--bad skip) leaves such documents out", name, record.line
@@ -141,21 +141,21 @@ def read_documents(
 
 
 def read_queries(source: object, *, field: str | None = None) -> list[Document]:
-    """Queries of a file in its order; the text that is searched for stands in `text["text"]`.
+    """Read the queries of a file in its order; `text["text"]` is the text to search for.
 
     Parameters
     ----------
     source : path, "-", open file, or "ir_datasets:NAME"
-        JSON lines, table, TREC topics, or SMART. SMART queries are numbered 1, 2, … in the file's order, because
-        Cranfield's judgments count them so and not by `.I`.
+        JSON lines, table, TREC topics, or SMART. SMART queries are numbered 1, 2, … in the order of the file, because
+        the judgements of Cranfield do not use `.I`.
     field : str, optional
-        The field that is the query's text: of TREC topics "title" (default), "desc" or "narr"; else "text".
+        The field with the query's text; by default "title" for TREC topics (or "desc", "narr"), else "text".
 
     Raises
     ------
     DataFileError
-        On any bad query: no id, an id that came before, no field of that name; on a file without queries. A query
-        without a word stays, with a warning.
+        On a query without an id, with a repeated id or without the field, and on a file without queries. A query
+        without words is kept with a warning.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
         if not isinstance(record, Document):
             raise DataFileError(record.reason, name, record.line)
         if record.id in seen:
-            raise DataFileError(f"query {record.id!r} came before; ids must differ", name)
+            raise DataFileError(f"query {record.id!r} is repeated; ids must differ", name)
         seen.add(record.id)
         wanted = field or next((key for key in QUERY_FIELDS if key in record.text), "text")
         if wanted not in record.text:
@@ -187,10 +187,10 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
 
 
 def read_judgements(source: Any) -> Qrels:
-    """Judgements: TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, `ir_datasets:NAME`.
+    """Read TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, or `ir_datasets:NAME`.
 
-    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning where none is -1. Of a pair that is
-    judged twice in those two forms the higher grade counts.
+    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If Cranfield or CISI judge
+    a pair twice, the higher grade counts.
 
     Examples
     --------
@@ -219,8 +219,8 @@ def read_judgements(source: Any) -> Qrels:
                 )
         if all(row[2] != "-1" for row in rows):
             warn(
-                f"{name}: three columns are taken as Cranfield's 'query doc grade', whose grade 1 is the best "
-                "and 4 the lowest; where a higher grade is better, write TREC qrels: 'query 0 doc grade'"
+                f"{name}: three columns are read as Cranfield's 'query doc grade', where grade 1 is the best "
+                "and 4 the lowest. If a higher grade is better, write TREC qrels: 'query 0 doc grade'"
             )
         return _as_qrels((row[0], row[1], CRANFIELD_GRADES[row[2]]) for row in rows)
     if rows and all(len(row) == 4 and row[2] == "0" and re.fullmatch(r"0\.0+", row[3]) for row in rows):
@@ -250,7 +250,7 @@ def _no_records(kind: str, n_skipped: int) -> str:
 
 
 def _records(source: Any, part: str, texts: Collection[str] = ()) -> tuple[str, Iterator[Document | _Bad]]:
-    """Name of the source and its records, bad ones as `_Bad`."""
+    """Return the name of the source and its records, bad ones as `_Bad`."""
     dataset = _dataset(source)
     if dataset is not None:
         return str(source), (_of_mapping(record._asdict()) for record in _part(dataset, part, str(source)))
@@ -280,14 +280,14 @@ def _of_text(stream: Source, queries: bool, texts: Collection[str]) -> Iterator[
 def _of_json(lines: Iterator[tuple[int, bytes | None]], texts: Collection[str]) -> Iterator[Document | _Bad]:
     for number, line in lines:
         if line is None:
-            yield _Bad(f"the line has more than {LONGEST_LINE >> 20} MiB, more than a document may", number)
+            yield _Bad(f"the line has more than {LONGEST_LINE >> 20} MiB, the limit of a document", number)
         elif line.strip():
             try:
                 record = json.loads(line.decode("utf-8"))
             except UnicodeDecodeError as error:
                 yield _Bad(f"the line is not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1})", number)
                 continue
-            except (ValueError, RecursionError) as error:  # no JSON, or a number of thousands of digits
+            except (ValueError, RecursionError) as error:  # not JSON, or a number with thousands of digits
                 yield _Bad(f"the line is not JSON ({error})", number)
                 continue
             if not isinstance(record, dict):
@@ -302,9 +302,9 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     if isinstance(name, bool) or not isinstance(name, str | int) or not str(name).strip():
         return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line)
     if not is_word(str(name).strip()):
-        return _Bad(f"id {str(name)[:40]!r} is not one word, and could not stand in a TREC run", line)
+        return _Bad(f"id {str(name)[:40]!r} is not one word, as TREC runs require", line)
     if re.search("[\ud800-\udfff]", str(name)):
-        return _Bad(f"id {str(name)[:40]!r} holds half a surrogate pair, which no text file can", line)
+        return _Bad(f"id {str(name)[:40]!r} has half a surrogate pair, which UTF-8 cannot encode", line)
     text: dict[str, str] = {}
     numbers: dict[str, float] = {}
     vectors: dict[str, list[float]] = {}
@@ -331,19 +331,19 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
 
 
 def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
-    """Values as their file has them, so that the same ones of JSON lines and of a table are one text."""
+    """Yield values as text, the same for JSON lines and tables."""
     there = (value for value in values if not is_missing(value))
     return (str(value).lower() if isinstance(value, bool) else id_text(value) for value in there)
 
 
 def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Bad]:
-    """Rows of a CSV, Parquet, Arrow or Feather file, in blocks."""
+    """Yield the rows of a CSV, Parquet, Arrow or Feather file."""
     with imports_of_extra("pyarrow", "tables", "a table of documents"):
         import pyarrow as pa
         import pyarrow.csv
         import pyarrow.dataset
     kind = table_kind(path)
-    empty: set[str] = set()  # columns of text files without a value in the first rows
+    empty: set[str] = set()  # columns of CSV files without a value in the first rows
 
     def blocks() -> Iterator[Any]:
         if kind in ("csv", "tsv"):
@@ -353,7 +353,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
                 convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
                 return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
 
-            # A type is that of the first rows; what is empty there may be anything later.
+            # The first rows decide the type of a column. Columns that are empty there are read as text.
             empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
             yield from opened([*ID_NAMES, *QUERY_FIELDS, *texts, *empty])  # a title may be "1984" or "2020-01-01"
         else:
@@ -365,7 +365,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
             for block in blocks():
                 if len(set(block.schema.names)) < len(block.schema.names):
                     raise DataFileError("two columns have one name", str(path))
-                block.validate(full=True)  # a damaged block names places outside of itself
+                block.validate(full=True)  # a damaged block refers to memory outside of itself
                 yield from block.to_pylist()
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
             if isinstance(error, OSError) and error.filename is not None:
@@ -377,8 +377,8 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
             isinstance(cell, str) and holds_rows(cell, place, len(record)) for place, cell in enumerate(record.values())
         ):
             raise DataFileError(
-                f'document {number - 1}: a cell opens with a quotation mark (") and takes in the lines that follow; a '
-                'cell that opens with one ends with one, and has those within doubled ("")',
+                f'document {number - 1}: a cell starts with a quotation mark (") and contains the lines that follow. '
+                'End the cell with a quotation mark, and double those within it ("")',
                 str(path),
             )
         there = (item for item in record.items() if item[1] is not None and not (item[1] == "" and item[0] in empty))
@@ -386,7 +386,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:
-    """SMART records: `.I id`, then fields that begin with `.T`, `.A`, `.B`, `.K`, `.W`; others are left out."""
+    """Yield SMART records: `.I id`, then fields that begin with `.T`, `.A`, `.B`, `.K`, `.W`; others are ignored."""
     held: dict[str, list[str]] = {}
     name, field, start, count = "", None, 0, 0
 
@@ -415,27 +415,14 @@ def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Itera
 
 
 _SGML_FIELDS = frozenset(
-    [
-        "docno",
-        "num",
-        "docid",
-        "dochdr",
-        "docoldno",
-        "title",
-        "text",
-        "headline",
-        "desc",
-        "narr",
-        "url",
-        "anchor",
-        "body",
-    ]
-)
+    ["docno", "num", "docid", "dochdr", "docoldno", "title", "text", "headline", "desc", "narr", "url", "anchor",
+     "body"]
+)  # fmt: skip
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)[^<>]*>")
 
 
 def _of_sgml(lines: Iterator[tuple[int, bytes | None]], tag: bytes) -> Iterator[Document | _Bad]:
-    """TREC's `<DOC> … </DOC>` and `<top> … </top>`: tags need not be closed, and the text is no XML."""
+    """Yield TREC's `<DOC> … </DOC>` or `<top> … </top>`; inner tags may be left open, and the text is not XML."""
     opening, closing = b"<" + tag + b">", b"</" + tag + b">"
     held: list[bytes] = []
     size, start = 0, 0
@@ -457,7 +444,7 @@ def _of_sgml(lines: Iterator[tuple[int, bytes | None]], tag: bytes) -> Iterator[
             if not found:
                 break
             if size > LONGEST_LINE:
-                yield _Bad(f"the record has more than {LONGEST_LINE >> 20} MiB, more than a document may", start)
+                yield _Bad(f"the record has more than {LONGEST_LINE >> 20} MiB, the limit of a document", start)
             else:
                 yield _of_tagged(_decoded(b"\n".join(held)), start, topic=tag == b"top")
             start = 0
@@ -466,7 +453,7 @@ def _of_sgml(lines: Iterator[tuple[int, bytes | None]], tag: bytes) -> Iterator[
 
 
 def _cut(text: bytes, tag: bytes) -> tuple[bytes, bool, bytes]:
-    """Text before a tag (in lower or upper case), whether it is there, and the text after it."""
+    """Return the text before a tag (in any case), whether the tag was found, and the text after it."""
     place = text.lower().find(tag)
     return (text, False, b"") if place < 0 else (text[:place], True, text[place + len(tag) :])
 
@@ -487,7 +474,7 @@ def _of_tagged(text: str, line: int, *, topic: bool) -> Document | _Bad:
         if match is None:
             break
         closes, tag, place = match.group(1), match.group(2).lower(), match.end()
-        # Within <text> of a document other tags are mark-up, not fields.
+        # Within <text> of a document, other tags are markup, not fields.
         if closes:
             field = "text" if field == tag or field == "text" else field
         elif tag in _SGML_FIELDS:
@@ -507,7 +494,7 @@ def _decoded(raw: bytes) -> str:
 
 
 def _dataset(source: object) -> Any:
-    """The `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
+    """Return the `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
     if not isinstance(source, str) or not source.startswith("ir_datasets:"):
         return None
     with imports_of_extra("ir_datasets", "text", source):
@@ -515,7 +502,7 @@ def _dataset(source: object) -> Any:
     try:
         return ir_datasets.load(source.removeprefix("ir_datasets:"))
     except KeyError as error:
-        raise DataFileError("ir_datasets knows no collection of this name", source) from error
+        raise DataFileError("ir_datasets has no collection of this name", source) from error
 
 
 def _part(dataset: Any, part: str, name: str) -> Iterator[Any]:

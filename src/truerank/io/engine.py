@@ -1,8 +1,8 @@
-"""JSON over HTTP with a live search engine: the one place of its limits, credentials, retries, and of filled requests.
+"""Send JSON over HTTP to a live search engine, with limits, credentials and retries, and check its answers.
 
 Credentials come from the environment: TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY.
-Every request has one deadline and a limit of size. Nothing is sent to another address than the one that was given, and
-certificates are always checked. What an engine answers is checked here before any other part of the program sees it.
+Every request has a deadline and a size limit. Requests go only to the given address, and certificates are always
+checked. Answers are checked here before any other code uses them.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _USER, _PASSWORD, _KEY = "TRUERANK_ENGINE_USER", "TRUERANK_ENGINE_PASSWORD", "TR
 
 
 class Engine:
-    """A connection to one engine at one address. Proxies of the environment are not used, redirects are refused.
+    """A connection to an engine at one address; it ignores proxies of the environment and refuses redirects.
 
     Parameters
     ----------
     url : str
-        Address, http or https, without a password, a query or a fragment in it; of Solr with the collection,
-        `http://host:8983/solr/NAME`. The certificate of an https address is checked
-        against those of the system, or of the file that the variable SSL_CERT_FILE names.
+        An http or https address without a password, query or fragment; for Solr with the collection,
+        `http://host:8983/solr/NAME`. The certificate of an https address is checked with the certificates of the
+        system, or of the file in the variable SSL_CERT_FILE.
     timeout : float, default 30
         Seconds for each try of a request, from the connection to the last byte of the answer, at most a day. The
-        look-up of the host's name has the limits of the system.
+        system limits the time of the host name lookup.
     retries : int, default 0
-        Further tries after no answer, or the answers 429 and 5xx; the wait doubles from half a second.
+        Further tries if there is no answer, or status 429 or 5xx. The wait starts at half a second and doubles.
     """
 
     def __init__(self, url: str, timeout: float = 30.0, *, retries: int = 0) -> None:
@@ -49,8 +49,8 @@ class Engine:
         if host is None:
             raise InvalidInputError(
                 "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password in it, and "
-                f"without ? and #, got {shown(masked_address(url))!r}; credentials are read from {_USER} "
-                f"and {_PASSWORD}, or {_KEY}"
+                f"without ? and #, got {shown(masked_address(url))!r}. Set {_USER} and {_PASSWORD}, or {_KEY}, for "
+                "credentials"
             )
         if not 0 < timeout <= _LONGEST:
             raise InvalidInputError(
@@ -59,7 +59,7 @@ class Engine:
         self.url, self.timeout, self.retries, self.wait = url.rstrip("/"), timeout, retries, 0.5
         self._host = host
         self._tls: Any = None
-        if urllib.parse.urlsplit(url).scheme == "https":  # in small letters, however it was written
+        if urllib.parse.urlsplit(url).scheme == "https":  # urlsplit returns small letters
             import ssl
 
             self._tls = ssl.create_default_context()
@@ -67,15 +67,15 @@ class Engine:
     def request(
         self, method: str, path: str, body: object = None, missing_ok: bool = False, form: object = None
     ) -> Any:
-        """The answer as JSON of a given form (`checked`); None for 404 where that is expected.
+        """Return the answer as JSON of a given form (`checked`), or None for status 404 with `missing_ok`.
 
         Raises
         ------
         EngineError
-            When the engine refuses the request, gives no answer after all tries, too long a one, no JSON, or JSON of
-            another form.
+            If the engine refuses the request or does not answer after all tries, and if the answer is too long, not
+            JSON, or of another form.
         InvalidInputError
-            When the request holds what JSON cannot.
+            If the request has values that JSON does not support.
         """
         place = f"{method} {self.url}/{path}"
         try:
@@ -106,12 +106,12 @@ class Engine:
         raise EngineError(told(f"{place}: {reason}" + f" (tried {self.retries + 1} times)" * (self.retries > 0)))
 
     def search(self, index: str, body: dict[str, Any], hit: Any, parameters: str = "") -> tuple[list[Any], float]:
-        """Hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds that the engine states.
+        """Return hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds of the engine.
 
         Raises
         ------
         EngineError
-            As `request`, and when the answer is one of some shards only, or has more hits than were asked for.
+            As `request`, and if some shards did not answer, or the answer has too many hits.
         """
         form = {"took?": float, "timed_out?": bool, "_shards?": {"failed?": float}, "hits": {"hits": [hit]}}
         answer = self.request("POST", f"{quoted(index)}/_search{parameters}", body, form=form)
@@ -121,11 +121,11 @@ class Engine:
                 f"{self.url}: the engine answered in part only: {told(json.dumps(answer.get('_shards')), 300)}"
             )
         if len(hits) > body["size"]:
-            raise EngineError(f"{self.url}: the answer has {len(hits)} documents, and {body['size']} were asked for")
+            raise EngineError(f"{self.url}: the answer has {len(hits)} documents; expected at most {body['size']}")
         return hits, float(answer.get("took", "nan"))
 
     def _answer(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Status and content of one try."""
+        """Return the status and the content of one try."""
         end = time.monotonic() + self.timeout
         with _Wire(*self._host, self._tls, end) as wire:
             connection = http.client.HTTPConnection(*self._host)
@@ -144,11 +144,11 @@ class Engine:
 
 
 class _Wire(io.RawIOBase):
-    """A connection of which every wait ends at one deadline. Raises TimeoutError then."""
+    """A connection whose waits all end at one deadline, with TimeoutError."""
 
     def __init__(self, host: str, port: int, tls: Any, end: float) -> None:
         self._end = end
-        self._socket = socket.socket()  # there is always one to close
+        self._socket = socket.socket()  # so that `close` always has a socket
         failed: OSError | None = None
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             self._socket.close()
@@ -165,7 +165,7 @@ class _Wire(io.RawIOBase):
         raise failed or OSError("the host has no address")
 
     def _limited(self) -> socket.socket:
-        """The socket, whose next wait ends at the deadline."""
+        """Return the socket, whose next wait ends at the deadline."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -177,7 +177,7 @@ class _Wire(io.RawIOBase):
         self._limited().sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """What comes, to be read; closing it closes the connection."""
+        """Return a reader of the answer; closing it closes the connection."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
@@ -192,7 +192,7 @@ class _Wire(io.RawIOBase):
 
 
 def _host_of(url: str) -> tuple[str, int] | None:
-    """Host and port of an address that is fit for use, else None."""
+    """Return host and port of a valid address, else None."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -205,7 +205,7 @@ def _host_of(url: str) -> tuple[str, int] | None:
 
 
 def masked_address(url: str) -> str:
-    """An address without what stands before an `@`, and after `?` or `#`."""
+    """Return an address without the part before an `@`, and without the part after `?` or `#`."""
     return re.split("[?#]", re.sub(r"(?s)^(\w+://)?.*@", r"\1***@", url))[0]
 
 
@@ -214,7 +214,9 @@ def _headers() -> dict[str, str]:
     key, user, password = os.environ.get(_KEY), os.environ.get(_USER), os.environ.get(_PASSWORD)
     if key:
         if not (key.isascii() and key.isprintable()):
-            raise InvalidInputError(f"{_KEY} holds a character that no header can, such as a line end; set it anew")
+            raise InvalidInputError(
+                f"{_KEY} has a character that headers cannot have, such as a line end; set it again"
+            )
         headers["Authorization"] = f"ApiKey {key}"
     elif user:
         headers["Authorization"] = "Basic " + _basic(user, password or "")
@@ -226,7 +228,7 @@ def _basic(user: str, password: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """A text with `***` for the password and the key of the environment, also as Base64, JSON or part of a URL."""
+    """Return a text with `***` for the password and the key, also in their Base64, JSON and URL forms."""
     key, user, password = (os.environ.get(name, "") for name in (_KEY, _USER, _PASSWORD))
     for secret in (key, password, _basic(user, password)) if key or password else ():
         for form in (secret, json.dumps(secret)[1:-1], urllib.parse.quote(secret, safe="", errors="replace")):
@@ -235,12 +237,12 @@ def without_credentials(text: str) -> str:
 
 
 def told(what: Any, most: int = 1000) -> str:
-    """What an engine or the system says, fit to be printed: credentials are masked before it is cut."""
+    """Return a message of an engine or the system for printing: credentials masked, then shortened."""
     return shown(" ".join(without_credentials(str(what)).split()))[:most]
 
 
 def _read(content: bytes, form: object) -> Any:
-    """The JSON of an answer, checked."""
+    """Return the checked JSON of an answer."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(constant)
@@ -248,27 +250,27 @@ def _read(content: bytes, form: object) -> Any:
     try:
         value = json.loads(content or b"null", parse_constant=refuse)
     except (ValueError, RecursionError):
-        raise EngineError("the answer is no JSON") from None
+        raise EngineError("the answer is not JSON") from None
     return checked(value, form)
 
 
 def checked(value: Any, form: Any, place: str = "") -> Any:
-    """A value of JSON, of which all parts that `form` names are as it says.
+    """Return a JSON value after a check that it has a form.
 
     Parameters
     ----------
     value : JSON value
     form : type, dict, list or None
-        A type, where `float` is any finite number and `str` is text that a file can hold; a dict of the forms of an
-        object's parts, where a name that ends in `?` may be missing and `...` stands for all names; a list with the
-        form of each item; None for anything.
+        A type: `float` is any finite number, `str` is text that UTF-8 can encode. A dict: the forms of an object's
+        members; a name that ends in `?` is optional, `...` means all names. A list: the form of each item. None: any
+        value.
     place : str
-        Of the value in the answer.
+        Place of the value in the answer, for messages.
 
     Raises
     ------
     EngineError
-        With the place of the first part that is not so.
+        With the place of the first part that has another form.
 
     Examples
     --------
@@ -284,7 +286,7 @@ def checked(value: Any, form: Any, place: str = "") -> Any:
             if key in value:
                 checked(value[key], form.get(name, form.get(...)), f"{place}.{key}")
             elif key == name:
-                raise EngineError(f"the answer has another form than expected: {told(where, 200)} has no {key!r}")
+                raise EngineError(f"the answer has an unexpected form: {told(where, 200)} has no {key!r}")
     elif isinstance(form, list):
         _demand(isinstance(value, list), where, "a list", value)
         for number, item in enumerate(value):
@@ -302,29 +304,29 @@ def _demand(holds: bool, where: str, what: str, value: object) -> None:
     if not holds:
         found = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else json.dumps(value)
         raise EngineError(
-            f"the answer has another form than expected: {told(where, 200)} must be {what}, got {told(found, 80)}"
+            f"the answer has an unexpected form: {told(where, 200)} must be {what}, got {told(found, 80)}"
         )
 
 
 def quoted(name: str) -> str:
-    """A name as part of an address."""
+    """Return a name encoded as part of an address."""
     return urllib.parse.quote(name, safe="", errors="surrogateescape")
 
 
 def filled(value: object, words: Mapping[str, str]) -> Any:
-    """`value` with `{{NAME}}` filled in, in every string.
+    """Return `value` with `{{NAME}}` replaced in every string.
 
     Raises
     ------
     InvalidInputError
-        For a name that is not among `words`.
+        On a name that is not among `words`.
     """
     if isinstance(value, str):
         first, *parts = value.split("{{")
         for part in parts:
             name, closed, rest = part.partition("}}")
             if not closed or name.strip() not in words:
-                raise InvalidInputError(f"the request asks for {{{{{name}}}}}; a query has: {', '.join(words)}")
+                raise InvalidInputError(f"the request has {{{{{name}}}}}; a query has: {', '.join(words)}")
             first += words[name.strip()] + rest
         return first
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Features from a live search engine: OpenSearch, Elasticsearch, Solr, and the LTR plugins' logs.
+"""Get features from a live search engine: OpenSearch, Elasticsearch, Solr, and the logs of the LTR plugins.
 
-The specification (YAML or JSON) says what to ask:
+A specification (YAML or JSON) defines the requests:
 
     kind: named-queries        # or ltr-log, solr
     index: articles            # for Solr: the collection
@@ -8,11 +8,11 @@ The specification (YAML or JSON) says what to ask:
       title: {match: {title: "{{query}}"}}
       phrase: {match_phrase: {text: {query: "{{query}}", slop: 2}}}
 
-`named-queries` needs no plugin: each query carries a name, and the engine says for every document which names matched,
-with what score (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). A query that does not match
-gives 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins (`featureset`, `params`), `solr` its
-`[features]` transformer (`store`, `efi`); there the engine names the features, and `features` lists those to keep.
-`{{NAME}}` stands for any text field of the query, in every string of the specification.
+`named-queries` needs no plugin: each query has a name, and the engine returns for every document the names that matched
+with their scores (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). A query that does not match
+has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins (`featureset`, `params`), and
+`solr` the `[features]` transformer (`store`, `efi`). There the engine defines the features, and `features` lists those
+to keep. `{{NAME}}` is replaced by that text field of the query in every string of the specification.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ KINDS = ("named-queries", "ltr-log", "solr")
 
 
 def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A specification, checked. YAML, or JSON where the name ends in `.json`.
+    """Read and check a specification in YAML, or in JSON if the name ends in `.json`.
 
     Raises
     ------
     DataFileError
-        On what cannot be read, an unknown kind or key, or no features.
+        On a file that cannot be parsed, an unknown kind or key, and missing features.
     """
     name = os.fspath(path)
     text = read_text(name)
@@ -80,11 +80,11 @@ def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
         if key in spec and not isinstance(spec[key], kind):
             raise DataFileError(f"{key} must be a {'name' if kind is str else 'mapping'}, got {spec[key]!r}", name)
     if not all(isinstance(feature, str) for feature in spec["features"]):
-        raise DataFileError("the names of the features must be texts; write numbers in quotes", name)
+        raise DataFileError("the names of the features must be text; write numbers in quotes", name)
     try:
         json.dumps(spec, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise DataFileError(f"holds a value that JSON cannot ({error}); write dates in quotes", name) from error
+        raise DataFileError(f"a value has no form in JSON ({error}); write dates in quotes", name) from error
     if spec["kind"] == "ltr-log" and not isinstance(spec.get("featureset"), str):
         raise DataFileError("ltr-log needs featureset: NAME", name)
     batch = spec.setdefault("batch", 200)
@@ -101,31 +101,31 @@ def engine_features(
     *,
     resume: str | os.PathLike[str] | None = None,
 ) -> tuple[RankingData, int]:
-    """Feature values of all judged pairs.
+    """Get the feature values of all judged pairs.
 
     Parameters
     ----------
     engine : Engine
     spec : dict
-        As `read_spec` gives it.
+        From `read_spec`.
     queries : list of Document
     qrels : Qrels
         The pairs and their grades; negative grades become 0. Topics without a query are left out.
     resume : path, optional
-        A file that answers are added to as they come; what it holds already is not asked for again. It is refused
-        where it belongs to another engine, specification, or file of queries or judgements.
+        File that stores the answers; stored answers are not requested again. A file for another engine, specification,
+        or file of queries or judgements is an error.
 
     Returns
     -------
     data : RankingData
-        A column for each feature; documents that the engine lacks are left out.
+        A column for each feature; documents that the engine does not have are left out.
     n_missing : int
-        How many these are.
+        Number of these documents.
 
     Raises
     ------
     EngineError
-        When the engine refuses a request, or does not answer after all tries. What came before is kept in `resume`.
+        If the engine refuses a request, or does not answer after all tries. `resume` keeps the earlier answers.
     """
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
@@ -164,7 +164,7 @@ def _answers(
     engine: Engine, spec: Mapping[str, Any], queries: Mapping[str, Document], batches: list[tuple[str, list[str]]],
     resume: Any, key: str,
 ) -> list[dict[str, list[float]]]:  # fmt: skip
-    """Values of all features by document, for each batch: those of an earlier run, and the engine's."""
+    """Return the values of all features by document for each batch, from an earlier run or the engine."""
     names = list(spec["features"])
     answers = _kept(resume, key, batches, len(names))
     if answers:
@@ -185,12 +185,12 @@ def _answers(
 
 
 def _kept(resume: Any, key: str, batches: list[tuple[str, list[str]]], n_features: int) -> list[dict[str, list[float]]]:
-    """Answers of an earlier run; a last line that a kill cut off is dropped."""
+    """Return the answers of an earlier run, without an incomplete last line."""
     if resume is None or not Path(resume).exists():
         return []
     lines = Path(resume).read_bytes().split(b"\n")
     try:
-        header, *kept = [json.loads(line) for line in lines[:-1][: len(batches) + 1]]  # the last is not whole
+        header, *kept = [json.loads(line) for line in lines[:-1][: len(batches) + 1]]  # the last line is incomplete
         answers = [checked(answer, {...: [float]}) for answer in kept]
         whole = all(
             answer.keys() <= set(documents) and all(len(values) == n_features for values in answer.values())
@@ -200,8 +200,8 @@ def _kept(resume: Any, key: str, batches: list[tuple[str, list[str]]], n_feature
         header, whole = None, False
     if not whole or not isinstance(header, dict) or header.get("key") != key:
         raise InvalidInputError(
-            f"{resume}: holds answers to other requests (another engine, specification, queries or judgements), or "
-            "something else; delete it to start anew"
+            f"{resume}: the file is for other requests (another engine, specification, queries or judgements), or of "
+            "another kind. Delete it to start again"
         )
     return answers
 
@@ -214,21 +214,21 @@ def _append(resume: Any, key: str, answers: list[dict[str, list[float]]]) -> Any
 
 
 def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:
-    """Feature values by document."""
+    """Return feature values by document."""
     asked = filled(dict(spec), query.text | {"query": query.text["text"]})
     found = _ask_solr(engine, asked, documents) if spec["kind"] == "solr" else _ask_search(engine, asked, documents)
     check_unique([name for name, _ in found])
     foreign = dict(found).keys() - set(documents)
     if foreign:
-        raise EngineError(f"{engine.url}: the answer holds document {told(min(foreign), 80)!r}, not asked for")
+        raise EngineError(f"{engine.url}: the answer has document {told(min(foreign), 80)!r}, which was not requested")
     return dict(found)
 
 
 def check_unique(names: Sequence[str]) -> None:
-    """Raise EngineError where an answer holds two documents of one name."""
+    """Raise EngineError if an answer has two documents of the same name."""
     if len(set(names)) < len(names):
         twice = collections.Counter(names).most_common(1)[0][0]
-        raise EngineError(f"the answer holds document {told(twice, 80)!r} twice; its key must be unique")
+        raise EngineError(f"the answer has document {told(twice, 80)!r} twice; its key must be unique")
 
 
 def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
@@ -252,8 +252,8 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
         matched = answer.get("matched_queries", {})
         if not is_log and isinstance(matched, list):
             raise EngineError(
-                f"{engine.url}: the engine names the queries that matched but not their scores; that needs "
-                "OpenSearch 2.12 or Elasticsearch 8.8"
+                f"{engine.url}: the engine returns the queries that matched without their scores. Use OpenSearch 2.12 "
+                "or Elasticsearch 8.8"
             )
         scores = logged_values(answer, asked["features"]) if is_log else checked(matched, {...: float})
         if other := sorted(scores.keys() - asked["features"]):  # which a feature may hide behind, as 0
@@ -266,7 +266,7 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
 
 
 def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]:
-    """Parts of a request for the documents of `query` by which the LTR plugin logs the features of an `sltr` query."""
+    """Return the parts of a request that make the LTR plugin log the features of an `sltr` query for `query`."""
     logged = {"sltr": features | {"_name": "logged"}}
     return {
         "query": {"bool": {"must": [query], "filter": [logged]}},
@@ -275,14 +275,14 @@ def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]
 
 
 def logged_values(hit: Any, names: Sequence[str]) -> dict[str, float]:
-    """What the LTR plugin logged for a hit: a feature that the document does not match has no value there, 0 here."""
+    """Return what the LTR plugin logged for a hit; a feature that the document does not match has the value 0."""
     logged = checked(hit, {"fields": {"_ltrlog": [{"log": [{"name": str, "value?": float}]}]}})["fields"]["_ltrlog"]
     entries = [(entry["name"], entry.get("value", 0.0)) for own in logged[:1] for entry in own["log"]]
     return _known(entries, names, "the LTR plugin", "feature set")
 
 
 def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
-    """What Solr logged for a document in its dense format, `name=value,…`."""
+    """Return what Solr logged for a document in its dense format, `name=value,…`."""
     entries: list[tuple[str, Any]] = []
     for part in text.split(",") if text else []:
         name, _, value = part.rpartition("=")
@@ -291,7 +291,7 @@ def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
                 raise ValueError
             entries.append((name, checked(float(value), float, f"feature {name}")))
         except ValueError:
-            raise EngineError(f"Solr logs {told(part, 80)!r}, and name=value was expected") from None
+            raise EngineError(f"Solr logs {told(part, 80)!r}; expected name=value") from None
     return _known(entries, names, "Solr", "feature store")
 
 
@@ -303,7 +303,7 @@ def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, pl
         raise EngineError(f"{engine} logs the feature {told(twice, 80)!r} twice for one document")
     lacking = [name for name in names if name not in logged]
     if lacking:
-        raise EngineError(f"{engine} logs no feature {lacking[0]!r}; its {place} must have all of: {', '.join(names)}")
+        raise EngineError(f"{engine} logs no feature {lacking[0]!r}; its {place} must have {', '.join(names)}")
     return {name: float(logged[name]) for name in names}
 
 
@@ -324,12 +324,12 @@ def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> li
 def select(
     engine: Engine, parameters: dict[str, Any], document: object, path: str = "select"
 ) -> tuple[list[Any], float]:
-    """Solr's documents, each of the form `document`, and the milliseconds that it states.
+    """Return Solr's documents, each of the form `document`, and the milliseconds of its answer.
 
     Raises
     ------
     EngineError
-        As `Engine.request`, and when the answer is only a part, or has more documents than were asked for.
+        As `Engine.request`, and if the answer is only a part, or has too many documents.
     """
     header = {"QTime?": float, "partialResults?": bool}
     form = {"response": {"docs": [document]}, "responseHeader?": header}
@@ -339,7 +339,7 @@ def select(
         raise EngineError(f"{engine.url}: the engine answered in part only")
     if len(documents) > parameters["rows"]:
         raise EngineError(
-            f"{engine.url}: the answer has {len(documents)} documents, and {parameters['rows']} were asked for"
+            f"{engine.url}: the answer has {len(documents)} documents; expected at most {parameters['rows']}"
         )
     return documents, float(stated.get("QTime", "nan"))
 

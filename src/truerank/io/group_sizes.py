@@ -1,4 +1,4 @@
-"""Group sizes, LightGBM's and XGBoost's way of naming queries: rows of a query adjacent, and how many each has."""
+"""Group sizes: the number of adjacent rows of each query, as LightGBM and XGBoost store it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from truerank.io.streams import Source, open_output
 
 
 def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
-    """Query of each row, 0, 1, ..., from group sizes.
+    """Return the query of each row, 0, 1, ..., from group sizes.
 
     Parameters
     ----------
     sizes : array-like (m,) of int
-        Rows of each query, as `lightgbm.Dataset(group=...)` and `xgboost.DMatrix.set_group` take them.
+        Number of rows of each query, as in `lightgbm.Dataset(group=...)` and `xgboost.DMatrix.set_group`.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
     Raises
     ------
     InvalidInputError
-        On sizes that are not integers >= 1.
+        If a size is not an integer >= 1.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
 
 
 def group_sizes(qid: ArrayLike) -> np.ndarray:
-    """Group sizes from the query of each row.
+    """Return group sizes from the query of each row.
 
     Parameters
     ----------
@@ -53,8 +53,7 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
     Raises
     ------
     InvalidInputError
-        Where the rows of a query are not adjacent: group sizes cannot say that. Take `RankingData(X, y, qid)`, whose
-        rows are grouped, and its `group_sizes`.
+        If the rows of a query are not adjacent. `RankingData(X, y, qid)` groups rows, and has `group_sizes`.
 
     Examples
     --------
@@ -64,14 +63,14 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
     grouping = group_rows(qid)
     if grouping.order is not None:
         raise InvalidInputError(
-            f"the rows of {grouping.n_joined} queries are not adjacent, so sizes cannot describe them; take "
-            "RankingData(X, y, qid), whose rows are grouped, and its group_sizes"
+            f"the rows of {grouping.n_joined} queries are not adjacent, so sizes cannot describe them. Use "
+            "RankingData(X, y, qid), which groups the rows, and its group_sizes"
         )
     return np.diff(grouping.offsets)
 
 
 def read_group_sizes(source: object) -> np.ndarray:
-    """Group sizes from a file with one on each line (LightGBM's `.query`, XGBoost's `.group`).
+    """Read a file with one group size on each line (LightGBM's `.query`, XGBoost's `.group`).
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ def read_group_sizes(source: object) -> np.ndarray:
 
 
 def write_group_sizes(sizes: ArrayLike, target: object) -> None:
-    """Write group sizes, one a line.
+    """Write group sizes, one on each line.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def write_group_sizes(sizes: ArrayLike, target: object) -> None:
 
 
 def with_query_ids(source: object, sizes: np.ndarray) -> Any:
-    """LETOR text of lines without query ids, as an open file whose lines have them: 0, 1, ... by group sizes.
+    """Return LETOR text without query ids as an open file whose lines have the ids 0, 1, ... by group sizes.
 
     Parameters
     ----------
@@ -120,15 +119,15 @@ def with_query_ids(source: object, sizes: np.ndarray) -> Any:
     Raises
     ------
     DataFileError
-        While reading: when the lines are more or fewer than the sizes say, or carry query ids already.
+        While reading: if the number of lines differs from the sum of the sizes, or lines have query ids.
     """
     return _Named(source, qid_from_group_sizes(sizes).tolist())
 
 
 def with_sizes_beside(path: str) -> Any:
-    """LETOR text by its path; where a line has no query id, as `with_query_ids` with the sizes in a file beside it.
+    """Return the path of LETOR text, or the text `with_query_ids` if its lines have no query ids.
 
-    That file is called `path.query`, as LightGBM has it, or `path.group`, as XGBoost.
+    The sizes are read from the file `path.query` (LightGBM) or `path.group` (XGBoost).
     """
     beside = next((name for name in (f"{path}.query", f"{path}.group") if os.path.isfile(name)), None)
     if beside is None or _names_queries(path):
@@ -137,7 +136,7 @@ def with_sizes_beside(path: str) -> Any:
 
 
 def _names_queries(path: str) -> bool:
-    """Whether the first row of LETOR text has a query id."""
+    """Return whether the first row of LETOR text has a query id."""
     with Source(path) as stream:
         for text in stream.line_blocks():
             for line in text.split(b"\n"):
@@ -169,9 +168,11 @@ class _Named:
                     tokens = head.split(None, 1)
                     if tokens:
                         if row == len(qid):
-                            raise DataFileError(f"more rows than the group sizes say ({row})", stream.name, line)
+                            raise DataFileError(
+                                f"the file has more rows than the {row} of the group sizes", stream.name, line
+                            )
                         if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
-                            raise DataFileError("the line has a qid although group sizes are given", stream.name, line)
+                            raise DataFileError("the line has a qid, but group sizes are given too", stream.name, line)
                         body = tokens[1] if len(tokens) > 1 else b""
                         content = b"%b qid:%d %b%b%b" % (tokens[0], qid[row], body, mark, comment)
                         row += 1
@@ -179,4 +180,4 @@ class _Named:
                 line -= text.endswith(b"\n")
                 yield b"\n".join(result)
             if row < len(qid):
-                raise DataFileError(f"{row} rows, but the group sizes say {len(qid)}", stream.name)
+                raise DataFileError(f"the file has {row} rows, but the group sizes have {len(qid)}", stream.name)

@@ -1,4 +1,4 @@
-"""Runs and qrels as other libraries hold them: data frames, ranx, ir_measures, PyTerrier."""
+"""Convert runs and qrels of other libraries: data frames, ranx, ir_measures, PyTerrier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from truerank.core.checks import as_array
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import id_text, is_missing
 
-# What columns and fields are called elsewhere, the likeliest first.
+# Usual names of columns and fields, the most usual first.
 _QUERY = ("query_id", "q_id", "qid", "topic", "topic_id", "query")
 _DOCUMENT = ("doc_id", "docno", "docid", "document_id", "document", "doc")
 _VALUE = {
@@ -20,18 +20,18 @@ _VALUE = {
 
 
 def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
-    """`{query: {document: value}}` of a dict, a data frame, a ranx object or ir_measures' rows; None of anything else.
+    """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
 
     Parameters
     ----------
     value : object
     kind : {"score", "grade"}
-        What the values are, which says what their column may be called.
+        The kind of the values, which decides the names that their column may have.
 
     Raises
     ------
     InvalidInputError
-        On a frame without the columns, and on a document that stands twice under a query.
+        On a frame without the columns, and on a document that is listed twice for a query.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _column(names: dict[str, Any], known: tuple[str, ...]) -> Any:
     for name in known:
         if name in names:
             return names[name]
-    raise InvalidInputError(f"the table has the columns {', '.join(names)}; one of {', '.join(known)} is needed")
+    raise InvalidInputError(f"the table has the columns {', '.join(names)}; expected one of {', '.join(known)}")
 
 
 def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
@@ -71,12 +71,10 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dic
     for row, (query, document, value) in enumerate(zip(queries, documents, values)):
         for what, part in (("query", query), ("document", document)):
             if is_missing(part):
-                raise InvalidInputError(f"row {row} of the table has no {what} id; leave the row out, or name it")
+                raise InvalidInputError(f"row {row} of the table has no {what} id; remove the row, or give it an id")
         topic, name = id_text(query), id_text(document)
         inside = lists.setdefault(topic, {})
         if name in inside:
-            raise InvalidInputError(
-                f"document {name!r} stands twice under query {topic!r}; a query lists a document once"
-            )
+            raise InvalidInputError(f"document {name!r} is listed twice for query {topic!r}; remove one of the rows")
         inside[name] = value
     return lists

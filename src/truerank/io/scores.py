@@ -18,13 +18,13 @@ def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
     ----------
     source : path, "-" for standard input, or an open stream
     n_rows : int, optional
-        Number of scores that the file must have.
+        Required number of scores.
 
     Raises
     ------
     DataFileError
-        On a line that is no finite decimal number, naming the line, and on a wrong number of lines. Blank lines at
-        the end are allowed.
+        On a line that is not a finite decimal number, and on a wrong number of lines. Blank lines at the end are
+        allowed.
     """
     parts = []
     with Source(source) as stream:
@@ -40,8 +40,8 @@ def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
     scores = np.concatenate(parts) if parts else np.zeros(0)
     if n_rows is not None and len(scores) != n_rows:
         raise DataFileError(
-            f"the file has {len(scores)} scores, but the data have {n_rows} rows. One score for each row is required, "
-            "in the same order. Was it made from another file?",
+            f"the file has {len(scores)} scores, but the data have {n_rows} rows. Expected one score for each row, in "
+            "the same order. Was the file made from other data?",
             name,
         )
     return scores
@@ -50,8 +50,8 @@ def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
 def _parse(block: bytes, name: str, first_line: int) -> np.ndarray:
     text = block.replace(b"\r\n", b"\n") if b"\r" in block else block
     words = text.split()
-    # Plain characters only, so NumPy reads what the grammar allows; and no white space but line ends, so that as many
-    # words as lines means one on each.
+    # With these characters only, NumPy reads what the grammar allows. The only white space is line ends, so that as
+    # many words as lines means one word on each line.
     if words and not text.translate(None, b"0123456789+-.eE\n"):
         try:
             scores = np.array(words, dtype="S").astype(np.float64)
@@ -63,7 +63,7 @@ def _parse(block: bytes, name: str, first_line: int) -> np.ndarray:
 
 
 def _by_line(block: bytes, name: str, first_line: int) -> np.ndarray:
-    """The slow way, which finds the line at fault."""
+    """Parse line by line, which finds the faulty line."""
     scores: list[float] = []
     blank = 0
     for number, line in enumerate(block.split(b"\n"), start=first_line):

@@ -1,7 +1,6 @@
-"""Bytes in and out: plain and compressed files, standard input and output, open streams, progress on long reads.
+"""Read and write bytes: plain and compressed files, standard input and output, open streams, with progress bars.
 
-Compression is recognised by a file's first bytes when reading (so it works on standard input too) and by the name's
-ending when writing.
+Readers recognise compression by the first bytes, also on standard input. Writers use the ending of the name.
 """
 
 from __future__ import annotations
@@ -21,40 +20,40 @@ from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
 from truerank.core.files import atomic_write, atomic_writes
 
 CHUNK = 1 << 20
-"""Bytes of text that readers take at a time."""
+"""Bytes of text in each block."""
 
 MAX_LINE = 1 << 24
-"""Bytes of the longest line that is read unless the reader is told otherwise: a damaged file may have no line ends."""
+"""Default limit on the bytes of a line, because a damaged file may have no line ends."""
 
 MAX_WINDOW = 1 << 27
-"""Bytes that a decompressor may take for what it has already given; archives that claim more are refused."""
+"""Largest window of a decompressor in bytes; archives that require more are refused."""
 
 PROGRESS_AFTER = 2.0
 """Seconds of reading after which a progress bar appears (on a terminal only)."""
 
 COMPRESSED = (".gz", ".xz", ".zst")
-"""Endings of the names of compressed text."""
+"""File name endings of compressed text."""
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class Source:
-    """A byte source that knows its name, whether it is compressed, and how far reading has come.
+    """A source of bytes with its name, compression and progress.
 
     Parameters
     ----------
     source : path, "-" for standard input, or an open stream of bytes or text
-        A stream is read to its end and not closed.
+        A stream is read to its end but not closed.
     max_line : int, optional
-        Bytes of the longest line; None takes MAX_LINE.
+        Limit on the bytes of a line, by default MAX_LINE.
 
     Raises
     ------
     DataFileError
-        On a damaged or truncated archive, or one of a kind that is not read; on text in UTF-16, a NUL byte, or a line
+        On an archive that is damaged, truncated or of an unknown kind, on text in UTF-16, on a NUL byte, and on a line
         that is too long.
     OSError
-        When the file cannot be opened.
+        If the file cannot be opened.
     """
 
     def __init__(self, source: Any, max_line: int | None = None) -> None:
@@ -81,8 +80,8 @@ class Source:
                 raise DataFileError(f"no file can have this name ({error})", repr(self.name)) from error
             self._owned = True
         self.total = _size(self._raw)
-        self.taken = 0  # bytes of the file itself, so compressed ones where it is compressed
-        self._given = 0  # bytes of text that they held
+        self.taken = 0  # bytes read from the file, before decompression
+        self._given = 0  # bytes of text, after decompression
         self._inflate: Any = None
         self._bar = _Bar(self.name, self.total)
         try:
@@ -93,12 +92,12 @@ class Source:
             raise
 
     def _start(self) -> None:
-        """Set up decompression; refuse UTF-16; drop a UTF-8 byte order mark."""
+        """Set up decompression, refuse UTF-16, and drop a UTF-8 byte order mark."""
         for magic, kind, program in _FOREIGN:
             if self._head.startswith(magic):
                 raise DataFileError(
-                    f"the file is a {kind} archive, which is not read; unpack it ({program}), or compress the text "
-                    "with gzip, xz or zstd",
+                    f"the file is a {kind} archive, which is not supported. Unpack it ({program}), or compress the "
+                    "text with gzip, xz or zstd",
                     self.name,
                 )
         self._inflate = _inflater(self._head)
@@ -115,7 +114,7 @@ class Source:
         self._ended = first is None
 
     def _take(self, size: int) -> bytes:
-        # Archives are taken in small pieces: a megabyte of one may hold a gigabyte of text.
+        # Archives are read in small pieces: a megabyte may decompress to a gigabyte of text.
         data = self._raw.read(size if self._inflate is None else size >> 4)
         self.taken += len(data)
         self._bar.update(self.taken)
@@ -123,11 +122,11 @@ class Source:
 
     @property
     def expected_size(self) -> float:
-        """Bytes of text that the whole source is expected to hold; 0 where nothing is known."""
+        """Expected bytes of text of the whole source; 0 if unknown."""
         return self._given * (self.total / self.taken) if self.total and self.taken else 0.0
 
     def _next(self) -> bytes | None:
-        """The next piece of text, None at the end."""
+        """Return the next piece of text, None at the end."""
         while True:
             if self._inflate is not None:
                 try:
@@ -153,8 +152,8 @@ class Source:
         kind = self._inflate.kind
         if "memory" in str(error).lower():
             return DataFileError(
-                f"the {kind} archive asks for more than {MAX_WINDOW >> 20} MB to be unpacked ({error}); unpack it, or "
-                "compress it with a smaller window",
+                f"the {kind} archive needs more than {MAX_WINDOW >> 20} MB of memory to be unpacked ({error}). Unpack "
+                "it, or compress it with a smaller window",
                 self.name,
             )
         return DataFileError(
@@ -174,12 +173,12 @@ class Source:
                 yield piece
 
     def line_blocks(self) -> Iterator[bytes]:
-        """The text in blocks of whole lines, each of about a megabyte (more where one line is longer).
+        """Yield blocks of whole lines, each of about a megabyte, or more if one line is longer.
 
         Raises
         ------
         DataFileError
-            As soon as a NUL byte or a line of more than `max_line` bytes is met.
+            On a NUL byte, and on a line of more than `max_line` bytes.
         """
         held: list[bytes] = []
         size = length = 0  # bytes held; bytes since the last line end
@@ -203,13 +202,13 @@ class Source:
                 if longest > self._max_line:
                     sizes = [length * (not k) + len(text) for k, text in enumerate(part.split(b"\n"))]
                     raise DataFileError(
-                        f"a line of more than {self._max_line} bytes; the file is damaged or not text. If that is "
-                        "meant, read with a larger max_line (--max-line)",
+                        f"a line of more than {self._max_line} bytes; the file is damaged or not text. If the line is "
+                        "correct, read with a larger max_line (--max-line)",
                         self.name,
                         line + next(k for k, found in enumerate(sizes) if found > self._max_line),
                     )
                 length = len(part) - end if end else length + len(part)
-                # A fifth of the time of bytes.count.
+                # This needs a fifth of the time of bytes.count.
                 line += int(np.count_nonzero(np.frombuffer(part, dtype=np.uint8) == 10))
                 cut = end if size + len(part) >= CHUNK else 0
                 if cut:
@@ -224,9 +223,9 @@ class Source:
             yield b"".join(held)
 
     def lines(self, longest: int) -> Iterator[tuple[int, bytes | None]]:
-        """Lines with their numbers from 1, without line ends; None for one of more than `longest` bytes.
+        """Yield numbered lines without line ends; None stands for a line of more than `longest` bytes.
 
-        No more than `longest` bytes of a line are ever held. An empty last line is not given.
+        At most `longest` bytes of a line are in memory. An empty last line is left out.
         """
         number, size = 1, 0
         held: list[bytes] = []
@@ -242,7 +241,7 @@ class Source:
             yield number, b"".join(held) if size <= longest else None
 
     def close(self) -> None:
-        """Close the file if it was opened here, and remove the progress bar."""
+        """Close the file if this object opened it, and remove the progress bar."""
         self._bar.close()
         if self._owned:
             self._raw.close()
@@ -255,7 +254,7 @@ class Source:
 
 
 class _AsBytes:
-    """Bytes of an open text stream."""
+    """An open text stream, read as bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -265,17 +264,16 @@ class _AsBytes:
 
 
 class _Inflater:
-    """A decompressor over members that follow each other, with the end checked, that gives a megabyte at a time.
+    """A decompressor of consecutive members that checks the end and returns at most a megabyte at a time.
 
-    The decompressors are the libraries'. Their files (`gzip.open`, `lzma.open`) take no bound on an archive's window,
-    do not say how much of the archive they have taken, and take as long.
+    `gzip.open` and `lzma.open` have no limit on the window and do not report how much of the archive they have read.
     """
 
     def __init__(self, kind: str, make: Any) -> None:
         self.kind, self._make, self._member = kind, make, make()
 
     def feed(self, raw: bytes) -> Iterator[bytes]:
-        """The text of the next bytes of the archive, in pieces of at most CHUNK bytes."""
+        """Yield the text of the next bytes of the archive, in pieces of at most CHUNK bytes."""
         while True:
             if self._member.eof:
                 raw = raw.lstrip(b"\0")  # padding between members
@@ -289,7 +287,7 @@ class _Inflater:
                 return
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
-        """At most CHUNK bytes of text, and the bytes of the archive that are still to be taken."""
+        """Return at most CHUNK bytes of text, and the remaining bytes of the archive."""
         member = self._member
         data = member.decompress(raw, CHUNK)
         return data, member.unused_data if member.eof else member.unconsumed_tail
@@ -301,7 +299,7 @@ class _Inflater:
 
 
 class _XzInflater(_Inflater):
-    """LZMADecompressor keeps the bytes that it has not taken itself."""
+    """A decompressor of xz: LZMADecompressor keeps the remaining bytes itself."""
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
         member = self._member
@@ -312,11 +310,11 @@ class _XzInflater(_Inflater):
 
 
 class _ZstdInflater(_Inflater):
-    """ZstdDecompressor has no limit on what it gives: it is fed so little that this is at most 64 MB."""
+    """A decompressor of zstd: its input is so small that the output, which has no limit, is at most 64 MB."""
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
         member = self._member
-        data = member.decompress(raw[:2048])  # a block of 3 bytes may stand for 128 KB
+        data = member.decompress(raw[:2048])  # a block of 3 bytes may decompress to 128 KB
         return data, member.unused_data + raw[2048:] if member.eof else raw[2048:]
 
 
@@ -348,7 +346,7 @@ def _zstandard() -> Any:
 
 
 def _size(raw: Any) -> int | None:
-    """Bytes that are left in a regular file, None for pipes."""
+    """Return the remaining bytes of a regular file, None for pipes."""
     try:
         status = os.fstat(raw.fileno())
         import stat
@@ -359,7 +357,7 @@ def _size(raw: Any) -> int | None:
 
 
 class _Bar:
-    """A progress bar that is made only when reading has taken longer than PROGRESS_AFTER, on a terminal."""
+    """A progress bar that appears on a terminal after PROGRESS_AFTER seconds."""
 
     def __init__(self, name: str, total: int | None) -> None:
         self._name, self._total = name, total
@@ -391,10 +389,10 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 @contextmanager
 def open_output(target: Any) -> Iterator[IO[bytes]]:
-    """A stream of bytes to a path (atomically, compressed by its ending), to "-" or to an open stream."""
+    """Open a path (atomically, compressed by its ending), "-" or an open stream for writing bytes."""
     if isinstance(target, str) and target == "-":
         sys.stdout.flush()
-        # A notebook's takes text alone.
+        # The stream of a notebook accepts only text.
         yield sys.stdout.buffer if hasattr(sys.stdout, "buffer") else _ToText(sys.stdout)  # type: ignore[misc]
         sys.stdout.flush()
         return
@@ -407,19 +405,19 @@ def open_output(target: Any) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_outputs(targets: Sequence[str]) -> Iterator[list[IO[bytes]]]:
-    """Streams of bytes to several paths, none of which is replaced before all are complete."""
+    """Open several paths for writing bytes; no file is replaced before all are complete."""
     with atomic_writes(targets, "wb") as raws, ExitStack() as stack:
         yield [stack.enter_context(_compressed(raw, target)) for raw, target in zip(raws, targets)]
 
 
 @contextmanager
 def _compressed(raw: IO[bytes], target: Any) -> Iterator[IO[bytes]]:
-    """A stream whose bytes reach `raw` compressed as the name's ending says."""
+    """Yield a stream that writes to `raw`, compressed by the ending of the name."""
     ending = Path(target).suffix.lower()
     if ending == ".gz":
         import gzip
 
-        # No time and no name in the header: the same data give the same bytes.
+        # The header has no time and no name, so that the same data give the same bytes.
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as stream:
             yield stream  # type: ignore[misc]
     elif ending == ".xz":
@@ -435,7 +433,7 @@ def _compressed(raw: IO[bytes], target: Any) -> Iterator[IO[bytes]]:
 
 
 class _ToText:
-    """An open text stream that takes bytes."""
+    """An open text stream that accepts bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

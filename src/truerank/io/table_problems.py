@@ -1,4 +1,4 @@
-"""All problems of a table's columns in one message, with the options that solve them."""
+"""Report all problems of a table's columns in one message, with the options that solve them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ LIKELY = {
     ),
     "document": ("docid", "doc_id", "document_id", "document", "doc", "product_id", "item_id", "sku", "asin", "did"),
 }
-"""Usual names of the columns that are not features, the most usual first."""
-_FEW = 200  # distinct texts up to which a column is proposed as categories
+"""Usual names of the columns that are not features, the most usual name first."""
+_FEW = 200  # a column with at most so many distinct texts is proposed as categories
 
 
 class Problem(NamedTuple):
-    """What is wrong with some columns, and the option of the command line that solves it ("" if none does)."""
+    """A problem of some columns, and the option of the command line that solves it ("" if there is none)."""
 
     text: str
     option: str
 
 
 def _is_number(value: object) -> bool:
-    """Whether a cell is a number, or a text of one."""
+    """Return whether a cell is a number, or the text of a number."""
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -49,7 +49,7 @@ def _is_number(value: object) -> bool:
 
 
 class ColumnsError(InvalidInputError):
-    """Columns of a table need options to be read; `options` are the words of the command line that solve all of it."""
+    """A table cannot be read without options; `options` are the command line words that solve all problems, or None."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(message(problems))
@@ -59,7 +59,7 @@ class ColumnsError(InvalidInputError):
 
 
 def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:
-    """The column that usually holds this, by its name without regard to case; None if there is none.
+    """Return the column with a usual name of this role, ignoring case; None if there is none.
 
     >>> likely("grade", ["query", "Relevance", "price"]), likely("document", ["query", "price"])
     ('Relevance', None)
@@ -69,7 +69,7 @@ def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> st
 
 
 def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True) -> Problem:
-    """The problem that no column has the name of the query, grade or document column; `listed` adds what there is."""
+    """Return the problem of a missing query, grade or document column; `listed` adds the names of the columns."""
     shown = ". Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
     found = likely(role, names)
     option = f"--{role}-column {shlex.quote(found or 'NAME')}"
@@ -80,7 +80,7 @@ def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True
 
 def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], coded: Collection[str], missing: str,
                      is_numeric: Callable[[np.ndarray], bool]) -> list[Problem]:  # fmt: skip
-    """Problems of the feature columns: text, and values that are missing while `missing` is "error"."""
+    """Return the problems of feature columns: text, and missing values if `missing` is "error"."""
     problems: list[Problem] = []
     categories: list[tuple[str, str]] = []
     texts: list[tuple[str, str]] = []
@@ -114,7 +114,7 @@ def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], 
 
 
 def message(problems: Sequence[Problem], known: Collection[str] | None = None) -> str:
-    """One message of all problems: what was found, and the options to add, of those that the command has (`known`).
+    """Return one message with all problems and the options that solve them, of those in `known`.
 
     >>> message([Problem("column 'brand' is not numeric: row 1 has 'x'", "--categorical brand")])
     "column 'brand' is not numeric: row 1 has 'x'. Add --categorical brand to use it, or --exclude brand to ignore it."

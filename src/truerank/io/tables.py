@@ -1,7 +1,7 @@
-"""Tables: pandas and polars data frames, Arrow tables, and Parquet, Arrow (Feather) and CSV files.
+"""Read and write tables: pandas and polars data frames, Arrow tables, and Parquet, Arrow (Feather) and CSV files.
 
-A row is a document; one column names its query, one its grade, one its document id, the others are features. The
-libraries are imported when an object or a file of theirs is met (the extra `tables`).
+Each row is a document. One column is the query, one the grade, one the document id; the others are features. The
+libraries (the extra `tables`) are imported only for their own objects and files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decimal import Decimal
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,16 +33,16 @@ from truerank.io.table_problems import ColumnsError, Problem, feature_problems, 
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0
-"""The number of a category that the list lacks which columns are coded by."""
+"""The code of a category that is not in the list of known categories."""
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
-_INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame that it writes: a row's number
+_INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
 _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 16, 4096
-_EXPANDED, _FOLD = 1 << 30, 256  # bytes that a file may always hold when read, and times its own size
+_EXPANDED, _FOLD = 1 << 30, 256  # a file may expand to so many bytes, or to so many times its own size
 
 
 def table_kind(path: PathLike) -> str | None:
-    """ "csv", "tsv", "parquet" or "arrow" by a file name's ending (a text table may be compressed); None for others."""
+    """Return "csv", "tsv", "parquet" or "arrow" by the ending of a file name, else None; text may be compressed."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -65,48 +65,49 @@ def read_table(
     defaults: Mapping[str, str] | None = None,
     graded: bool = False,
 ) -> RankingData:
-    """Judged rankings from a table.
+    """Read rows with grades and queries from a table.
 
     Parameters
     ----------
     source : path, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        A path's ending says what it is: .parquet, .pq, .arrow, .feather, .csv, .tsv (these two also .gz, .xz, .zst).
+        A path ends in .parquet, .pq, .arrow, .feather, .csv or .tsv (the last two also in .gz, .xz or .zst).
     query : str, default="qid"
-        Column of the query id: whole numbers, text, or anything hashable.
+        Column of the query id: whole numbers, text, or any hashable values.
     grade : str, default="y"
-        Column of the grade. Where it is not named and there is no "y", the data have no judgments.
+        Column of the grade. The data have no grades if it is not given and there is no column "y".
     document : str, default="docid"
-        Column of the document id. Where it is not named and there is no "docid", the data have no document ids.
+        Column of the document id. The data have no document ids if it is not given and there is no column "docid".
     features : sequence of str, optional
-        Columns of the features, in this order, or patterns of their names (`bm25*`); [] takes none. By default all
-        others but the index that pandas writes (`__index_level_0__`); a text column named "comment" gives comments.
+        Columns of the features in this order, or patterns of their names (`bm25*`); [] means none. The default is all
+        other columns except the index that pandas writes (`__index_level_0__`) and a text column named "comment".
     exclude : sequence of str, optional
-        Columns, or patterns, that are no features.
+        Columns, or patterns, that are not features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
-        Columns whose texts become numbers: places in the sorted list of them, or in the list that is given (a model's
-        `category_names`), -1 for one that it lacks; a missing one is nan. For rankers that take `categorical`.
+        Columns of texts that become numbers, for rankers with the parameter `categorical`. The number is the place in
+        the sorted list of texts, or in the given list (`category_names` of a model). A text that the given list lacks
+        becomes -1, a missing text nan.
     missing : {"error", "nan"}, default="error"
-        What an empty or nan cell of a feature means.
+        How to treat an empty or nan cell of a feature.
     dtype : float32 or float64, default=float64
     defaults : dict of "query", "grade", "document" to a column, optional
-        Names in place of "qid", "y" and "docid", used where the table has them.
+        Names to use in place of "qid", "y" and "docid" if the table has them.
     graded : bool, default=False
         Whether a table without a column of grades is an error.
 
     Returns
     -------
     RankingData
-        With the columns' names as `feature_names`.
+        The names of the columns are its `feature_names`.
 
     Raises
     ------
     InvalidInputError
-        On a column that is not there, a feature that is not numeric, infinite or missing values, missing query ids.
-        Problems of several columns are listed in one message, with the options that solve them.
+        On missing columns, features that are not numeric, infinite or missing values, and missing query ids. One
+        message lists the problems of all columns, with the options that solve them.
     DataFileError
-        When a file cannot be read as what its ending says.
+        If a file is not of the kind that its ending names.
     MissingExtraError
-        When reading a file needs pyarrow, which is not installed.
+        If reading a file needs pyarrow, which is not installed.
 
     Examples
     --------
@@ -117,80 +118,85 @@ def read_table(
     (RankingData(3 rows, 2 queries, 1 features), ['bm25'], [3.5, 2.5, 1.0])
     """
     check_choice(missing, "missing", ("error", "nan"))
-    dtype = check_dtype(dtype)
-    if isinstance(source, str | os.PathLike):
-        kind = table_kind(source)
-        texts = [query or QUERY, document or DOCUMENT]
-        texts += [name for role, name in (defaults or {}).items() if role != "grade"]
-        if isinstance(categories, Mapping):
-            texts += categories  # else those of a file of digits alone, or of "true" and "false", become other texts
-        table = read_file(source, kind, texts)
-        if table.num_rows == 0:
-            raise DataFileError("the file holds no rows", os.fspath(source))
-        try:
-            return _ranking_data(
-                table, kind, query, grade, document, features, exclude, categories, missing, dtype, defaults, graded
-            )
-        except InvalidInputError as error:
-            raise DataFileError(str(error), os.fspath(source)) from error
-    return _ranking_data(
-        source, None, query, grade, document, features, exclude, categories, missing, dtype, defaults, graded
-    )
+    wanted = _Wanted(features, exclude, categories, missing, check_dtype(dtype))
+    named = {"query": query, "grade": grade, "document": document}
+    if not isinstance(source, str | os.PathLike):
+        return _ranking_data(source, None, named, defaults or {}, graded, wanted)
+    kind = table_kind(source)
+    texts = [query or QUERY, document or DOCUMENT]
+    texts += [name for role, name in (defaults or {}).items() if role != "grade"]
+    if isinstance(categories, Mapping):
+        texts += categories  # otherwise digits, "true" and "false" would become other texts
+    table = read_file(source, kind, texts)
+    if table.num_rows == 0:
+        raise DataFileError("the file holds no rows", os.fspath(source))
+    try:
+        return _ranking_data(table, kind, named, defaults or {}, graded, wanted)
+    except InvalidInputError as error:
+        raise DataFileError(str(error), os.fspath(source)) from error
+
+
+class _Wanted(NamedTuple):
+    """The arguments of `read_table` about features."""
+
+    features: Sequence[str] | None
+    exclude: Sequence[str] | None
+    categories: Iterable[str] | Mapping[str, Sequence[str]] | None
+    missing: str
+    dtype: np.dtype
+
+    def listed(self) -> Mapping[str, Sequence[str]]:
+        """Known categories by column, if they were given."""
+        return self.categories if isinstance(self.categories, Mapping) else {}
+
+    def coded(self, features: list[str]) -> set[str]:
+        """Features whose texts become numbers."""
+        if self.categories is None or isinstance(self.categories, Mapping):
+            return set(self.listed())
+        return {features[k] for k in chosen_columns(features, list(self.categories))}
 
 
 def column_names(path: PathLike) -> list[str]:
-    """Names of the columns of a table file, in their order."""
+    """Return the names of the columns of a table file, in their order."""
     return [str(name) for name in read_file(path, table_kind(path), ()).column_names]
 
 
 def _ranking_data(
     source: object,
     kind: str | None,
-    query: str | None,
-    grade: str | None,
-    document: str | None,
-    features: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-    categories: Iterable[str] | Mapping[str, Sequence[str]] | None,
-    missing: str,
-    dtype: DTypeLike,
-    defaults: Mapping[str, str] | None,
+    named: Mapping[str, str | None],
+    defaults: Mapping[str, str],
     graded: bool,
+    wanted: _Wanted,
 ) -> RankingData:
-    """The rows of a table object; `kind` is that of the file that it is from."""
+    """Return the rows of a table; `kind` is that of its file, `named` and `defaults` are columns by role."""
     names, column = _columns(source)
     problems: list[Problem] = []
-    roles = []
-    for role, default, given in (("query", QUERY, query), ("grade", GRADE, grade), ("document", DOCUMENT, document)):
-        usual = (defaults or {}).get(role, default)
+    roles: list[str | None] = []
+    for role, default in (("query", QUERY), ("grade", GRADE), ("document", DOCUMENT)):
+        usual, given = defaults.get(role, default), named[role]
         usual = usual if usual in names else default
-        wanted = usual if given is None else str(given)
+        name = usual if given is None else str(given)
         required = given is not None or role == "query" or (graded and role == "grade")
-        if wanted not in names and required:
-            problems.append(lacking(role, wanted, names, listed=not problems))
-        roles.append(wanted if wanted in names else likely(role, names) if required else None)
-    query, grade, document = roles
-    taken = {query, grade, document}
+        if name not in names and required:
+            problems.append(lacking(role, name, names, listed=not problems))
+        roles.append(name if name in names else likely(role, names) if required else None)
     lacked, chosen = bool(problems), list[str]()
     try:
         if lacked:
             raise InvalidInputError("columns are lacking")
-        return _checked_rows(
-            names, column, kind, query, grade, document, features, exclude, categories, missing, dtype, taken
-        )
+        return _checked_rows(names, column, kind, roles, wanted)
     except InvalidInputError as error:
-        # What a single pass over the columns finds is told at once, with all options that are needed.
-        if features is None or isinstance(features, list | tuple):
+        # Report the problems of all columns at once, with all options that solve them.
+        if wanted.features is None or isinstance(wanted.features, list | tuple):
             with suppress(InvalidInputError):
-                chosen = _features(names, taken, grade, features, exclude)
-                coding = set(categories) if isinstance(categories, Mapping) else set()
-                if categories is not None and not coding:
-                    coding = {chosen[k] for k in chosen_columns(chosen, list(categories))}
-                found = likely("document", chosen, coding) if document is None and features is None else None
+                chosen = _features(names, roles, wanted)
+                coding = wanted.coded(chosen)
+                found = likely("document", chosen, coding) if roles[2] is None and wanted.features is None else None
                 if found is not None:
                     problems.append(Problem(f"{found!r} probably holds document ids", f"--document-column {found}"))
                     chosen = [name for name in chosen if name != found]
-                problems += feature_problems(chosen, column, coding, missing, _is_numeric)
+                problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric)
         known = _OF_COLUMN.match(str(error))
         if not lacked and not (known and known.group(1) in chosen):
             problems.insert(0, Problem(str(error), ""))
@@ -203,39 +209,31 @@ def _checked_rows(
     names: list[str],
     column: Callable[[str], np.ndarray],
     kind: str | None,
-    query: str | None,
-    grade: str | None,
-    document: str | None,
-    features: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-    categories: Iterable[str] | Mapping[str, Sequence[str]] | None,
-    missing: str,
-    dtype: DTypeLike,
-    taken: set[str | None],
+    roles: list[str | None],
+    wanted: _Wanted,
 ) -> RankingData:
-    """The rows of columns whose names are known."""
+    """Return the rows of columns whose names are known."""
+    query, grade, document = roles
     comments = None
-    if features is None and COMMENT in names and COMMENT not in taken and column(COMMENT).dtype.kind in "OUT":
+    if wanted.features is None and COMMENT in names and COMMENT not in roles and column(COMMENT).dtype.kind in "OUT":
         comments = column(COMMENT)
-        taken.add(COMMENT)
-    features = _features(names, taken, grade, features, exclude)
+        roles = [*roles, COMMENT]
+    features = _features(names, roles, wanted)
     qid: Any = column(query)  # type: ignore[arg-type]
     if kind in ("csv", "tsv"):
         qid = _csv_queries(qid)
     _check_queries(qid, str(query))
     n = len(qid)
-    X = np.empty((n, len(features)), dtype=dtype)
+    X = np.empty((n, len(features)), dtype=wanted.dtype)
     coded: dict[str, list[str]] = {}
-    known_texts = dict(categories) if isinstance(categories, Mapping) else {}
-    listed = list(categories) if categories is not None and not known_texts else []
-    coding = {features[k] for k in chosen_columns(features, listed)} if listed else set(known_texts)
+    coding = wanted.coded(features)
 
     def values(name: str) -> np.ndarray:
         if name in coding:
-            return _codes(column(name), name, missing, known_texts.get(name), coded)
-        return _numbers(column(name), name, missing)
+            return _codes(column(name), name, wanted.missing, wanted.listed().get(name), coded)
+        return _numbers(column(name), name, wanted.missing)
 
-    # Some rows of some columns at a time: a line of the processor's cache is written once.
+    # Copy some rows of some columns at a time, so that each cache line is written once.
     for first in range(0, len(features), _COLUMNS_AT_ONCE):
         some = [values(name) for name in features[first : first + _COLUMNS_AT_ONCE]]
         for start, stop in row_blocks(n, _ROWS_AT_ONCE):
@@ -253,23 +251,18 @@ def _checked_rows(
     return data
 
 
-def _features(
-    names: list[str],
-    taken: set[str | None],
-    grade: str | None,
-    features: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-) -> list[str]:
-    """The columns to learn from: those asked for, or all that are `taken` for nothing else."""
-    if features is not None:
-        if grade in features:
-            raise InvalidInputError(f"features: {grade!r} holds the grades, which a ranker must not see")
-        own = [name for name in names if name not in taken or name in features]
-        return [own[k] for k in chosen_columns(own, features, exclude)] if len(features) else []
+def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) -> list[str]:
+    """Return the feature columns: the given ones, or all that have no other role."""
+    given, exclude, taken = wanted.features, wanted.exclude, set(roles)
+    if given is not None:
+        if roles[1] in given:
+            raise InvalidInputError(f"features: {roles[1]!r} holds the grades, which a ranker must not see")
+        own = [name for name in names if name not in taken or name in given]
+        return [own[k] for k in chosen_columns(own, given, exclude)] if len(given) else []
     features = [name for name in names if name not in taken and not _INDEX.fullmatch(name)]
     if not exclude:
         return features
-    # What is no feature may be named as well: "leave out *_id" with a query that is called so.
+    # A pattern may also match other columns: `*_id` matches a query column named query_id.
     patterns = [entry for entry in exclude if entry not in taken]
     known = [*features, *sorted(name for name in taken if name is not None)]
     kept = [known[k] for k in chosen_columns(known, None, patterns) if k < len(features)]
@@ -279,12 +272,12 @@ def _features(
 
 
 def to_table(data: RankingData, kind: str = "pandas") -> Any:
-    """Rows as a table: columns "qid", "y", "docid", the features (named, or f1, f2, ...), and "comment".
+    """Return rows as a table with columns "qid", "y", "docid", the features (named, or f1, f2, ...), and "comment".
 
     Parameters
     ----------
     data : RankingData
-        Its rows are taken in grouped order. A warning says what of `with_judgements` a table cannot hold.
+        Rows are in grouped order. A warning lists the parts of `with_judgements` that a table cannot hold.
     kind : {"pandas", "polars", "arrow"}, default="pandas"
 
     Examples
@@ -296,10 +289,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
     """
     check_choice(kind, "kind", ("pandas", "polars", "arrow"))
     if lost := data.beyond_rows():
-        warn(
-            f"a table has no place for {lost}: measures of its rows alone come out otherwise; LETOR text (write_letor) "
-            "keeps them"
-        )
+        warn(f"a table cannot hold {lost}, so measures of its rows will differ. LETOR text (write_letor) keeps them")
     names = names_of(data)
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if clash or len(set(names)) < len(names):
@@ -331,7 +321,7 @@ def write_table(data: RankingData, path: PathLike) -> None:
     ----------
     data : RankingData
     path : path
-        Ending in .parquet, .pq, .arrow, .feather, .csv or .tsv (these two also compressed: .gz, .xz, .zst).
+        Ending in .parquet, .pq, .arrow, .feather, .csv or .tsv (the last two also in .gz, .xz or .zst).
     """
     kind = table_kind(path)
     if kind is None:
@@ -366,7 +356,7 @@ def _arrow() -> Any:
 
 
 def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
-    """A file as an Arrow table; the columns `texts` of text files stay text ("007" is not 7)."""
+    """Read a file as an Arrow table; the columns `texts` of text files stay text ("007" is not 7)."""
     if kind is None:
         raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
     arrow = _arrow()
@@ -392,13 +382,13 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
                 table = csv.read_csv(source, **given)
             except arrow.ArrowInvalid:
                 source.seek(0)
-                # Without threads its error names the row; cells of several lines may span blocks.
+                # Without threads the error names the row. Cells with several lines may span blocks.
                 given["parse_options"] = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
                 table = csv.read_csv(source, csv.ReadOptions(use_threads=False), **given)
-            if table.num_rows + 1 < n_lines:  # there are blank ones, or some within a cell
+            if table.num_rows + 1 < n_lines:  # some lines are blank, or within a cell
                 _check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
             return table
-        # Python's `open` for its errors, Arrow's for its threads: see `_in_own_memory`.
+        # Python's `open` raises clear errors, and Arrow's serves its threads: see `_in_own_memory`.
         with open(path, "rb"), arrow.OSFile(name) as file:
             if kind == "parquet":
                 from pyarrow import parquet
@@ -417,7 +407,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
                 opened = arrow.ipc.open_file(file)
                 batches = (opened.get_batch(k) for k in range(opened.num_record_batches))
                 table = _bounded(batches, opened.schema, file.size(), name)
-        table.validate(full=True)  # a damaged file names places outside of its columns, and what lies there is read
+        table.validate(full=True)  # otherwise a damaged file makes Arrow read outside of its columns
         return table
     except (arrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
@@ -426,25 +416,25 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
 
 
 def _bounded(batches: Iterable[Any], schema: Any, size: int, name: str) -> Any:
-    """The batches of a file of `size` bytes as a table; a file that expands beyond reason is refused on the way."""
+    """Return the batches of a file of `size` bytes as a table; refuse a file that expands too much."""
     kept, held = [], 0
     for batch in batches:
         kept.append(batch)
         held += batch.nbytes
         if held > max(_EXPANDED, _FOLD * size):
             raise DataFileError(
-                f"its {size} bytes expand to more than {held >> 20} MiB, over {_FOLD} times as much. If these are your "
-                "rows, write them to several smaller files, or without compression",
+                f"its {size} bytes expand to more than {held >> 20} MiB, over {_FOLD} times as much. If the rows are "
+                "correct, write them to several smaller files, or without compression",
                 name,
             )
     return _arrow().Table.from_batches(kept, schema)
 
 
 def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
-    """Refuse a cell that took lines in because its quotation mark was never closed.
+    """Refuse a cell that contains later lines because its quotation mark was never closed.
 
-    A text may have several lines; an id has none, one of a .tsv file that `holds_rows` has taken them in, and the last
-    cell of all has several only where the file ends with a quotation mark (`closed`). The file has `n_lines`.
+    A text may have several lines, but not an id, and not a cell of a .tsv file that `holds_rows`. The last cell of all
+    may have several lines only if the file ends with a quotation mark (`closed`). The file has `n_lines` lines.
     """
     from pyarrow import compute, types
 
@@ -467,19 +457,19 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
     if torn:
         row = min(torn)
         within = int(before.sum())
-        blank = table.num_rows + 1 + within < n_lines  # which line it is, is not known
+        blank = table.num_rows + 1 + within < n_lines  # the number of the line is unknown then
         raise DataFileError(
-            f'row {row + 1}: a cell opens with a quotation mark (") and takes in the next {before[row]} line ends; a '
-            'cell that opens with one ends with one, and has those within doubled ("")',
+            f'row {row + 1}: a cell starts with a quotation mark (") and contains the next {before[row]} line ends. '
+            'End the cell with a quotation mark, and double those within it ("")',
             name,
             None if blank else row + 2 + int(before[:row].sum()),
         )
 
 
 def holds_rows(cell: str, place: int, n_columns: int) -> bool:
-    r"""Whether the lines of a cell of a .tsv file, in the column `place` from 0, are rows that it may have taken in.
+    r"""Return whether the lines of a cell of a .tsv file, in column `place` (from 0), look like rows of the table.
 
-    They are where the first has the tabs that end its row, the last those that begin one, and each between them all.
+    They do if the number of tabs completes a row in the first line, starts a row in the last, and is whole between.
 
     >>> holds_rows("two\tx\n1\tthree", 1, 3), holds_rows("two\tx\tlines\nof text", 1, 3)
     (True, False)
@@ -493,10 +483,10 @@ def holds_rows(cell: str, place: int, n_columns: int) -> bool:
 
 
 def _in_own_memory(text: bytes) -> Any:
-    """A text as a buffer of Arrow's own memory.
+    """Return a text as a buffer in Arrow's own memory.
 
-    Arrow's threads may be the last to let go of what is read. Of an object of Python's they can do so only with the
-    interpreter, and where that is ending the process is aborted.
+    Arrow's threads may be the last to release a buffer. Releasing an object of Python needs the interpreter, and aborts
+    the process if the interpreter is shutting down.
     """
     buffer = _arrow().allocate_buffer(len(text))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(text, dtype=np.uint8)
@@ -504,13 +494,13 @@ def _in_own_memory(text: bytes) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of another library says, in at most 300 characters that can be printed."""
+    """Return the first line of an error of another library, at most 300 printable characters."""
     text = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _columns(table: object) -> tuple[list[str], Callable[[str], np.ndarray]]:
-    """Column names of a table, and a function that gives a column as an array."""
+    """Return the column names of a table, and a function that returns a column as an array."""
     if hasattr(table, "column_names") and hasattr(table, "column"):  # pyarrow
         names = [str(name) for name in table.column_names]
         places = {name: place for place, name in enumerate(names)}
@@ -535,7 +525,7 @@ def _is_numeric(values: np.ndarray) -> bool:
 
 
 def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
-    """Numbers of a column (n,)."""
+    """Return the numbers of a column (n,)."""
     if not _is_numeric(values):
         shown = f": row 1 has {values.tolist()[0]!r}" if len(values) else ""
         raise InvalidInputError(f"column {name!r} is not numeric{shown}")
@@ -555,9 +545,9 @@ def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
 def _codes(
     values: np.ndarray, name: str, missing: str, known: Sequence[str] | None, coded: dict[str, list[str]]
 ) -> np.ndarray:
-    """Numbers of a column's categories (n,); `coded` gets the list that they are places of.
+    """Return the codes of a column's categories (n,), and add the list of categories to `coded`.
 
-    Numbers stand for themselves unless a list is given; an empty text is missing, as an empty cell is.
+    Numbers are their own codes unless a list is given. An empty text is missing, like an empty cell.
     """
     if values.dtype.kind in "fiub" and known is None:
         return _numbers(values, name, missing)
@@ -571,7 +561,7 @@ def _codes(
     coded[name] = sorted(met) if known is None else list(known)
     if met and met.isdisjoint(coded[name]):
         warn(
-            f"column {name!r}: no row has a category that is known; they are such as {sorted(met)[0]!r}, known are "
+            f"column {name!r}: no row has a known category. The column has {sorted(met)[0]!r}, for example; known are "
             f"{', '.join(map(repr, coded[name][:3]))}"
         )
     number = {text: float(place) for place, text in enumerate(coded[name])}
@@ -579,12 +569,12 @@ def _codes(
 
 
 def _check_queries(qid: ArrayLike, name: str) -> None:
-    """Every query id must be there, and be one value rather than a list of them."""
+    """Raise if a query id is missing or is a list of values."""
     if not isinstance(qid, np.ndarray) or qid.dtype.kind != "O":
         return
     for row, value in enumerate(qid.tolist(), 1):
         if value is None:
-            raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row one")
+            raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row a query id")
         if isinstance(value, list | dict | set | np.ndarray):
             raise InvalidInputError(
                 f"column {name!r} holds a {type(value).__name__} in row {row}; a query id is one number or text"
@@ -592,7 +582,7 @@ def _check_queries(qid: ArrayLike, name: str) -> None:
 
 
 def _csv_queries(values: np.ndarray) -> Any:
-    """Query ids of a text file: whole numbers where all are, as in LETOR text."""
+    """Return the query ids of a text file, as whole numbers if all are, as in LETOR text."""
     texts = values.tolist()
     for row, text in enumerate(texts):
         if text is None or text == "":

@@ -1,4 +1,4 @@
-"""TREC runs (`topic Q0 docno rank score tag`) and qrels (`topic iteration docno grade`), and their join."""
+"""Read, write and join TREC runs (`topic Q0 docno rank score tag`) and qrels (`topic iteration docno grade`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends, is_wor
 from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import COMPRESSED, Source, open_output
 
-# Bytes of text that are parsed in plain Python before the compiled parser is worth its loading (numba imported or not).
+# Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
 
 
 class _Lists(RowsByQuery):
-    """Documents by topic, each with a number."""
+    """Documents by topic."""
 
     __slots__ = ("_ids", "offsets", "query_ids")
 
@@ -34,18 +34,18 @@ class _Lists(RowsByQuery):
 
     @property
     def doc_ids(self) -> np.ndarray:
-        """The documents' ids as strings, StringDType (n,)."""
+        """Document ids as strings, StringDType (n,)."""
         return self._ids.texts if isinstance(self._ids, DocumentIds) else self._ids
 
     @property
     def ids(self) -> DocumentIds:
-        """The documents' ids as bytes."""
+        """Document ids as bytes."""
         if not isinstance(self._ids, DocumentIds):
             self._ids = DocumentIds.of(self._ids)
         return self._ids
 
     def by_topic(self, values: np.ndarray) -> dict[str, dict[str, Any]]:
-        """`{topic: {docno: value}}` of a value (n,) for each document."""
+        """Return `{topic: {docno: value}}` from one value (n,) for each document."""
         ends, documents, given = self.offsets.tolist(), self.doc_ids.tolist(), values.tolist()
         return {
             topic: dict(zip(documents[start:stop], given[start:stop]))
@@ -54,20 +54,20 @@ class _Lists(RowsByQuery):
 
 
 class Run(_Lists):
-    """Scored documents by topic: what a system retrieved.
+    """The documents that a system retrieved for each topic, with their scores.
 
     Attributes
     ----------
     query_ids : str array (m,)
-        Topics in order of first appearance. Topics are strings always: "051" is not "51".
+        Topics in order of first appearance, always strings: "051" is not "51".
     offsets : int64 array (m + 1,)
-        Rows of topic i are `offsets[i]:offsets[i + 1]`, in the file's order.
+        Rows of topic i are `offsets[i]:offsets[i + 1]`, in the order of the file.
     ids : DocumentIds (n,)
     doc_ids : StringDType array (n,)
-        The same as strings.
+        The same ids as strings.
     scores : float64 array (n,)
     tag : str
-        Name of the run; "" where rows differ in it.
+        Name of the run; "" if rows have different names.
     """
 
     __slots__ = ("scores", "tag")
@@ -84,11 +84,11 @@ class Run(_Lists):
         self.scores, self.tag = scores, tag
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """`{topic: {docno: score}}`, as pytrec_eval and ranx take it."""
+        """Return `{topic: {docno: score}}`, the form of pytrec_eval and ranx."""
         return self.by_topic(self.scores)
 
     def write(self, target: Any, *, tag: str | None = None, depth: int | None = None) -> None:
-        """Write it with `write_run`; by default under its own name."""
+        """Write the run with `write_run`, by default under its own name."""
         name = self.tag if tag is None else tag
         write_run(target, self.query_ids, self.offsets, self.doc_ids, self.scores, tag=name, depth=depth)
 
@@ -105,9 +105,9 @@ class Qrels(_Lists):
     offsets : int64 array (m + 1,)
     ids : DocumentIds (n,)
     doc_ids : StringDType array (n,)
-        The same as strings.
+        The same ids as strings.
     grades : float64 array (n,)
-        A negative grade is of a document that was pooled and not judged; measures count it as not judged.
+        A negative grade marks a document that was pooled but not judged. Measures treat it as unjudged.
     """
 
     __slots__ = ("grades",)
@@ -119,9 +119,9 @@ class Qrels(_Lists):
         self.grades = grades
 
     def to_dict(self) -> dict[str, dict[str, int]]:
-        """`{topic: {docno: grade}}`, as pytrec_eval takes it; whole grades only."""
+        """Return `{topic: {docno: grade}}`, the form of pytrec_eval; grades must be whole numbers."""
         if (self.grades != np.floor(self.grades)).any():
-            raise InvalidInputError("to_dict: pytrec_eval takes whole grades; these qrels hold others")
+            raise InvalidInputError("to_dict: pytrec_eval requires whole grades, but these qrels have others")
         return self.by_topic(np.array([int(grade) for grade in self.grades], dtype=object))
 
     def __repr__(self) -> str:
@@ -131,8 +131,8 @@ class Qrels(_Lists):
 def read_run(source: object) -> Run:
     """Read a TREC run.
 
-    As trec_eval, it does not look at the rank column (the order is that of the scores) and skips lines that begin with
-    `#`; columns after the sixth are left out with a warning.
+    Documents are ordered by score, as in trec_eval; the rank column is ignored. Lines that begin with `#` are skipped.
+    Columns after the sixth are ignored with a warning.
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ def read_run(source: object) -> Run:
     Raises
     ------
     DataFileError
-        On a row of fewer than six columns, a score that is no finite number, or a document that stands twice under a
-        topic, with file and line.
+        On a row with fewer than six columns, a score that is not a finite number, or a document that is listed twice
+        for a topic. The message has the file and the line.
 
     Examples
     --------
@@ -157,8 +157,9 @@ def read_run(source: object) -> Run:
 
 
 def read_qrels(source: object) -> Qrels:
-    """Read TREC qrels; lines that begin with `#` are skipped, and judgements that stand there twice are counted once,
-    with a warning.
+    """Read TREC qrels.
+
+    Lines that begin with `#` are skipped. Identical judgements are dropped, with a warning that has their number.
 
     Parameters
     ----------
@@ -168,8 +169,8 @@ def read_qrels(source: object) -> Qrels:
     Raises
     ------
     DataFileError
-        On a row that has not four columns, a grade that is no finite number, or a document that has two grades for a
-        topic, with file and line.
+        On a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
+        topic. The message has the file and the line.
 
     Examples
     --------
@@ -183,7 +184,7 @@ def read_qrels(source: object) -> Qrels:
 
 
 def as_run(run: object, tag: str = "") -> Run:
-    """A `Run` of whatever holds one: itself, a path or open file, or what `as_lists` takes (dicts, frames, ranx …).
+    """Return a `Run` from a run, a path, an open file, or an object that `as_lists` accepts (dict, data frame, ranx).
 
     Examples
     --------
@@ -199,7 +200,7 @@ def as_run(run: object, tag: str = "") -> Run:
 
 
 def as_qrels(qrels: object) -> Qrels:
-    """`Qrels` of whatever holds them, as `as_run`."""
+    """Return `Qrels` from qrels, a path, an open file, or an object that `as_lists` accepts."""
     if isinstance(qrels, Qrels):
         return qrels
     lists = as_lists(qrels, "grade")
@@ -207,18 +208,20 @@ def as_qrels(qrels: object) -> Qrels:
 
 
 def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Topics, offsets, documents and values of `{topic: {document: value}}`."""
+    """Return topics, offsets, documents and values of `{topic: {document: value}}`."""
     topics = [_as_id(topic) for topic in lists]
     if len(set(topics)) < len(topics):
         twice = next(topic for topic in topics if topics.count(topic) > 1)
-        raise InvalidInputError(f"topic {twice!r} stands twice, once as another type; ids are compared as text")
+        raise InvalidInputError(f"topic {twice!r} is given twice, as two types; ids are compared as text")
     for topic, documents in lists.items():
         if not hasattr(documents, "values"):
             raise InvalidInputError(
                 f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
             )
         if len({id_text(document) for document in documents}) < len(documents):
-            raise InvalidInputError(f"a document of topic {topic!r} stands twice, once as another type")
+            raise InvalidInputError(
+                f"a document of topic {topic!r} is given twice, as two types; ids are compared as text"
+            )
     ids = [_as_id(document) for documents in lists.values() for document in documents]
     try:
         values = np.array([float(value) for documents in lists.values() for value in documents.values()])
@@ -231,15 +234,15 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
 
 
 def _as_id(name: object) -> str:
-    """An id as text, which must be there and have a form in a file."""
+    """Return an id as text that a file can hold."""
     text = id_text(name)
     if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
-        raise InvalidInputError(f"{name!r} is no id of a topic or document; expected text or a number")
+        raise InvalidInputError(f"{name!r} is not an id of a topic or document; expected text or a number")
     return text
 
 
 def run_name(path: str) -> str:
-    """A file's name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`, which is how its run is called.
+    """Return the name of a run: its file's name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`.
 
     >>> run_name("runs/bm25.run.gz")
     'bm25'
@@ -251,7 +254,7 @@ def run_name(path: str) -> str:
 
 
 def files_of(folder: PathLike) -> list[Path]:
-    """The files of a folder of runs by name, hidden ones apart; none where it is no folder."""
+    """Return the files of a folder by name, without hidden files; [] if it is not a folder."""
     root = Path(folder)
     if not root.is_dir():
         return []
@@ -268,7 +271,7 @@ def write_run(
     tag: str = "truerank",
     depth: int | None = None,
 ) -> None:
-    """Write a TREC run: each topic's documents by descending score, equal scores in the order given, ranks from 1.
+    """Write a TREC run: the documents of each topic by descending score, ties in the given order, ranks from 1.
 
     Parameters
     ----------
@@ -287,8 +290,8 @@ def write_run(
     Raises
     ------
     InvalidInputError
-        On lengths that disagree, scores that are not finite, ids or a tag that are not one word, or a document that
-        stands twice under a topic.
+        On lengths that disagree, scores that are not finite, ids or a tag that are not one word, or a document that is
+        listed twice for a topic.
 
     Examples
     --------
@@ -310,7 +313,7 @@ def write_run(
     ):
         raise InvalidInputError(
             f"write_run: {len(names)} topics, offsets of shape {offsets.shape}, {len(documents)} documents and scores "
-            f"of shape {values.shape} do not fit together"
+            f"of shape {values.shape} disagree"
         )
     if not np.isfinite(values).all():
         raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite")
@@ -328,7 +331,7 @@ def write_run(
 
 
 def write_qrels(qrels: Qrels, target: object) -> None:
-    """Write TREC qrels: `topic 0 docno grade`. Whole grades are written without a point.
+    """Write TREC qrels: `topic 0 docno grade`. Whole grades have no decimal point.
 
     Parameters
     ----------
@@ -339,7 +342,7 @@ def write_qrels(qrels: Qrels, target: object) -> None:
     Raises
     ------
     InvalidInputError
-        On ids that are not one word, and on a document that stands twice under a topic.
+        On ids that are not one word, and on a document that is listed twice for a topic.
     """
     names, documents = _words(qrels.query_ids, "query id"), _words(qrels.doc_ids, "document id")
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
@@ -351,10 +354,10 @@ def write_qrels(qrels: Qrels, target: object) -> None:
 
 
 def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
-    """Judgments of a run's documents, with the judged documents that it did not retrieve.
+    """Join a run with qrels, including the judged documents that the run did not retrieve.
 
-    Topics stand in the order of the qrels. Those that the run lacks are queries without rows (a measure's
-    `missing_topics` says what becomes of them); topics of the run that the qrels lack are left out (trec_eval's way).
+    Topics are in the order of the qrels. A topic that the run lacks becomes a query without rows; the setting
+    `missing_topics` of a measure decides its value. Topics that the qrels lack are left out, as in trec_eval.
 
     Parameters
     ----------
@@ -364,8 +367,8 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     Returns
     -------
     judgements : Judgements
-        `judged` is False and the grade 0 for retrieved documents without judgment; `tie_keys` are the document ids;
-        `missing_grades` holds the grades of judged documents that were not retrieved.
+        Retrieved documents without a judgement have grade 0 and `judged` False. `tie_keys` are the document ids.
+        `missing_grades` has the grades of the judged documents that were not retrieved.
     scores : float64 array (n,)
         The run's scores in the same order.
 
@@ -389,13 +392,13 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
 
 
 def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offsets: np.ndarray) -> Judgements:
-    """Judgements of lists of documents, with the judged documents that are not in them.
+    """Join lists of documents with qrels, including the judged documents that are not in the lists.
 
     Parameters
     ----------
     qrels : Qrels
     query_ids : str array (m,)
-        Topics of the lists; of one that the qrels lack nothing is judged.
+        Topics of the lists. All documents of a topic that the qrels lack are unjudged.
     doc_ids : StringDType array (n,)
     offsets : int64 array (m + 1,)
         Documents of topic i are `doc_ids[offsets[i]:offsets[i + 1]]`.
@@ -427,7 +430,7 @@ def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offset
 class _Block(NamedTuple):
     """Rows of a block of lines."""
 
-    topics: list[tuple[int, bytes]]  # row and name, where the topic changes
+    topics: list[tuple[int, bytes]]  # row and name where the topic changes
     ids: DocumentIds
     values: np.ndarray
     lines: np.ndarray
@@ -438,7 +441,7 @@ class _Block(NamedTuple):
 def _read(
     source: object, n_columns: int, value_column: int, wanted: str, form: str
 ) -> tuple[np.ndarray, np.ndarray, DocumentIds, np.ndarray, set[str]]:
-    """Topics, offsets, documents, values and tags of a file with `n_columns` columns."""
+    """Return topics, offsets, documents, values and tags of a file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
     code_parts: list[np.ndarray] = []
     blocks: list[_Block] = []
@@ -456,7 +459,7 @@ def _read(
 
                 compiled = BlockParser(n_columns, value_column)
             found = None if compiled is None else compiled.parse(text, first)
-            if found is None:  # the plain parser explains what is wrong, or reads it
+            if found is None:  # the plain parser reads more forms, and explains errors
                 block = _parse_lines(text, first, n_columns, value_column, wanted, form, stream.name)
             else:
                 block = _Block(*found)
@@ -483,7 +486,7 @@ def _read(
     offsets, ids, values = _each_once(grouping.offsets, ids, values, lines, topics, once, name, compiled is not None)
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
     if ignored:
-        warn(f"{name}: rows have up to {ignored} columns more than '{form}', which were ignored")
+        warn(f"{name}: ignored up to {ignored} columns after '{form}'")
     return np.array(topics), offsets, ids, values, tags
 
 
@@ -497,7 +500,7 @@ def _each_once(
     name: str,
     compiled: bool,
 ) -> tuple[np.ndarray, DocumentIds, np.ndarray]:
-    """The rows with each document once under its topic; judgements that are said twice count once."""
+    """Return the rows without repeated judgements; raise if a document is listed twice otherwise."""
     row = _first_repeated(ids, offsets, compiled)
     if row >= 0 and "grade" in once:
         kept = _without_repeats(ids, values, offsets)
@@ -506,12 +509,12 @@ def _each_once(
         offsets = np.searchsorted(kept, offsets)
         row = _first_repeated(ids, offsets, compiled)
         if row < 0:
-            warn(f"{name}: {n_dropped} judgements stand there twice with the same grade; each counts once")
+            warn(f"{name}: dropped {n_dropped} judgements that repeat an earlier line")
     if row >= 0:
         topic = topics[int(np.searchsorted(offsets, row, side="right")) - 1]
         document = str(ids.take([row]).texts[0])
         raise DataFileError(
-            f"document {document!r} stands twice under topic {topic!r}; a topic {once}", name, int(lines[row])
+            f"document {document!r} is listed twice for topic {topic!r}; a topic {once}", name, int(lines[row])
         )
     return offsets, ids, values
 
@@ -519,7 +522,7 @@ def _each_once(
 def _parse_lines(
     text: bytes, first: int, n_columns: int, value_column: int, wanted: str, form: str, name: str
 ) -> _Block:
-    """Rows of a block whose first line has the number `first`, in plain Python."""
+    """Parse a block of lines in plain Python; its first line has the number `first`."""
     numbered = [
         (number, row)
         for number, line in enumerate(text.split(b"\n"), first)
@@ -544,7 +547,7 @@ def _parse_lines(
 
 
 def _without_repeats(ids: DocumentIds, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Rows without those whose document has the same value before them under the same topic."""
+    """Return the rows that do not repeat a document and value of the same topic."""
     texts, given = ids.texts.tolist(), values.tolist()
     kept: list[int] = []
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
@@ -556,7 +559,7 @@ def _without_repeats(ids: DocumentIds, values: np.ndarray, offsets: np.ndarray) 
 
 
 def _first_repeated(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> int:
-    """The first row whose document stands before it under the same topic; -1 if there is none."""
+    """Return the first row that repeats a document of the same topic; -1 if there is none."""
     if compiled:
         from truerank.io.document_ids_kernel import first_repeated
 
@@ -595,13 +598,13 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
             pass
         shown = text[:40].decode("utf-8", "replace")
         raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, place)
-    raise AssertionError("a value that was refused is a number after all")
+    raise AssertionError("a refused value is a number after all")
 
 
 def _check_each_once(documents: list[str], topic: str, who: str) -> None:
     if len(set(documents)) < len(documents):
         twice = next(document for document in documents if documents.count(document) > 1)
-        raise InvalidInputError(f"{who}: document {twice!r} stands twice under topic {topic!r}")
+        raise InvalidInputError(f"{who}: document {twice!r} is listed twice for topic {topic!r}")
 
 
 def _words(values: Any, kind: str) -> list[str]:
@@ -609,7 +612,7 @@ def _words(values: Any, kind: str) -> list[str]:
     for text in texts:
         if not is_word(text):
             raise InvalidInputError(
-                f"{kind} {text!r} cannot stand in a TREC file: it must be one word; take ids without blanks, or scores "
-                "by row (predict)"
+                f"{kind} {text!r} cannot be written to a TREC file: it must be one word. Use ids without blanks, or "
+                "scores by row (predict)"
             )
     return texts

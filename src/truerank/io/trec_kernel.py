@@ -1,4 +1,4 @@
-"""Lines of runs and qrels parsed by compiled code; the plain parser takes what this one does not."""
+"""Parse lines of runs and qrels by compiled code; the plain parser reads the forms that this one refuses."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ class BlockParser:
     Parameters
     ----------
     n_columns, value_column : int
-        Columns of a row, and the place of its number; the topic stands in column 0, the document in 2, the tag, if
-        there is one, in 5.
+        Number of columns, and the column of the number. Column 0 is the topic, 2 the document, 5 (if any) the tag.
     """
 
     def __init__(self, n_columns: int, value_column: int) -> None:
         self._n_columns, self._value_column = n_columns, value_column
 
     def parse(self, text: bytes, first_line: int) -> tuple[Any, ...] | None:
-        """Topics where they change (row, name), documents, values, line numbers and tags of a block; None where a line
-        is not a plain, legal row."""
+        """Return (row, topic) where the topic changes, documents, values, line numbers and tags of a block.
+
+        None if a line is not a plain, legal row.
+        """
         if not text.endswith(b"\n"):
             text += b"\n"
         data = np.frombuffer(text, dtype=np.uint8)
@@ -53,14 +54,14 @@ class BlockParser:
 
 @kernel
 def _is_space(data, i):
-    """White space of ASCII, which parts columns."""
+    """Return whether a byte is white space, which separates columns."""
     c = byte(data, i)
     return c == 32 or (9 <= c <= 13)
 
 
 @kernel
 def _differs(data, start, stop, other, other_stop):
-    """Whether two pieces of the text differ."""
+    """Return whether two pieces of the text differ."""
     differs, k = stop - start != other_stop - other, 0
     while not differs and k < stop - start:
         differs = byte(data, start + k) != byte(data, other + k)
@@ -70,11 +71,11 @@ def _differs(data, start, stop, other, other_stop):
 
 @kernel
 def _parse(data, n_columns, value_column, line, utf8, ends, values, lines, changes, repairs, state):
-    """Parse all lines; False where one is no plain row.
+    """Parse all lines; return False if one is not a plain row.
 
-    utf8, ends: the documents' bytes and where each ends. changes: row, start and stop of the topic (0) and the tag (1)
-    where they differ from the row before. repairs: row, start and stop of numbers that `float` must settle. state:
-    rows, changes of the topic, of the tag, repairs.
+    utf8, ends: bytes of the documents, and where each ends. changes: row, start and stop of the topic (0) and the tag
+    (1) where they differ from the row before. repairs: row, start and stop of numbers that `float` must parse. state:
+    number of rows, of changes of the topic and the tag, and of repairs.
     """
     n, size, topics, tags, fixes = 0, 0, 0, 0, 0
     i = 0
