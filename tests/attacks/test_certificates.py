@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from truerank import (
     ImportedRanker,
     ObliviousBoosting,
     RankBoost,
+    RankerPipeline,
     RankingData,
     SingleFeature,
     export_model,
@@ -31,6 +33,7 @@ def judged(seed=0):
 
 
 DATA = judged()
+KINDS = ("float32", "decimal", "float64")
 
 
 def trees(data=DATA):
@@ -72,7 +75,7 @@ def test_a_model_without_missing_values_in_training_is_exported_with_a_note(make
         export_model(model, format)
 
 
-@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_on_partitions_remembers_the_kind_of_its_numbers(kind):
     parts = [DATA.replaced(X=of_kind(kind)).take_queries(range(*ends)) for ends in ((0, 7), (7, 20))]
     for last in (parts[1], parts[1].replaced(X=np.full_like(parts[1].X, np.nan))):
@@ -148,7 +151,7 @@ def of_kind(kind):
     }[kind]
 
 
-@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_model_remembers_the_kind_of_its_numbers(kind, tmp_path):
     model = trees(DATA.replaced(X=of_kind(kind)))
     assert model.inputs_ == inputs_of(of_kind(kind)) == kind
@@ -212,3 +215,55 @@ def test_extreme_models_are_exported_or_refused_with_a_reason(kind, format):
         message = ""
         assert own.rank_agreement == 1
     assert not message or len(message) > 60
+
+
+CLOSE = {
+    "large numbers": lambda rng, n: 1e9 + rng.uniform(size=n) * 100,
+    "whole numbers": lambda rng, n: 2.0**24 + rng.integers(0, 60, n),
+    "small differences": lambda rng, n: 0.1 + rng.integers(0, 40, n) * 1e-9,
+}
+
+
+def close_to_each_other(name):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([CLOSE[name](rng, 400), rng.normal(size=400)])
+    return RankingData(X, rng.integers(0, 3, 400), np.repeat(np.arange(20), 20))
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+@pytest.mark.parametrize("name", CLOSE)
+def test_numbers_that_float32_merges_are_not_certified_on_generated_rows(name, in_parts):
+    """Scores of the training rows were off by up to 0.8, and the certificate on generated rows said 1e-7."""
+    data = close_to_each_other(name)
+    parts = [data.take_queries(range(9)), data.take_queries(range(9, 20))]
+    model = trees(from_parts(parts) if in_parts else data)
+    assert model.inputs_ == "close"
+    with pytest.raises(InvalidInputError, match=r"more digits than float32 holds.*--certify DATA"):
+        export_model(model, "xgboost")
+    assert export_model(model, "lightgbm", certify=data).certificate.largest_difference == 0.0
+    assert "too close for float32" in str(export_model(model, "xgboost", force=True).certificate)
+
+
+@pytest.mark.parametrize("many", [40, 40_000])
+def test_numbers_that_fill_a_range_are_not_close(many):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.uniform(size=many), rng.lognormal(size=many), rng.normal(size=many) * 1e-20])
+    assert inputs_of(X) == "float64"
+
+
+def test_thresholds_that_lightgbm_takes_for_zero_are_refused():
+    """LightGBM compares numbers of up to 1e-35 as 0; the scores of most rows were off, and nothing was said."""
+    model = trees(DATA.replaced(X=DATA.X * 1e-40))
+    with pytest.raises(InvalidInputError, match=r"lightgbm take numbers of a magnitude up to 1e-35 for 0"):
+        export_model(model, "lightgbm")
+
+
+def test_a_pipeline_scores_float32_rows_as_the_same_rows_in_float64():
+    """Scikit-learn's scalers compute in float32 there, and trees answered the other way at their thresholds."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([1e6 + 10 * rng.normal(size=400), rng.lognormal(size=400)]).astype(np.float32)
+    data = RankingData(X, rng.integers(0, 3, 400), np.repeat(np.arange(20), 20))
+    pipeline = RankerPipeline(StandardScaler(), ObliviousBoosting("constant", n_estimators=10, depth=3)).fit(data)
+    wide = pipeline.predict(data.replaced(X=X.astype(np.float64)))
+    np.testing.assert_array_equal(pipeline.predict(data), wide)
+    assert export_model(pipeline, "xgboost", certify=data).certificate.largest_difference < 1e-5

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+from pathlib import Path
+
 import pytest
 
 from truerank.cli import main
+from truerank.core.files import sole_folder
 
 DOCUMENTS = '{"id": "a", "text": "heat flow"}\n'
 
@@ -53,3 +57,17 @@ def test_documents_with_a_field_of_a_reserved_name_are_skipped_like_other_bad_on
     assert "must not be called 'all'" in capsys.readouterr().err
     assert main(["text", "index", "d.jsonl", "-o", "films", "--bad", "skip"]) == 0
     assert "1 bad documents were left out" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_folder_is_made_leaves_nothing(tmp_path, monkeypatch):
+    """The interrupt came between the folder and the block that removes it."""
+    make = Path.mkdir
+
+    def interrupted(path, *args, **settings):
+        make(path, *args, **settings)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), sole_folder(tmp_path / "new", ".*"):
+        pass
+    assert list(tmp_path.iterdir()) == []

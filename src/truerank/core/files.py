@@ -133,14 +133,16 @@ def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
         Where another run is writing into it, where it is a symbolic link or belongs to another user, and where it
         holds a file of another name.
     """
-    folder = Path(path)
-    descriptor = _locked_folder(folder)
+    folder, descriptor, is_ours = Path(path), None, False
     try:
+        with interrupts_held_back():  # else an interrupt might leave a new folder that nobody removes
+            descriptor, is_ours = _locked_folder(folder), True
         _empty(folder, known)
         yield folder
     except BaseException:
-        with suppress(OSError, InvalidInputError):
-            remove_folder(folder, known)
+        if is_ours:
+            with suppress(OSError, InvalidInputError):
+                remove_folder(folder, known)
         raise
     finally:
         if descriptor is not None:

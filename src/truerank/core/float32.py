@@ -8,9 +8,13 @@ import numpy as np
 
 from truerank.core.types import ArrayLike, Matrix
 
-INPUTS = {"float32": "float32 numbers", "float64": "float64 numbers", "decimal": "decimal texts"}
+INPUTS = {
+    "float32": "float32 numbers", "float64": "float64 numbers", "decimal": "decimal texts",
+    "close": "float64 numbers too close for float32",
+}  # fmt: skip
 """Kinds of numbers that columns hold: which float64 numbers a float32 number can come from."""
 _SAMPLE, _LONG = 4096, 256
+_MERGED = 0.01  # share of a column's different values; rounding merges fewer of values that fill a range
 _ROWS = 65_536
 
 
@@ -66,7 +70,10 @@ def largest_rounding_to(threshold: np.ndarray) -> np.ndarray:
 
 
 def inputs_of(X: Matrix) -> str:
-    """The kind of numbers in a matrix, of `INPUTS`: "decimal" where a sample has short texts, whole numbers too.
+    """The kind of numbers in a matrix, of `INPUTS`, judged by a sample: "decimal" where all have short texts.
+
+    "close" is a matrix of float64 numbers with a column in which rounding to float32 makes different numbers equal:
+    whole numbers above 2^24, times in seconds with fractions, small differences of large numbers.
 
     Examples
     --------
@@ -77,7 +84,26 @@ def inputs_of(X: Matrix) -> str:
     step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
     if values.dtype != np.float32 and _are_decimals(values[::step].ravel()):
         return "decimal"
-    return "float32" if are_float32(values) else "float64"
+    if are_float32(values):
+        return "float32"
+    return "close" if _float32_merges(X) else "float64"
+
+
+def _float32_merges(X: Any) -> bool:
+    """Whether rounding to float32 merges different numbers of a column, in a sample of rows."""
+    rows = X[:: max(1, X.shape[0] // _SAMPLE)]
+    if hasattr(rows, "tocsc"):
+        rows = rows.tocsc()
+        columns = np.split(rows.data, rows.indptr[1:-1])
+    else:
+        columns = list(rows.T)
+    for column in columns:
+        values = np.unique(column[np.isfinite(column)])
+        with np.errstate(over="ignore"):
+            rounded = np.unique(values.astype(np.float32))
+        if len(rounded) < (1.0 - _MERGED) * len(values):
+            return True
+    return False
 
 
 def stored(X: Any) -> np.ndarray:

@@ -212,7 +212,7 @@ class RowSource(ABC):
             filled = [np.ones(n) if weight is None else weight for n, weight in zip(self.queries_by_part, weights)]
             self.query_weight = np.concatenate(filled)
         kinds = {shape.inputs for shape in shapes if shape.n_rows}
-        inputs = "decimal" if kinds <= {"decimal"} else "float64"
+        inputs = "decimal" if kinds <= {"decimal"} else "close" if "close" in kinds else "float64"
         if inputs != "decimal" and all(shape.float32 for shape in shapes):
             inputs = "float32"
         self.description = Description(

@@ -175,6 +175,7 @@ def certify_export(
     offsets = np.array([0, len(X)]) if made_up else data.offsets
     if not made_up:
         notes = (str(training_queries(form.model, data)), *notes)
+    _check_small(form, properties.tiny, format)
     if properties.float32:
         _check_float32(form, X, format)
         if inputs == "float32" and not are_float32(X):
@@ -267,6 +268,19 @@ def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
                 "float32, at most 3.4e38. Scale the column and train again, or export to a format of float64: "
                 "lightgbm, python, c, painless, vespa."
             )
+
+
+def _check_small(form: ModelForm, tiny: float, format: str) -> None:
+    """Refuse thresholds of so small a magnitude that the format's programs read the numbers around them as 0."""
+    features, thresholds = thresholds_of(form)
+    small = np.flatnonzero((thresholds != 0) & (np.abs(thresholds) <= tiny))
+    if len(small):
+        name, value = form.names[features[small[0]]], thresholds[small[0]]
+        raise InvalidInputError(
+            f"the thresholds hold {value:.3g} in column {name!r}, and programs that read {format} take numbers of a "
+            f"magnitude up to {tiny:g} for 0. Scale the column and train again, or export to python, c, painless or "
+            "vespa."
+        )
 
 
 def _rounded_as_in_training(form: ModelForm, X: np.ndarray) -> str:

@@ -211,6 +211,13 @@ def export_model(
             found = compared(other, factor=factor, step=step)
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
+    if certificate.made_up and own.float32 and form.inputs == "close" and not force:
+        raise InvalidInputError(
+            f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
+            f"{format} round features to float32: how many documents this moves only rows can show. Give rows with "
+            "certify=data (--certify DATA), export to lightgbm, python, c, painless or vespa, or pass force=True "
+            "(--force)."
+        )
     certificate = _accepted(certificate, force, _missing_matters(form, certify, missing))
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
@@ -290,7 +297,9 @@ def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
 def _inputs(form: ModelForm, data: Any) -> str:
     """The kind of numbers that the export is for: what the model was trained on, or other kinds that the rows show."""
     known = form.inputs
-    if data is None or known == "float32":
-        return known or "decimal"
-    given = inputs_of(data.X)
-    return given if known is None or given == "float32" or known == "decimal" else known
+    kind = known or "decimal"
+    if data is not None and known != "float32":
+        given = inputs_of(data.X)
+        if known is None or given == "float32" or known == "decimal":
+            kind = given
+    return "float64" if kind == "close" else kind

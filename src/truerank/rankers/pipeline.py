@@ -104,6 +104,7 @@ class RankerPipeline(Ranker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         self.transformers_ = []
+        data, valid = _as_float64(data), None if valid is None else _as_float64(valid)
         for step in _made(self.prepare):
             transformer = clone(step)
             if isinstance(transformer, ScoreBinning) and getattr(self.ranker, "allow_binned", False):
@@ -130,6 +131,7 @@ class RankerPipeline(Ranker):
 
     def transformed(self, data: RankingData) -> RankingData:
         """The rows as the fitted transformers hand them to the ranker."""
+        data = _as_float64(data)
         for transformer in self.transformers_:
             data = _transformed(transformer, data)
         return data
@@ -232,6 +234,11 @@ def _made(prepare: Any) -> list[Any]:
         if not hasattr(step, "transform"):
             raise InvalidInputError(f"prepare takes names of transformers or transformers, got {step!r}")
     return made
+
+
+def _as_float64(data: RankingData) -> RankingData:
+    """The rows with float32 numbers widened: scikit-learn's scalers compute in the precision of their rows."""
+    return data.replaced(X=data.X.astype(np.float64)) if getattr(data.X, "dtype", None) == np.float32 else data
 
 
 def _transformed(transformer: Any, data: RankingData) -> RankingData:
