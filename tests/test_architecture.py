@@ -81,6 +81,37 @@ def test_the_plan_names_every_room_and_no_path_that_is_gone():
     assert {name for name in named if not any((place / name).exists() for place in places)} == set()
 
 
+def lines_with(pattern: str, outside: str) -> list[str]:
+    """Files of the package outside one folder in which a pattern occurs, one entry for each time."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = str(path.relative_to(SOURCE))
+        if not place.startswith(outside):
+            found += [place] * len(re.findall(pattern, path.read_text(encoding="utf-8")))
+    return found
+
+
+def test_no_file_outside_its_folder_asks_for_a_kind_of_leaves():
+    """`tests/trees/test_leaf_kinds.py` adds a kind with one file and one line: what the table of the page says."""
+    kinds = r"isinstance\([^()]*(?:Constant|Fuzzy|Polynomial)(?:Leaves|Fitter)|[=!]= \"(?:fuzzy|polynomial|constant)\""
+    assert lines_with(kinds, "trees/leaves/") == []
+
+
+def test_few_files_outside_their_folder_ask_for_a_cluster():
+    """`tests/data/test_row_source.py` adds a place of rows with one class."""
+    assert len(lines_with(r"is_cluster_data|is_dask\(", "cluster/")) <= 3
+
+
+def test_the_table_of_additions_names_where_the_toys_are_registered():
+    page = SOURCE.parents[1] / "docs" / "architecture.md"
+    if not page.exists():
+        pytest.skip("docs/ is not here")
+    table = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE))
+    leaves, rows = table["a kind of leaves"], table["a place where rows are"]
+    assert re.findall(r"`([^`]+)`", leaves) == ["trees/leaves/", "trees/leaves/kinds.py"]
+    assert re.findall(r"`([^`]+)`", rows) == ["RowSource", "statistics"]
+
+
 def test_no_room_holds_a_fifth_of_the_house():
     lines = {}
     for path in SOURCE.rglob("*.py"):

@@ -12,8 +12,7 @@ from truerank.core.threads import Workers
 from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_columns
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.histogram import pack_gradients
-from truerank.trees.leaves.fuzzy import FlatPlaces
-from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, make_places, make_shares
+from truerank.trees.leaves.places import MOST_PLACES, FlatPlaces, Norms, PlaceTable, make_places, make_shares
 from truerank.trees.scaling import column_scaling
 
 # Many of these data leave nothing to learn, which fits say.

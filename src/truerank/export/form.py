@@ -20,7 +20,7 @@ from truerank.data.columns import default_names
 from truerank.export.texts import check_name
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces
+from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.linear_start import LinearStart
 from truerank.trees.scaling import Scaling
 

@@ -25,7 +25,6 @@ from truerank.solvers.result import Status
 from truerank.trees.boosted_rows import RowsHere, WatchedHere
 from truerank.trees.boosting import boost
 from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.leaves.kinds import leaf_fitter, search_rules
 from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import Start, fit_linear_start
 from truerank.trees.rows import Rows
@@ -74,12 +73,12 @@ class BoostingFit:
         by_column = summed(self.X).tocsc() if self.sparse else self.X
         p_swap, columns = self._columns(by_column)
         start, scores, at_start = self._standing() if self.continued else self._start(columns)
-        plan = replace(self.plan, rules=search_rules(self.leaves, self.plan.rules, columns, p_swap))
+        plan = replace(self.plan, rules=self.leaves.search_rules(self.plan.rules, columns, p_swap))
         unbiased = self.objective if isinstance(self.objective, UnbiasedLambdaRank) else None
         if unbiased is not None:
             show_arrays(unbiased.propensities)
         with Workers(ranker.n_jobs) as workers:
-            fitter = leaf_fitter(self.leaves, plan.rules, columns, p_swap, workers)
+            fitter = self.leaves.fitter(plan.rules, columns, p_swap, workers)
             watched = self._watched(fitter, columns, start)
             rows = self._coded(by_column, columns.borders, training=True)
             gains = self.progress.gains
@@ -101,7 +100,7 @@ class BoostingFit:
             )
         if self.sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
-                "X is sparse, and the model to go on from has polynomial leaves, which need a dense matrix; "
+                f"X is sparse, and the model to go on from has {self.leaves.name} leaves, which need a dense matrix; "
                 "call X.toarray()"
             )
         assert self.data.y is not None

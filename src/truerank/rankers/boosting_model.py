@@ -15,8 +15,7 @@ from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.column_settings import monotone_signs
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces
-from truerank.trees.leaves.kinds import leaves_as_dict
+from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.scaling import Scaling
 
 # Fitted arrays: kind of their numbers and dimensions.
@@ -71,7 +70,7 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
     }
     fitted = hasattr(ranker, "tree_values_")  # else what a wrapper was given, of which it has fitted clones
     if not isinstance(ranker.leaves, str) or (fitted and ranker.leaves == "auto"):
-        params["leaves"] = leaves_as_dict(ranker.kind_of_leaves)
+        params["leaves"] = ranker.kind_of_leaves.as_dict()
     params["objective"] = _objective_of_file(ranker.objective)
     names = list(getattr(ranker, "feature_names_in_", []))
     if fitted and isinstance(ranker.monotone, dict):
@@ -85,14 +84,8 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
 
 
 def _objective_of_file(given: object) -> Any:
-    """An objective, a list of them or an entry of one, as a model file may hold it."""
-    if isinstance(given, list | tuple):
-        return [_objective_of_file(entry) for entry in given]
-    if isinstance(given, dict):
-        return given | {"objective": _objective_of_file(given.get("objective"))}
-    if callable(given):
-        return f"the function {getattr(given, '__name__', type(given).__name__)}"
-    return given
+    """Return an objective as a model file may hold it."""
+    return f"the function {getattr(given, '__name__', type(given).__name__)}" if callable(given) else given
 
 
 def check_attributes(ranker: Any) -> None:
@@ -109,7 +102,7 @@ def check_attributes(ranker: Any) -> None:
         kinds |= SCALING
     if linear or ranker.start == "linear":
         kinds |= {"start_weights_": ("f", 1)}
-    if kind_now.needs_scaling:
+    if kind_now.n_values(1) is not None:
         kinds["tree_values_"] = ("f", 3)
     if hasattr(ranker, "category_features_") or ranker.categorical is not None:
         kinds |= CATEGORIES

@@ -11,7 +11,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of
 from truerank.rankers.boosting_model import OF_SOME, TREES
 from truerank.trees.boosting import Progress
-from truerank.trees.leaves.kinds import Leaves
+from truerank.trees.leaves.base import Leaves
 from truerank.trees.training_columns import TrainingColumns
 
 _MAY_CHANGE = {
@@ -83,11 +83,8 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
     if isinstance(ranker.leaves, str) and ranker.leaves == "auto":
         ranker.leaves_ = begun.kind_of_leaves
     kind, theirs = ranker.kind_of_leaves, begun.kind_of_leaves
-    # What the model's own trees are scored with must stay: polynomials' degree, how fuzzy borders take ties.
-    same = type(kind) is type(theirs) and all(
-        getattr(kind, name, None) == getattr(theirs, name, None) for name in ("degree", "ties")
-    )
-    if not same:
+    scored_by = kind.scored_by
+    if type(kind) is not type(theirs) or any(getattr(kind, name) != getattr(theirs, name) for name in scored_by):
         raise InvalidInputError(f"init_model has leaves {theirs}, this ranker {kind}: they must be the same")
     if begun.tree_features_.shape[1] != ranker.depth:
         raise InvalidInputError(

@@ -18,8 +18,8 @@ from truerank.rankers.continued_boosting import fit_settings
 from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.fuzzy import FlatPlaces
-from truerank.trees.leaves.kinds import Leaves, leaf_predictor, monomials_of
+from truerank.trees.leaves.base import Leaves
+from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.linear_start import LinearStart, Start
 from truerank.trees.scaling import Scaling, check_scaling
 from truerank.trees.training_columns import TrainingColumns
@@ -170,11 +170,8 @@ class FittedTrees(CategoryColumns):
         weights = getattr(self, "start_weights_", None)
         return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
 
-    def _make_predictor(self, ensemble: Ensemble) -> Any:
-        return leaf_predictor(ensemble, self)
-
     def _prepare(self) -> None:
-        self._predictor = self._make_predictor(self._ensemble())
+        self._predictor = self.kind_of_leaves.predictor(self._ensemble(), self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}
@@ -189,11 +186,11 @@ class FittedTrees(CategoryColumns):
         super().check_model()
         check_attributes(self)
         kind = self.kind_of_leaves
-        monomials = monomials_of(kind, self._ensemble().depth)
+        n_values = kind.n_values(self._ensemble().depth)
         if isinstance(self.leaves, dict):
             self.leaves = kind
-        self._ensemble().check(self.n_features_in_, monomials)
-        if monomials is not None or hasattr(self, "start_weights_"):
+        self._ensemble().check(self.n_features_in_, n_values)
+        if kind.needs_scaling or hasattr(self, "start_weights_"):
             check_scaling(self._scaling(), self.n_features_in_)
             self._start().check(self.n_features_in_)
         if hasattr(self, "category_features_"):

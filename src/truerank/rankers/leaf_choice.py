@@ -13,13 +13,14 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import unheard
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import order_by_content
+from truerank.trees.leaves.kinds import KINDS
 
 _FOLDS = 3
 _FEWEST = 10  # queries that weigh something; of fewer the first kind is taken untried
 _ENOUGH = 300  # queries left out
 _MOST_ROWS = 100_000  # that are copied for trials
 _TREES, _SHARE = 20, 5  # of a trial: a fifth of the trees, twenty at least
-KINDS = ("fuzzy", "constant", "polynomial")
+TRIED = ("fuzzy", "constant", "polynomial")
 
 
 def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) -> tuple[str, dict[str, float]]:
@@ -33,18 +34,20 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) ->
     gains of a choice are mostly luck. Kinds that cannot be fitted are left out: polynomial ones to sparse rows or under
     monotone constraints, and one whose training diverges. Callbacks do not hear of the two to nine fits.
 
-    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, and with a function as objective
-    or as a part of it, which may hold arrays of all rows. Labels and positions are left out with their queries. `read`
+    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, and with a function as
+    objective, which may hold arrays of all rows. Positions are left out with their queries. `read`
     gives the queries, all or those of `queries_for_trials`, which come here from a cluster.
     """
-    first, *others = KINDS
-    if not _by_name(ranker.objective):
+    first, *others = TRIED
+    if not isinstance(ranker.objective, str):
         return first, {}
     data = read()
     if np.count_nonzero(data.weight_by_query) < _FEWEST:
         return first, {}
-    if hasattr(data.X, "tocsr") or ranker.monotone is not None:
-        others.remove("polynomial")
+    if hasattr(data.X, "tocsr"):
+        others = [kind for kind in others if not KINDS[kind].needs_scaling]
+    if ranker.monotone is not None:
+        others = [kind for kind in others if KINDS[kind].keeps_monotone]
     sign = 1.0 if getattr(measure, "higher_is_better", True) else -1.0
     settings = _trial_settings(ranker)
     tried, weights = [first, *others], []
@@ -78,13 +81,6 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) ->
         if first not in tried or (kind != first and _clearly_above(values[kind] - values[first], weight))
     ]  # fmt: skip
     return max(better, key=totals.__getitem__, default=first), means
-
-
-def _by_name(objective: object) -> bool:
-    """Whether an objective, or every one of a list, is a name."""
-    if isinstance(objective, list | tuple):
-        return all(map(_by_name, objective))
-    return isinstance(objective.get("objective") if isinstance(objective, dict) else objective, str)
 
 
 def _trial_settings(ranker: Any) -> dict[str, Any]:

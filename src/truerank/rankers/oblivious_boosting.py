@@ -22,7 +22,8 @@ from truerank.rankers.sums.boosted_trees import boosted
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan
 from truerank.trees.grower import GrowthRules
-from truerank.trees.leaves.kinds import KINDS, Leaves, parse_leaves
+from truerank.trees.leaves.base import Leaves
+from truerank.trees.leaves.kinds import KINDS, parse_leaves
 
 MAX_DEPTH = 12
 
@@ -254,14 +255,11 @@ class ObliviousBoosting(FittedTrees):
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
-        """Whether X may be sparse: with constant and fuzzy leaves and nothing that standardises or encodes columns."""
-        leaves = KINDS.get(self._leaves_name())
-        return self.start != "linear" and self.categorical is None and not (leaves and leaves.needs_scaling)
-
-    def _leaves_name(self) -> str:
-        """The name of the leaves, whatever way they were given; also of ones that `fit` will refuse."""
+        """Whether X may be sparse: if nothing standardises or encodes columns. Unknown leaves are an error in `fit`."""
         given = self.leaves.get("kind") if isinstance(self.leaves, dict) else self.leaves
-        return str(getattr(given, "name", given))
+        if isinstance(given, str) and given != "auto":
+            given = KINDS.get(given)
+        return self.start != "linear" and self.categorical is None and not getattr(given, "needs_scaling", False)
 
     def fit(
         self,
@@ -390,7 +388,9 @@ class ObliviousBoosting(FittedTrees):
         names = list(getattr(self, "feature_names_in_", []))
         monotone = monotone_signs(self.monotone, self.n_features_in_, names)
         if monotone is not None and not self.kind_of_leaves.keeps_monotone:
-            raise InvalidInputError("polynomial leaves cannot keep monotone constraints; use constant or fuzzy leaves")
+            raise InvalidInputError(
+                f"{self.kind_of_leaves.name} leaves cannot keep monotone constraints; use constant or fuzzy leaves"
+            )
         rules = GrowthRules(
             depth,
             check_number(alpha, "alpha", minimum=0.0),

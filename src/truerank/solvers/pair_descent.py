@@ -48,12 +48,12 @@ def averaged_weights(weights: np.ndarray, scalars: np.ndarray) -> np.ndarray:
 
 def rates(learning_rate: str, first: float, n: int, reg: float, eta0: float) -> np.ndarray:
     """Return η of the steps first, first + 1, …, float64 (n,)."""
-    if learning_rate == "constant":
-        return np.full(n, eta0)
     t = np.arange(n, dtype=np.float64)
     t += first
     if learning_rate == "basic":
         return 10.0 / (10.0 + t)
+    if learning_rate != "pegasos":
+        return np.full(n, eta0)
     if reg == 0:
         return np.zeros(n)
     t *= reg

@@ -46,7 +46,7 @@ from truerank.trees.boosting import Plan, Progress, boost, change_parts
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.grower import TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
-from truerank.trees.leaves.kinds import Leaves, leaf_fitter, search_rules
+from truerank.trees.leaves.base import Leaves
 from truerank.trees.limits import check_grades, check_weights
 from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
@@ -78,7 +78,7 @@ class Setup:
 
     def fitter(self, workers: Workers) -> Any:
         """What fits and evaluates the leaves."""
-        return leaf_fitter(self.leaves, self.plan.rules, self.columns, self.p_swap, workers)
+        return self.leaves.fitter(self.plan.rules, self.columns, self.p_swap, workers)
 
 
 @singledispatch
@@ -114,7 +114,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
     )
     if progress.trees:
         check_same_columns(ranker, leaves, columns, p_swap)
-    plan = replace(plan, rules=search_rules(leaves, plan.rules, columns, p_swap))
+    plan = replace(plan, rules=leaves.search_rules(plan.rules, columns, p_swap))
     linear = ranker._start().linear if progress.trees else None
     if ranker.start == "linear" and linear is None:
         assert columns.scaling is not None

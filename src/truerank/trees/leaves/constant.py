@@ -9,8 +9,10 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
-from truerank.trees.grower import TreeStructure
+from truerank.trees.grower import GrowthRules, TreeStructure
+from truerank.trees.leaves.base import Leaves
 from truerank.trees.rows import Rows, Sample
+from truerank.trees.training_columns import TrainingColumns
 
 _EMPTY = 1e-12  # a leaf with less hessian than this has the value 0; less still where all weights are small
 
@@ -27,16 +29,14 @@ def empty_leaves(hessians: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ConstantLeaves:
+class ConstantLeaves(Leaves):
     """One value in each leaf: `ObliviousBoosting(leaves=ConstantLeaves())`; it has no parameters."""
 
     name: ClassVar[str] = "constant"
-    needs_places: ClassVar[bool] = False
-    needs_scaling: ClassVar[bool] = False
-    keeps_monotone: ClassVar[bool] = True
 
-    def check(self) -> None:
-        """Nothing can be out of range."""
+    def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> ConstantFitter:
+        """See `Leaves`."""
+        return ConstantFitter(rules.alpha, rules.monotone, workers)
 
 
 class ConstantFitter:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.grower import TreeStructure
+from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.averages import add_averages, leaves_in_order
+from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import constrain, newton_values
-from truerank.trees.leaves.places import MOST_KNOTS, MOST_PLACES, Norms, PlaceTable, Shares, make_shares
+from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
+from truerank.trees.leaves.places import MOST_PLACES, Norms, Shares, make_shares, smoothing_of
 from truerank.trees.rows import Rows, Sample
+from truerank.trees.training_columns import TrainingColumns
 
 _CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
 
 
 @dataclass(frozen=True)
-class FuzzyLeaves:
+class FuzzyLeaves(Leaves):
     """Leaves that share every row, by the probability of its places: `ObliviousBoosting(leaves=FuzzyLeaves(...))`.
 
     Parameters
@@ -54,8 +57,7 @@ class FuzzyLeaves:
 
     name: ClassVar[str] = "fuzzy"
     needs_places: ClassVar[bool] = True
-    needs_scaling: ClassVar[bool] = False
-    keeps_monotone: ClassVar[bool] = True
+    scored_by: ClassVar[tuple[str, ...]] = ("ties",)
 
     def check(self) -> None:
         """Raise `InvalidInputError` on a parameter out of range."""
@@ -80,6 +82,20 @@ class FuzzyLeaves:
             return 0.0
         return min(max(0.0, 1.0 - 1.0 / (width * places)), float(np.nextafter(1.0, 0.0)))
 
+    def search_rules(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float) -> GrowthRules:
+        """Return the rules of the level search, with fuzzy borders if `search` asks for them."""
+        if not self.search:
+            return rules
+        return replace(rules, smoothing=smoothing_of(columns.borders, columns.places, p_swap))
+
+    def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> FuzzyFitter:
+        """See `Leaves`."""
+        return FuzzyFitter(rules.alpha, rules.monotone, columns.places, p_swap, self.ties, workers)
+
+    def predictor(self, ensemble: Ensemble, model: Any) -> FuzzyPredictor:
+        """See `Leaves`."""
+        return FuzzyPredictor(ensemble, model._flat_places(), model.p_swap_, self.ties)
+
 
 class FuzzyFitter:
     """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l).
@@ -103,8 +119,9 @@ class FuzzyFitter:
         self.places, self.norms, self.ties = places, Norms(p), ties
         self._shares: dict[int, Shares] = {}
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
-        """Leaf values (2^d,)."""
+    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
+        """Return leaf values (2^d,)."""
+        assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray]:
@@ -168,62 +185,6 @@ class FuzzyFitter:
         while cache and sum(column.nbytes for column in cache.values()) > room:
             del cache[next(iter(cache))]
         return states
-
-
-@dataclass(frozen=True)
-class FlatPlaces:
-    """Place tables of the used features, one after the other, as a model keeps them."""
-
-    features: np.ndarray  # int64 (u,)
-    sizes: np.ndarray  # int64 (u,): knots of each
-    lower: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
-    upper: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
-    starts: np.ndarray = field(repr=False)  # int64 (Σ sizes + u,)
-
-    @classmethod
-    def of(cls, features: np.ndarray, tables: list[PlaceTable]) -> FlatPlaces:
-        """The tables of `features`."""
-        return cls(
-            features.astype(np.int64),
-            np.array([len(table.upper) for table in tables], dtype=np.int64),
-            np.concatenate([np.empty(0), *(table.lower for table in tables)]),
-            np.concatenate([np.empty(0), *(table.upper for table in tables)]),
-            np.concatenate([np.empty(0, dtype=np.int64), *(table.starts for table in tables)]),
-        )
-
-    def tables(self) -> list[PlaceTable]:
-        """The tables again."""
-        ends = np.cumsum(self.sizes)
-        result = []
-        for i, (end, size) in enumerate(zip(ends.tolist(), self.sizes.tolist())):
-            knots = slice(end - size, end)
-            result.append(PlaceTable(self.lower[knots], self.upper[knots], self.starts[end - size + i : end + i + 1]))
-        return result
-
-    def hold(self, tables: Any) -> bool:
-        """Whether these are the tables by feature, as far as they are kept."""
-        other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
-        names = ("sizes", "lower", "upper", "starts")
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
-
-    def check(self, n_features: int, ensemble: Ensemble) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together."""
-        total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)
-        if (
-            self.sizes.shape != (used,)
-            or ((self.sizes < 0) | (self.sizes > MOST_KNOTS)).any()
-            or self.lower.shape != (total,)
-            or self.upper.shape != (total,)
-            or self.starts.shape != (total + used,)
-            or (used and not (self.features.min() >= 0 and self.features.max() < n_features))
-            or not np.isin(ensemble.features, self.features).all()
-            or (np.diff(self.features) <= 0).any()
-        ):
-            raise ModelFileError("ObliviousBoosting: the place tables of the fuzzy leaves do not fit together")
-        for table in self.tables():
-            upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
-            if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
-                raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
 
 
 def _stack(states: list[np.ndarray], start: int, stop: int) -> np.ndarray:

@@ -19,9 +19,8 @@ from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.averages import ROWS, add_averages, leaves_in_order
 from truerank.trees.leaves.border_shares import StateFactors, answer, knots_first
-from truerank.trees.leaves.fuzzy import FlatPlaces
 from truerank.trees.leaves.knots import knot_index
-from truerank.trees.leaves.places import Norms, make_shares
+from truerank.trees.leaves.places import FlatPlaces, Norms, make_shares
 
 _TASK = 32 * ROWS  # rows of one task of a thread: their values stay in the second-level cache
 _LEVELS = 768  # levels of trees that are added together: the shares of their questions stay in the second-level cache

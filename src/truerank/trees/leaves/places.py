@@ -24,11 +24,14 @@ the gap before it (values that training did not see), 2K + 1 where it is missing
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.matrices.binning import BLOCK, count_of, values_at
+from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.knots import find_states, knot_index
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
@@ -71,6 +74,62 @@ class PlaceTable:
         """Borders moved down to ends of knots, where places are known: for a table that is of other data."""
         k = np.searchsorted(self.upper[:-1], borders, side="right")
         return np.unique(self.upper[k[k > 0] - 1]).astype(borders.dtype)
+
+
+@dataclass(frozen=True)
+class FlatPlaces:
+    """Place tables of the used features, one after the other, as a model keeps them."""
+
+    features: np.ndarray  # int64 (u,)
+    sizes: np.ndarray  # int64 (u,): knots of each
+    lower: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
+    upper: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
+    starts: np.ndarray = field(repr=False)  # int64 (Σ sizes + u,)
+
+    @classmethod
+    def of(cls, features: np.ndarray, tables: list[PlaceTable]) -> FlatPlaces:
+        """The tables of `features`."""
+        return cls(
+            features.astype(np.int64),
+            np.array([len(table.upper) for table in tables], dtype=np.int64),
+            np.concatenate([np.empty(0), *(table.lower for table in tables)]),
+            np.concatenate([np.empty(0), *(table.upper for table in tables)]),
+            np.concatenate([np.empty(0, dtype=np.int64), *(table.starts for table in tables)]),
+        )
+
+    def tables(self) -> list[PlaceTable]:
+        """The tables again."""
+        ends = np.cumsum(self.sizes)
+        result = []
+        for i, (end, size) in enumerate(zip(ends.tolist(), self.sizes.tolist())):
+            knots = slice(end - size, end)
+            result.append(PlaceTable(self.lower[knots], self.upper[knots], self.starts[end - size + i : end + i + 1]))
+        return result
+
+    def hold(self, tables: Any) -> bool:
+        """Whether these are the tables by feature, as far as they are kept."""
+        other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
+        names = ("sizes", "lower", "upper", "starts")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
+    def check(self, n_features: int, ensemble: Ensemble) -> None:
+        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)
+        if (
+            self.sizes.shape != (used,)
+            or ((self.sizes < 0) | (self.sizes > MOST_KNOTS)).any()
+            or self.lower.shape != (total,)
+            or self.upper.shape != (total,)
+            or self.starts.shape != (total + used,)
+            or (used and not (self.features.min() >= 0 and self.features.max() < n_features))
+            or not np.isin(ensemble.features, self.features).all()
+            or (np.diff(self.features) <= 0).any()
+        ):
+            raise ModelFileError("ObliviousBoosting: the place tables of the fuzzy leaves do not fit together")
+        for table in self.tables():
+            upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
+            if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
+                raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
 
 
 def spread_evenly(values: np.ndarray, n: int, ends: np.ndarray | None = None) -> np.ndarray:

@@ -42,10 +42,12 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_blocks
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble, pad_tree
-from truerank.trees.grower import TreeStructure
+from truerank.trees.grower import GrowthRules, TreeStructure
+from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import empty_leaves
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.scaling import Scaling
+from truerank.trees.training_columns import TrainingColumns
 
 _SINGULAR = 1e-10  # eigenvalues below this share of the largest count as zero
 _SHARE = 0.1  # λ by default, as a share of the rows
@@ -86,7 +88,7 @@ def monomial_table(n_variables: int, degree: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class PolynomialLeaves:
+class PolynomialLeaves(Leaves):
     """Leaves that hold a polynomial of the tree's own features: `ObliviousBoosting(leaves=PolynomialLeaves(...))`.
 
     Parameters
@@ -111,9 +113,9 @@ class PolynomialLeaves:
     solution: str = "joint"
 
     name: ClassVar[str] = "polynomial"
-    needs_places: ClassVar[bool] = False
     needs_scaling: ClassVar[bool] = True
     keeps_monotone: ClassVar[bool] = False
+    scored_by: ClassVar[tuple[str, ...]] = ("degree",)
 
     def check(self) -> None:
         """Raise `InvalidInputError` on a parameter out of range."""
@@ -121,6 +123,19 @@ class PolynomialLeaves:
         if self.smoothing is not None and self.smoothing != np.inf:
             check_number(self.smoothing, "smoothing", minimum=0.0)
         check_choice(self.solution, "solution", SOLUTIONS)
+
+    def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> PolynomialFitter:
+        """See `Leaves`."""
+        assert columns.scaling is not None
+        return PolynomialFitter(rules.alpha, self, rules.depth, columns.scaling, workers)
+
+    def predictor(self, ensemble: Ensemble, model: Any) -> PolynomialPredictor:
+        """See `Leaves`."""
+        return PolynomialPredictor(ensemble, model._scaling(), self.degree)
+
+    def n_values(self, depth: int) -> int:
+        """Return the number of monomials of a leaf."""
+        return len(monomial_table(depth, self.degree))
 
 
 class PolynomialFitter:
@@ -139,8 +154,9 @@ class PolynomialFitter:
                 f"numbers, more than {_MOST_NUMBERS:.2g}; lower degree or depth"
             )
 
-    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample) -> np.ndarray:
+    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
         """Coefficients (2^d, M); those of a feature's second level in the tree are 0."""
+        assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:

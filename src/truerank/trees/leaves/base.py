@@ -1,0 +1,84 @@
+"""What boosted trees, model files, exports and explanations ask of a kind of leaves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from truerank.core.threads import Workers
+from truerank.trees.ensemble import Ensemble
+from truerank.trees.grower import GrowthRules, TreeStructure
+from truerank.trees.predictor import ConstantPredictor
+from truerank.trees.rows import Rows, Sample
+from truerank.trees.training_columns import TrainingColumns
+
+
+class LeafFitter(Protocol):
+    """Fits the leaves of each tree, and adds their values to scores.
+
+    A fitter with `needs_sample` also has `sums(tree, rows, sample)`, a tuple of arrays that add up over parts of the
+    rows, and `values(tree, *sums, unit)`, the leaf values from the sums of all parts.
+    """
+
+    needs_sample: bool  # False: the sums of the level search, which the tree has, are enough
+
+    def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
+        """Return the leaf values of a tree, (2^d,) or (2^d, n_values)."""
+        ...
+
+    def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
+        """Add the values of a tree to the scores (n,) of rows."""
+        ...
+
+
+class LeafPredictor(Protocol):
+    """Scores rows with the trees of a fitted model."""
+
+    def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = ...) -> np.ndarray:
+        """Add the values of `trees` for the rows of X to `scores` (n,), and return these."""
+        ...
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """A kind of leaves; its fields are its parameters, and a model file keeps them.
+
+    A subclass writes `fitter`. The defaults are for leaves of one value each that the rows in the leaf get: such a kind
+    needs nothing else to be saved, exported, explained and trained on a cluster. A kind with values of another form
+    sets `needs_places` or `needs_scaling`, whose arrays a model then keeps, and writes `predictor` and `n_values`.
+    """
+
+    name: ClassVar[str]  # in `ObliviousBoosting(leaves=…)` and in model files
+    needs_places: ClassVar[bool] = False  # the places of values among the training values
+    needs_scaling: ClassVar[bool] = False  # standardised features
+    keeps_monotone: ClassVar[bool] = True
+    scored_by: ClassVar[tuple[str, ...]] = ()  # parameters that stay when a model is continued
+
+    def check(self) -> None:
+        """Raise `InvalidInputError` if a parameter is out of range."""
+
+    def swap_probability(self, n: float, places: float | None = None) -> float:
+        """Return the probability that neighbours among n rows swap their places; 0 without places."""
+        return 0.0
+
+    def search_rules(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float) -> GrowthRules:
+        """Return the rules of the level search."""
+        return rules
+
+    def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> LeafFitter:
+        """Return what fits the leaves of each tree."""
+        raise NotImplementedError
+
+    def predictor(self, ensemble: Ensemble, model: Any) -> LeafPredictor:
+        """Return what scores rows with the trees of a fitted model."""
+        return ConstantPredictor(ensemble)
+
+    def n_values(self, depth: int) -> int | None:
+        """Return the number of coefficients in a leaf of a tree of this depth; None if a leaf holds one value."""
+        return None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the dict that `parse_leaves` reads."""
+        return {"kind": self.name, **asdict(self)}
