@@ -1,26 +1,29 @@
-"""Draw docs/images/gain.png: the gain of trees over BM25, query by query, on the shipped sample's test queries.
+"""Draw docs/images/gain.png: the gain of trees over BM25, query by query, of the search engineer's tutorial.
 
 python scripts/make_readme_picture.py
 """
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 
-from truerank import ObliviousBoosting, compare_rankers, load_sample
-from truerank.data.splits import query_folds
+from truerank import compare_rankers, read_table
+from truerank.cli import main
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-data = load_sample("cranfield-text")
-parts = query_folds(data.n_queries, 5, random_state=0, query_ids=data.query_ids)  # as `truerank sample`
-train, test = data.take_queries(np.sort(np.concatenate(parts[2:]))), data.take_queries(parts[1])
-scores = {"bm25": test.X[:, 0], "trees": ObliviousBoosting().fit(train).predict(test)}
-result = compare_rankers(test, scores, measure="nDCG@10", baseline="bm25")
+with tempfile.TemporaryDirectory() as folder:
+    table, out = f"{folder}/judgements.parquet", f"{folder}/model.txt"
+    assert main(["sample", folder]) == 0
+    assert main(["cross-validate", table, "--set", "leaves=constant", "--scores", out]) == 0
+    data = read_table(table)
+    scores = {"bm25": data.X[:, 0], "trees": data.grouped(np.loadtxt(out))}
+result = compare_rankers(data, scores, measure="nDCG@10", baseline="bm25")
 pair = result.pairs[0]
 gains = np.sort(result.per_query["trees"] - result.per_query["bm25"])[::-1]
 figure, axes = pyplot.subplots(figsize=(7.2, 2.6), dpi=150)
@@ -28,11 +31,11 @@ axes.bar(np.arange(len(gains)), gains, width=0.8, color=np.where(gains >= 0, "#2
 axes.axhline(pair.difference, color="black", linewidth=1)
 axes.axhspan(pair.low, pair.high, color="black", alpha=0.12, linewidth=0)
 axes.set_xticks([])
-axes.set_xlabel(f"{len(gains)} test queries, each one bar")
-axes.set_ylabel("nDCG@10, trees less BM25")
+axes.set_xlabel(f"{len(gains)} queries, each tested by a model of the other folds")
+axes.set_ylabel("nDCG@10, trees - BM25")
 axes.set_title(
     f"mean gain {pair.difference:+.3f} [{pair.low:+.3f}, {pair.high:+.3f}]: {pair.wins} won, {pair.losses} lost, "
-    f"{pair.ties} level, p = {pair.p:.1g}",
+    f"{pair.ties} equal, p = {pair.p:.1g}",
     fontsize=9,
     loc="left",
 )

@@ -1,12 +1,12 @@
 """truerank trains ranking models and tests whether they are really better.
 
-Public names stand in `__init__.pyi` and are imported on first use: `import truerank` loads neither numba nor
+Public names are listed in `__init__.pyi` and imported on first use: `import truerank` loads neither numba nor
 scikit-learn.
 """
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted([*__all__, "__version__"])

@@ -109,6 +109,18 @@ def test_report_has_the_judged_share_of_each_run(runs, tmp_path, capsys):
     assert marked  # the caption explains ** only because the table has them
 
 
+def test_a_learning_curve_is_measured_on_held_out_queries(tmp_path, capsys):
+    assert main(["sample", str(tmp_path)]) == 0
+    capsys.readouterr()
+    words = ["cross-validate", str(tmp_path / "judgements.parquet"), "--ranker", "ridge", "--curve", "--measures", "AP"]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["train_sizes"][-1] + found["queries"] == 225
+    assert found["measure"].startswith("AP")
+    assert main([*words, "--scores", str(tmp_path / "s")]) == 2
+    assert "--scores does not go with --curve" in capsys.readouterr().err
+
+
 def test_learners_are_compared_over_folds(tmp_path, capsys):
     data = write_rows(Path(tmp_path / "d.txt"), 24, 7)
     words = ["cross-validate", data, "--ranker", "ridge", "--against", "random", "--measures", "AP", "--splits", "3"]

@@ -38,6 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--repeats", type=int, metavar="N", help="with --against: times that the folds are drawn anew (default: 1)"
     )
     parser.add_argument(
+        "--curve",
+        action="store_true",
+        help="learning curve: train on more and more queries of one file, and measure the first of --measures on the "
+        "first fold",
+    )
+    parser.add_argument(
         "--grid",
         action="extend",
         nargs="+",
@@ -71,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
     if args.against:
         return _compared(args, settings)
     common.refuse_idle(args, ("about", "repeats"), "compares rankers: give --against NAME")
+    if args.curve:
+        return _curve(args, settings)
     candidates = [settings | choice for choice in _choices(args.grid)]
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
@@ -163,6 +171,31 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     report |= {"about": test.about, "comparison": test.to_dict()}
     text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}\n\n{test}"
     return common.show(args, report, text)
+
+
+def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
+    """The learning curve of one ranker, measured on the first fold."""
+    import numpy as np
+
+    from truerank.data.splits import query_folds
+    from truerank.inspection.learning_curve import learning_curve
+
+    common.refuse_idle(args, ("grid", "select", "scores", "cluster", "position"), "does not go with --curve")
+    if not Path(args.folds).is_file():
+        raise common.UsageError(f"--curve draws queries of one file, and {args.folds} is none")
+    settle_splits(args)
+    ranker = common.make_ranker(args.ranker, settings, args.seed, args.prepare)
+    data = common.read_graded(args.folds, args)
+    common.set_categorical(ranker, data, args)
+    held_out = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)[0]
+    train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), held_out))
+    found = learning_curve(
+        ranker, train, data.take_queries(held_out), measure=args.measures.split()[0], convention=args.convention,
+        random_state=args.seed or 0,
+    )  # fmt: skip
+    report = {"measure": found.measure, "train_sizes": found.train_sizes.tolist(), "queries": found.n_test}
+    report |= {name: getattr(found, name).tolist() for name in ("train_scores", "test_scores", "low", "high")}
+    return common.show(args, report, str(found))
 
 
 class _Scores:

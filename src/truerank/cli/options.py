@@ -186,8 +186,9 @@ def add_convention_option(
         "--convention",
         choices=CONVENTIONS,
         default=default,
-        help="evaluation convention: gain, discount, ties, queries without relevant documents "
-        f"(default: {default or shown})",
+        metavar="NAME",
+        help="evaluation convention, which fixes gain, discount, ties, and queries without relevant documents: "
+        f"{', '.join(CONVENTIONS)} (default: {default or shown})",
     )
 
 

@@ -1,0 +1,126 @@
+"""How a ranker's quality grows with the number of training queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted, table
+from truerank.core.random_streams import seed_of, stream
+from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.inspection.importance import measure_of
+from truerank.rankers.pipeline import fit_ranker, ranker_scores
+from truerank.significance.intervals import mean_interval
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """A measure on held-out queries by the number of training queries.
+
+    Attributes
+    ----------
+    train_sizes : int64 array (s,)
+    train_scores, test_scores : float64 arrays (s, draws)
+        Mean of the measure on the training queries and on the test queries of each draw.
+    low, high : float64 arrays (s,)
+        95 % interval (Student's), over test queries, of the mean over the draws; NaN where there is none.
+    measure : str
+        With its convention.
+    n_test : int
+        Test queries.
+    """
+
+    train_sizes: np.ndarray
+    train_scores: np.ndarray = field(repr=False)
+    test_scores: np.ndarray = field(repr=False)
+    low: np.ndarray = field(repr=False)
+    high: np.ndarray = field(repr=False)
+    measure: str
+    n_test: int = 0
+
+    def __str__(self) -> str:
+        rows: list[list[Any]] = [
+            [int(n), float(train), float(test), float(low), float(high)]
+            for n, train, test, low, high in zip(
+                self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high
+            )
+        ]
+        lines = [
+            table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"]),
+            f"{self.measure}; means over {counted(self.train_scores.shape[1], 'draw')} "
+            f"of training queries, measured on {counted(self.n_test, 'held-out query')}. Each interval (Student's "
+            "t, over held-out queries) is for one size; no test is made",
+        ]
+        return "\n".join(lines)
+
+
+def learning_curve(
+    ranker: Any,
+    train: RankingData,
+    test: RankingData,
+    *,
+    train_sizes: Sequence[int] | None = None,
+    draws: int = 5,
+    measure: Any = None,
+    convention: str = "ranklib",
+    random_state: Any = None,
+) -> LearningCurve:
+    """Measure how held-out quality grows with the number of training queries.
+
+    Parameters
+    ----------
+    ranker : ranker
+        Cloned, not changed.
+    train, test : RankingData
+        Queries to draw training queries from, and held-out queries.
+    train_sizes : sequence of int, optional
+        Numbers of training queries. Default: five, from a tenth of the queries (at least 2) to all, evenly spaced on a
+        logarithmic scale.
+    draws : int, default 5
+        Random draws of the training queries at each size. A larger draw contains the smaller ones.
+    measure, convention
+        Measure and its convention. Default: the ranker's `measure`, else nDCG@10.
+    random_state : None, int or NumPy generator
+
+    Returns
+    -------
+    LearningCurve
+
+    Notes
+    -----
+    The ranker is fitted `draws` times for each size, and once for all training queries.
+    """
+    check_ranking_data(train, "train")
+    check_ranking_data(test, "test")
+    m = train.n_queries
+    if train_sizes is None:
+        train_sizes = np.unique(np.geomspace(min(max(2, m // 10), m), m, 5).round().astype(int)).tolist()
+    sizes = np.asarray(train_sizes)
+    if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "iu" or sizes.min() < 1 or sizes.max() > m:
+        raise InvalidInputError(f"train_sizes must be numbers of queries from 1 to {m}, got {list(train_sizes)}")
+    draws = check_positive_int(draws, "draws")
+    pinned, seed = measure_of(ranker, measure, convention), seed_of(random_state)
+    shape = (len(sizes), draws)
+    train_scores, test_scores = np.empty(shape), np.empty(shape)
+    by_query = np.zeros((len(sizes), test.n_queries))
+    for draw in range(draws):
+        order = stream(seed, "learning curve", draw).permutation(m)
+        for k, size in enumerate(sizes):
+            if size == m and draw:  # every draw of all queries is the same
+                train_scores[k, draw], test_scores[k, draw] = train_scores[k, 0], test_scores[k, 0]
+                by_query[k] *= (draw + 1) / draw
+                continue
+            part = train.take_queries(np.sort(order[:size]))
+            fitted = fit_ranker(ranker, part)
+            train_scores[k, draw] = pinned.mean(part.judgements(), ranker_scores(fitted, part))
+            values = pinned.per_query(test.judgements(), ranker_scores(fitted, test))
+            test_scores[k, draw] = np.nanmean(values)
+            by_query[k] += values / draws
+    intervals = [mean_interval(values) for values in by_query]
+    low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
+    return LearningCurve(sizes, train_scores, test_scores, low, high, pinned.label, test.n_queries)
