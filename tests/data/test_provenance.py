@@ -133,7 +133,7 @@ def test_no_sketch_says_so(tmp_path):
     found = training_queries(model, made(10))
     assert not found.possible
     assert found.recognised == found.recognisable == 0
-    assert "the model keeps no sketch" in str(found)
+    assert "the model has no sketch" in str(found)
 
 
 def test_sketches_of_parts_make_that_of_the_whole():

@@ -1,4 +1,4 @@
-"""A check-up of judged rankings: what in them may surprise a learner or an evaluation."""
+"""A check-up of judged rankings: findings that may mislead training or evaluation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from truerank.data.grouping import mixed_queries, queries_with_mixed_ties
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, Rows
 
-_NAMED = 8  # places that a finding names in words
+_NAMED = 8  # queries or features that a finding names
 
 
 class Code(NamedTuple):
-    """A kind of finding: how bad it is, what it means, what to do."""
+    """A kind of finding: its severity, its meaning, and advice."""
 
     severity: str
     meaning: str
@@ -31,97 +31,99 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 CODES = {
     "shared-query": Code(
         ERROR,
-        "queries that stand in more than one file; training and test must not share any",
-        "split by query again (`QueryKFold`), or name the queries of different collections differently",
+        "queries that are in more than one file; training and test data must not share queries",
+        "split by query again (`QueryKFold`), or rename the queries of different collections",
     ),
     "feature-equals-grade": Code(
         ERROR,
-        "features that order the documents of every query just as the grades do; the answer is among the questions",
-        "leave them out, unless they will be known when the ranker is used",
+        "features that order the documents of every query as the grades do; they may be computed from the grades",
+        "leave them out, unless they are known when the ranker is used",
     ),
     "file-order": Code(
         WARNING,
-        "the order of the rows tells the grades: constant scores, ties in file order, are measured otherwise than with "
+        "rows whose order depends on the grades: with ties in file order, constant scores have another value than with "
         "ties averaged",
         'measure with ties averaged (`AP(ties="average")`), or shuffle the rows of each query',
     ),
     "fold-scale": Code(
         WARNING,
-        "features on another scale in one file than in another; they were normalised apart",
-        "normalise within queries, or all files by the training file's values",
+        "features with different scales in two files; they were normalised separately",
+        "normalise within queries, or normalise all files by the training file's values",
     ),
     "different-width": Code(
         WARNING,
         "files with different numbers of features",
-        "read with n_features=N (--n-features N), or export the files alike",
+        "read with n_features=N (--n-features N), or export all files with the same features",
     ),
     "joined-query": Code(
-        NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if that was not meant"
+        NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if this is not intended"
     ),
     "query-without-pairs": Code(
-        NOTE, "queries whose documents all have one grade; they teach a ranker nothing", "judge more of their documents"
+        NOTE,
+        "queries whose documents all have the same grade; a ranker learns nothing from them",
+        "judge more of their documents",
     ),
     "query-without-relevant": Code(
         NOTE,
-        "queries without a document of a positive grade; measures count them 0, 1 or not at all",
-        "name the convention beside every figure",
+        "queries without a document of a positive grade; conventions count them as 0, as 1 or not at all",
+        "name the convention with every figure",
     ),
-    "single-document-query": Code(NOTE, "queries with one document", "they change no comparison; leave them out"),
-    "constant-feature": Code(NOTE, "features with one value in all rows", "leave them out"),
+    "single-document-query": Code(NOTE, "queries with one document", "leave them out; they affect no comparison"),
+    "constant-feature": Code(NOTE, "features with the same value in all rows", "leave them out"),
     "query-level-feature": Code(
         NOTE,
-        "features that are constant within every query; alone they cannot order documents",
-        "leave them out of linear rankers; trees may use them beside others",
+        "features that are constant within every query; on their own they cannot order documents",
+        "leave them out of linear rankers; trees may combine them with others",
     ),
     "duplicate-feature": Code(NOTE, "features equal to an earlier one in all rows", "leave them out"),
     "missing-value": Code(
         NOTE,
         "features with missing values, by rows",
-        "take a ranker that knows them (oblivious-boosting, rank-boost), or fill them in",
+        "train a ranker that supports them (oblivious-boosting, rank-boost), or fill them in",
     ),
     "duplicate-document": Code(
-        WARNING, "documents that stand twice in a query", "keep one row for each; measures count both"
+        WARNING, "documents that occur twice in a query; measures count both rows", "keep one row for each"
     ),
     "conflicting-documents": Code(
-        ERROR, "documents that stand twice in a query with different grades", "find out which judgement holds"
+        ERROR, "documents that occur twice in a query with different grades", "keep the correct judgement"
     ),
     "identical-rows": Code(
         NOTE,
-        "rows that repeat the features of an earlier row of their query; every ranker ties them",
-        "state the rule for ties beside every figure",
+        "rows with the features of an earlier row of their query; every ranker ties them",
+        "name the rule for ties with every figure",
     ),
     "conflicting-grades": Code(
         NOTE,
-        "identical rows of a query with different grades; no ranker can tell them apart",
-        "add a feature that does, or accept the limit",
+        "identical rows of a query with different grades; no ranker can order them",
+        "add a feature that distinguishes them",
     ),
     "tied-scores": Code(
         WARNING,
-        "queries in which documents of different grades have one score; the rule for ties decides their figures",
-        "measure with ties averaged, or keep more digits of the scores",
+        "queries in which documents with different grades have the same score; the rule for ties decides their values",
+        "measure with ties averaged, or write the scores with more digits",
     ),
     "constant-scores": Code(
-        ERROR, "queries whose documents all have one score; they are not ranked", "look at the model or the file"
+        ERROR, "queries whose documents all have the same score; they are not ranked", "check the model or the file"
     ),
     "negative-grade": Code(
         WARNING,
-        "rows with a negative grade; measures count them as not judged, rankers learn them as worse than grade 0",
-        "give grade 0 to what is just not relevant",
+        "rows with a negative grade; measures count them as not judged, rankers as worse than grade 0",
+        "give grade 0 to documents that are not relevant",
     ),
     "fractional-grade": Code(WARNING, "rows whose grade is not an integer", "round them, or give nDCG linear gains"),
     "huge-grade": Code(
         WARNING,
-        "rows with a grade above 15: under exponential gains (2^g - 1) one of them outweighs thousands",
+        "rows with a grade above 15; with exponential gains (2^g - 1) one of them outweighs thousands",
         'map grades to a few levels, or use nDCG(gain="linear")',
     ),
 }
-"""What each code of a finding means; findings stand in this order."""
+"""The meaning of each code. Findings are listed in this order."""
 
 _HUGE_GRADE = 15
-_SCALE = 8.0  # ratio of two files' spreads of a feature that other documents and queries do not explain
-_DEVIATING = 20  # values of a feature that its spread in a file requires; of fewer it is chance
-_BY_CHANCE = 0.001  # expected features of random numbers that order all documents as the grades do; more show nothing
-_FIRST_QUERIES = 30  # looked at before all: most features fail to order them as the grades do
+_SCALE = 8.0  # ratio of a feature's spreads in two files above which other documents are no explanation
+_DEVIATING = 20  # values that the spread of a feature in a file requires
+_BY_CHANCE = 0.001  # expected random features that order all documents as the grades do, above which we are silent
+_FIRST_QUERIES = 30  # tried before all queries, since most features already fail here
 
 
 _Seen = tuple[str, int, list[Any]]  # code, how many, queries
@@ -129,38 +131,38 @@ _Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
 @dataclass
 class Finding:
-    """One thing that was found."""
+    """A finding."""
 
     code: str  # a key of `CODES`
-    where: str  # the places in words, the first few of them
-    count: int  # how many there are
-    items: list[Any] = field(default_factory=list)  # all places: names of features or queries
+    where: str  # the first places in words
+    count: int
+    items: list[Any] = field(default_factory=list)  # names of all features or queries
 
     @property
     def severity(self) -> str:
-        """ "error", "warning" or "note"."""
+        """The severity: "error", "warning" or "note"."""
         return CODES[self.code].severity
 
     @property
     def advice(self) -> str:
-        """What to do about it."""
+        """The advice."""
         return CODES[self.code].advice
 
     def to_dict(self) -> dict[str, Any]:
-        """The finding in JSON's own terms."""
+        """Return the finding for JSON."""
         return asdict(self) | {"severity": self.severity, "advice": self.advice}
 
 
 @dataclass
 class Look:
-    """What a check-up has seen of some whole queries; looks at different queries add up."""
+    """The results for some whole queries. Results for different queries can be added."""
 
     n_rows: int
-    log_chance: float  # logarithm of the chance that random numbers order every query just as its grades do
+    log_chance: float  # logarithm of the probability that random numbers order every query as its grades do
     names: list[str]  # of the features
-    seen: dict[str, tuple[int, list[Any]]]  # findings about queries and rows by code: how many, and the queries
-    columns: list[Column]  # empty where there are no rows
-    # bool (p,): which features order every query just as its grades do; None where that cannot be asked
+    seen: dict[str, tuple[int, list[Any]]]  # findings on queries and rows by code: their number, and the queries
+    columns: list[Column]  # empty without rows
+    # bool (p,): features that order every query as its grades do; None for sparse rows, and without grades
     answers: np.ndarray | None
 
     def __add__(self, other: Look) -> Look:
@@ -176,7 +178,7 @@ class Look:
 
 
 def look(data: RankingData) -> Look:
-    """What there is to see in one data set."""
+    """Return the results for one data set."""
     seen = {code: (count, items) for code, count, items in (*_queries(data), *_rows(data))}
     columns = list((_sparse_columns if hasattr(data.X, "tocsr") else _dense_columns)(data)) if data.n_rows else []
     mixed = np.zeros(0, np.bool_) if data.y is None else mixed_queries(data.y, data.offsets)
@@ -184,10 +186,7 @@ def look(data: RankingData) -> Look:
 
 
 def examine(data: Rows) -> list[Finding]:
-    """Findings on one data set, a RankingData or a RowSource, in the order of `CODES`.
-
-    O(n p) time; hashes each column and each row.
-    """
+    """Return the findings on one data set, a RankingData or a RowSource, in the order of `CODES`; O(n p)."""
     whole: Look = data.statistics(_look)
     return in_order([*_of_queries_and_rows(whole), *_of_features(whole)])
 
@@ -197,13 +196,13 @@ def _look(part: Part) -> Look:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings in the order of `CODES`: the worst kinds first."""
+    """Sort findings in the order of `CODES`."""
     order = list(CODES)
     return sorted(findings, key=lambda finding: order.index(finding.code))
 
 
 def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
-    """Findings on the scores (n,) of a ranking, in the order of the rows of `data` (grouped)."""
+    """Return the findings on scores (n,) of the rows of `data`, in grouped order."""
     if data.y is None or not data.n_rows:
         return []
     names, tied = data.query_ids.tolist(), queries_with_mixed_ties(scores, data.y, data.offsets)
@@ -213,24 +212,23 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
 
 
 def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Finding]:
-    """Features whose spread in one file is more than 8 times that in another: `parts` are `spreads` of each file."""
+    """Return features with a spread in one file above 8 times that in another, from the `spreads` of each file."""
     found: dict[str, list[float]] = {}
     for part in parts:
         for feature, spread in part.items():
             found.setdefault(feature, []).append(spread)
     several = {feature: values for feature, values in found.items() if len(values) > 1}
     apart = [feature for feature, values in several.items() if max(values) > _SCALE * min(values)]
-    # Heavy tails may do this to a feature now and then; another normalisation does it to most.
+    # Heavy tails may explain a single feature. Another normalisation affects most of them.
     if len(apart) < max(2, len(several) // 4):
         return []
     return [Finding("fold-scale", f"{', '.join(names)}: {_list('feature', apart)}", len(apart), apart)]
 
 
 def spreads(data: RankingData) -> dict[str, float]:
-    """Robust spread of each feature: the .9 quantile of the distances from its median that are not 0.
+    """Return a robust spread of each feature: the 0.9 quantile of its nonzero distances from the median.
 
-    Features with fewer than 20 such distances are left out, since their spread is a matter of chance. Features that
-    are mostly 0 count by their other values.
+    Features with fewer than 20 such distances are left out.
     """
     if hasattr(data.X, "tocsr") or not data.n_rows:
         return {}
@@ -246,11 +244,11 @@ def spreads(data: RankingData) -> dict[str, float]:
 
 
 def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Finding]:
-    """Queries in more than one of several files that should share none; `parts` are the query ids of each file."""
+    """Return the queries that are in more than one file, from the query ids of each file."""
     owner: dict[Any, str] = {}
     shared: dict[tuple[str, str], list[Any]] = {}
     for name, part in zip(names, parts):
-        # 7 is "7" of a file that has other ids than numbers; in one file both may stand.
+        # The id 7 of one file equals "7" of another that has text ids. One file may hold both.
         for text, query in {str(query): query for query in part.tolist()}.items():
             if text in owner:
                 shared.setdefault((owner[text], name), []).append(query)
@@ -298,7 +296,7 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
 
 
 def _conflicts(data: RankingData, doubled: set[Any]) -> np.ndarray:
-    """Which queries have a document twice with different grades, bool (m,)."""
+    """Queries that have a document twice with different grades, bool (m,)."""
     result = np.zeros(data.n_queries, dtype=bool)
     assert data.doc_ids is not None
     assert data.y is not None
@@ -312,7 +310,7 @@ def _conflicts(data: RankingData, doubled: set[Any]) -> np.ndarray:
 
 
 def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
-    """Features that order every query just as its grades do, bool (p,); `mixed` (m,) are the queries that tell."""
+    """Features that order every query as its grades do, bool (p,); `mixed` (m,) marks queries with several grades."""
     if data.y is None or not data.n_rows or hasattr(data.X, "tocsr"):
         return None
     query = data.query_index
@@ -334,9 +332,9 @@ def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
 
 
 def _log_chance(data: RankingData) -> float:
-    """Logarithm of the chance that every query of n documents, n_g of them of grade g, is ordered as by its grades.
+    """Logarithm of the probability that a random order of every query is that of its grades.
 
-    In random order that is the product over queries of (Π_g n_g!) / n!, whatever the ties of the feature.
+    It is the product over queries of (Π_g n_g!) / n!, with n_g of the n documents of grade g.
     """
     if data.y is None:
         return 0.0
@@ -407,7 +405,7 @@ def _of_features(whole: Look) -> Iterable[Finding]:
 
 
 class Column(NamedTuple):
-    """What a check-up asks of a feature; columns with one digest are equal, `value` is the first row's."""
+    """Properties of a feature. Columns with the same digest are equal, and `value` is that of the first row."""
 
     n_missing: int
     constant: bool
@@ -416,7 +414,7 @@ class Column(NamedTuple):
     digest: bytes
 
     def beside(self, other: Column) -> Column:
-        """The same of both columns' rows, one after the other."""
+        """The properties of both columns' rows together."""
         return Column(
             self.n_missing + other.n_missing,
             self.constant and other.constant and self.value == other.value,
@@ -430,7 +428,7 @@ def _dense_columns(data: RankingData) -> Iterable[Column]:
     for k in range(data.n_features):
         column = np.asarray(data.X[:, k], dtype=np.float64) + 0.0  # adding 0 makes -0 equal to 0
         absent = np.isnan(column)
-        level = np.where(absent, np.inf, column)  # a query with missing and other values is not constant
+        level = np.where(absent, np.inf, column)  # a query with missing and present values is not constant
         query_level = not mixed_queries(level, data.offsets).any()
         constant = bool((level == level[0]).all())
         digest = blake2b(level.tobytes(), digest_size=16).digest()
@@ -438,7 +436,7 @@ def _dense_columns(data: RankingData) -> Iterable[Column]:
 
 
 def _sparse_columns(data: RankingData) -> Iterable[Column]:
-    """The same of a sparse matrix, in time that goes by its stored values."""
+    """The same for a sparse matrix; the time depends on the number of stored values."""
     X = data.X.tocsc().astype(np.float64)
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -450,7 +448,7 @@ def _sparse_columns(data: RankingData) -> Iterable[Column]:
         values, rows = X.data[start:stop], X.indices[start:stop]
         absent = np.isnan(values)
         level = np.where(absent, np.inf, values)
-        # In a query that has stored values all rows have one, and the same.
+        # A query with stored values is constant if all its rows have the same one.
         queries, first, counts = np.unique(query[rows], return_index=True, return_counts=True)
         query_level = np.array_equal(counts, sizes[queries]) and bool((level == np.repeat(level[first], counts)).all())
         constant = stop - start == data.n_rows and bool((level == level[0]).all())
@@ -474,7 +472,7 @@ def _slices(data: RankingData) -> Iterable[tuple[Any, int, int]]:
 
 
 def _named(code: str, names: list[Any], chosen: np.ndarray) -> Iterable[_Seen]:
-    """The chosen queries (bool (m,)), if there are any."""
+    """Yield the chosen queries (bool (m,)), if there are any."""
     queries = [names[place] for place in np.flatnonzero(chosen)]
     if queries:
         yield code, len(queries), queries

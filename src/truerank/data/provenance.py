@@ -1,8 +1,8 @@
-"""Which queries a model was trained on: sketches that recognise them again and list none.
+"""Sketches of training queries, by which a model recognises the queries that it was trained on.
 
-A query is known by a 64-bit digest of its rows (the model's own columns, rounded to float32, in any order, without
-grades) and by one of its id. A model keeps the smallest 4,096 of each. All of fewer queries are kept; of more, those
-queries can be recognised whose digest lies below the largest that is kept: a random sample of them.
+A query has a 64-bit digest of its rows (the model's columns, rounded to float32, in any order, without grades) and
+another one of its id. A model keeps the 4,096 smallest digests of each kind. With more training queries, only those
+whose digest is below the largest kept one can be recognised, which is a random sample.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from truerank.data.row_source import Part
 from truerank.data.rows import beside
 
 SIZE = 4096
-"""Digests that a model keeps of its training queries' rows, and as many of their ids."""
+"""Digests of each kind that a model keeps."""
 
 FEWEST = 20
-"""Recognisable queries below which a sketch that is not complete says nothing."""
+"""Recognisable queries that an incomplete sketch requires for a statement."""
 
 UNRECOGNISED = "training queries could not be recognised: runs and score files do not name a model"
 
-_NOWHERE = np.iinfo(np.uint64).max  # the digest of a query without rows, which no sketch keeps
+_NOWHERE = np.iinfo(np.uint64).max  # digest of a query without rows, which no sketch keeps
 _BLOCK_VALUES = 1 << 20
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 _FITTING: ContextVar[bool] = ContextVar("truerank_fitting", default=False)
@@ -68,12 +68,12 @@ class TrainingSketch:
 
     @classmethod
     def of(cls, data: object, size: int = SIZE) -> TrainingSketch:
-        """The sketch of a `RankingData` or of data on a cluster, with at most `size` digests of each kind."""
+        """Return the sketch of a `RankingData` or of data on a cluster, with at most `size` digests of each kind."""
         rows, ids = query_digests(data)
         return cls(np.unique(rows[rows < _NOWHERE]), np.unique(ids)).cut(size)
 
     def cut(self, size: int) -> TrainingSketch:
-        """The sketch with at most `size` digests of each kind."""
+        """Return the sketch with at most `size` digests of each kind."""
         complete = (self.complete[0] and len(self.rows) <= size, self.complete[1] and len(self.ids) <= size)
         return TrainingSketch(self.rows[:size], self.ids[:size], complete)
 
@@ -81,19 +81,19 @@ class TrainingSketch:
         return isinstance(other, TrainingSketch) and self.model_params() == other.model_params()
 
     def __or__(self, other: TrainingSketch) -> TrainingSketch:
-        """The sketch of the queries of both."""
+        """Return the sketch of the queries of both."""
         joined: list[np.ndarray] = []
         for kind, (own, others) in enumerate(((self.rows, other.rows), (self.ids, other.ids))):
             both = np.union1d(own, others)
             for part, sketch in ((own, self), (others, other)):
-                if not sketch.complete[kind]:  # beyond its largest digest it knows nothing
+                if not sketch.complete[kind]:  # digests above its largest are unknown
                     both = both[: np.searchsorted(both, part[-1:].max(initial=0), "right")]
             joined.append(both)
         complete = (self.complete[0] and other.complete[0], self.complete[1] and other.complete[1])
         return TrainingSketch(joined[0], joined[1], complete).cut(max(len(self.rows), len(other.rows), SIZE))
 
     def model_params(self) -> dict[str, Any]:
-        """What a model file keeps."""
+        """Return what a model file stores."""
         return {
             "rows": base64.b64encode(self.rows.astype("<u8").tobytes()).decode(),
             "ids": base64.b64encode(self.ids.astype("<u8").tobytes()).decode(),
@@ -106,19 +106,18 @@ class TrainingSketch:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which queries of some data a model was trained on.
+    """The queries of some data that a model was trained on.
 
     Attributes
     ----------
     matched : bool array (m,)
-        Queries, in the order of the data, whose rows are those of a training query.
+        Queries of the data with the rows of a training query.
     recognisable : int
-        Queries that would be recognised if they were training queries: all m, unless the model was trained on more
-        queries than its sketch keeps.
+        Queries that can be recognised: all m, unless the model was trained on more queries than its sketch keeps.
     same_ids : int
-        Other queries whose id is that of a training query.
+        Other queries with the id of a training query.
     reason : str
-        Why training queries cannot be recognised; "" where they can.
+        Why training queries cannot be recognised; "" if they can.
     """
 
     matched: np.ndarray = field(repr=False)
@@ -143,7 +142,7 @@ class Overlap:
 
     @property
     def mostly(self) -> bool:
-        """Whether more than half of the recognisable queries are training queries, so that no verdict is possible."""
+        """Whether more than half of the recognisable queries are training queries, which rules out a verdict."""
         return 2 * self.recognised > self.recognisable
 
     def __str__(self) -> str:
@@ -160,7 +159,7 @@ class Overlap:
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts, for JSON."""
+        """Return the counts for JSON."""
         return {
             "training_queries": self.recognised,
             "recognisable": self.recognisable if self.possible else 0,
@@ -171,14 +170,14 @@ class Overlap:
 
 
 def training_queries(model: Scorer, data: Any) -> Overlap:
-    """Recognise the queries that a fitted model was trained on.
+    """Return which queries of some data a fitted model was trained on.
 
     Parameters
     ----------
     model : fitted ranker, or scikit-learn `Pipeline` that ends in one
-        Within a `CalibratedRanker` the queries of the ranker and of the calibrators count.
+        For a `CalibratedRanker`, the training queries are those of its ranker and of its calibrators.
     data : RankingData, or data on a cluster
-        Of a table's columns those of the model are read.
+        Only the columns of the model are read.
 
     Returns
     -------
@@ -186,9 +185,9 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
     Notes
     -----
-    Rows are compared as float32 and without grades, so that data which were saved again, judged again, or sorted
-    otherwise are recognised. Queries of the same rows count as one. A digest has 64 bits: a query is taken for another
-    one of q training queries with probability q / 2^64.
+    Rows are compared as float32 and without grades. Data are therefore recognised if they were saved in another format,
+    judged again or sorted. A query of which a document was removed or a value changed is not recognised. A query is
+    mistaken for one of q training queries with probability q / 2^64.
 
     Examples
     --------
@@ -201,7 +200,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     m = data.n_queries
     found = [(sketch, query_digests(seen)) for sketch, seen in _sketches(model, data)]
     if not found:
-        why = "the model keeps no sketch of them (it was read from another tool, or trained with a sketch of size 0)"
+        why = "the model has no sketch of them (it was read from another tool, or trained with a sketch of size 0)"
         return Overlap(np.zeros(m, dtype=bool), 0, reason=why)
     matched, known, same = np.zeros(m, dtype=bool), np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
     for sketch, (rows, ids) in found:
@@ -219,13 +218,13 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
 
 class Score(float):
-    """A figure of a model on some data, with `.training_queries`: the Overlap of the data with its training queries."""
+    """A value of a model on some data, with `.training_queries`: the Overlap of the data with its training queries."""
 
     training_queries: Overlap
 
     @classmethod
     def of(cls, value: float, model: Scorer, data: object) -> Score:
-        """The figure, with a warning if the model was trained on some of the data."""
+        """Return the value, and warn if the model was trained on some of the data."""
         score = cls(value)
         score.training_queries = training_queries(model, data)
         warn_of_training_queries(model, score.training_queries)
@@ -236,7 +235,7 @@ class Score(float):
 
 
 def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
-    """Warn, once for a fitted model, that data which it was trained on are taken as evidence of it."""
+    """Warn once for a fitted model that its values are from data that it was trained on."""
     if overlap.recognised and not getattr(model, "_warned_of_training_queries", False):
         model.__dict__["_warned_of_training_queries"] = True
         warn(f"{overlap}; figures on training queries flatter the {type(model).__name__}")
@@ -244,7 +243,7 @@ def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
 
 @contextmanager
 def outermost_fit() -> Iterator[bool]:
-    """Around a fit; says whether it is the outermost: a ranker that is fitted inside another one keeps no sketch."""
+    """Yield whether this fit is the outermost one: a ranker that is fitted inside another one keeps no sketch."""
     outermost = not _FITTING.get()
     token = _FITTING.set(True)
     try:
@@ -254,20 +253,20 @@ def outermost_fit() -> Iterator[bool]:
 
 
 def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Digests of each query's rows, and of its id: uint64 (m,) each.
+    """Return digests of each query's rows, and of its id: uint64 (m,) each.
 
     Notes
     -----
-    A row's entries are hashed linearly, 128 bits wide, with 0 for an entry of 0, so that dense and sparse rows have the
-    same hash. A query's hash is the sum of its rows' mixed hashes, and BLAKE2b makes its digest. Cost: O(n p), 2 ns a
-    value, and 2 µs a query.
+    A row's entries are hashed linearly to 128 bits, with 0 for an entry of 0, so that dense and sparse rows have the
+    same hash. BLAKE2b of the sum of a query's mixed row hashes is its digest. Cost: O(n p), 2 ns a value, and 2 µs a
+    query.
     """
     rows, ids = zip(*data.statistics(part_digests, merge=beside))
     return np.concatenate(rows), np.concatenate(ids)
 
 
 def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The same of the queries of one part."""
+    """Return the digests of the queries of one part."""
     data = part.data
     sizes = np.diff(data.offsets)
     with np.errstate(over="ignore"):
@@ -284,7 +283,7 @@ def _digest(content: bytes, kind: bytes) -> int:
 
 
 def _row_hashes(X: Any) -> np.ndarray:
-    """uint64 (n, 2): two sums of constant times word over the columns, modulo 2^64."""
+    """Two sums of constant times word over the columns, modulo 2^64: uint64 (n, 2)."""
     n, p = X.shape
     constants = _mixed(np.arange(1, 2 * p + 1, dtype=np.uint64).reshape(p, 2)) | np.uint64(1)
     if hasattr(X, "tocsr"):
@@ -298,7 +297,7 @@ def _row_hashes(X: Any) -> np.ndarray:
 
 
 def _words(values: np.ndarray) -> np.ndarray:
-    """The bits of values as float32, uint64: one form of 0 and of nan. Codes of bins are words as they are."""
+    """Bits of values as float32, in uint64, with one form of 0 and of NaN. Codes of bins are used as they are."""
     if values.dtype.kind != "f":
         return values.astype(np.uint64)
     with np.errstate(over="ignore", under="ignore"):
@@ -308,14 +307,14 @@ def _words(values: np.ndarray) -> np.ndarray:
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64: every bit of a word changes half of the result's."""
+    """The finaliser of SplitMix64: every bit of a word changes half of the result's bits."""
     words = (words ^ (words >> np.uint64(30))) * _FIRST_FACTOR
     words = (words ^ (words >> np.uint64(27))) * _SECOND_FACTOR
     return np.asarray(words ^ (words >> np.uint64(31)))
 
 
 def _sketches(model: Any, data: Any) -> Iterator[tuple[TrainingSketch, Any]]:
-    """The sketches of a model and of what it holds, each with the data as that part sees them."""
+    """Yield the sketches of a model and its parts, each with the data that the part receives."""
     if hasattr(model, "steps"):
         for _, step in model.steps[:-1]:
             if step is not None and step != "passthrough":
