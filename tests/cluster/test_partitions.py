@@ -407,7 +407,7 @@ def test_comparison_calibration_and_folds(judged):
     here = truerank.compare_rankers(valid, {"ridge": ridge.predict(valid), "single": single.predict(valid)})
     there = truerank.compare_rankers(held, {"ridge": ridge, "single": single.predict(held)})
     assert str(there) == str(here)
-    with pytest.raises(InvalidInputError, match="one a partition"):
+    with pytest.raises(InvalidInputError, match="one for each partition"):
         truerank.evaluate("AP", held, ridge.predict(valid))
     one = truerank.CalibratedRanker(ridge, "platt", cv="prefit").fit(valid)
     many = truerank.CalibratedRanker(ridge, "platt", cv="prefit").fit(held)

@@ -265,7 +265,7 @@ FORGOTTEN = np.arange(1_001)
     ],
 )
 def test_a_forgotten_qid_is_an_error_wherever_rows_are_ranked(call):
-    with pytest.raises(InvalidInputError, match=r"got 1001 rows and no qid.* say so: qid=np.zeros\(1001\)"):
+    with pytest.raises(InvalidInputError, match=r"got 1001 rows and no qid.* pass qid=np.zeros\(1001\)"):
         call()
 
 

@@ -156,7 +156,7 @@ def test_what_is_refused(data):
 def test_a_document_that_stands_twice_is_not_guessed():
     twice = RankingData([[1.0], [2.0], [3.0]], [1, 0, 2], [1, 1, 1], doc_ids=["x", "x", "y"])
     ranker = ranker_class("single-feature")(0).fit(twice)
-    with pytest.raises(InvalidInputError, match="'x' stands 2 times in query 1"):
+    with pytest.raises(InvalidInputError, match="'x' occurs 2 times in query 1"):
         explain(ranker, twice, query=1, above="y", below="x")
     np.testing.assert_allclose(explain(ranker, twice, above=2, below=0).contributions, [2.0])
 

@@ -283,7 +283,7 @@ def test_promotion_requires_the_direction_of_its_own_test(test):
     assert not decide(production, candidate, test=test).promoted
     better = production + 0.01 + np.arange(100) * 1e-5
     assert decide(better, production, test=test).verdict == "better"
-    with pytest.raises(InvalidInputError, match="about the mean"):
+    with pytest.raises(InvalidInputError, match="requires a test of the mean"):
         decide(candidate, production, test=test, margin=0.1)
 
 

@@ -93,7 +93,7 @@ def test_settings_that_fail_do_not_win(data):
     assert "alpha" in found.trials[0]["error"]
     with pytest.raises(InvalidInputError, match="no setting could be fitted"):
         tune(RidgeRanker(), data, {"alpha": [-1.0]}, folds=3)
-    with pytest.raises(InvalidInputError, match="nothing to choose"):
+    with pytest.raises(InvalidInputError, match="the space is empty"):
         tune(RidgeRanker(), data, {})
     with pytest.raises(InvalidInputError, match="must be a RankingData, got ndarray"):
         tune(RidgeRanker(), [(data.X, data)], {"alpha": [1.0]})

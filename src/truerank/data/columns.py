@@ -1,4 +1,4 @@
-"""Columns by name: which features of a table are taken, by names, patterns and numbers."""
+"""Selection of columns by names, patterns and numbers."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _PLAIN = re.compile(r"f([1-9]\d*)")
 def chosen_columns(
     names: Sequence[str], features: Sequence[str] | None = None, exclude: Sequence[str] | None = None
 ) -> list[int]:
-    """Numbers, from 0, of the columns that are taken.
+    """Return the numbers, from 0, of the selected columns.
 
     Parameters
     ----------
     names : sequence of str (p,)
-        Of all columns; those of rows without names are "f1", "f2", … as in LETOR text.
+        Names of all columns; "f1", "f2", … for rows without names, such as LETOR text.
     features : sequence of str, optional
-        What is taken, in this order: a name, a pattern (`bm25*`, `?tf`, `tf_[abc]`), or, where no column has that name,
-        numbers from 1 as in LETOR text (`1-10,15`). None takes all.
+        Selected columns, in this order: names, patterns (`bm25*`, `?tf`, `tf_[abc]`), or, if no column has that name,
+        numbers from 1 as in LETOR text (`1-10,15`). Default: all.
     exclude : sequence of str, optional
-        What is left out of these.
+        Columns of these to leave out.
 
     Raises
     ------
     InvalidInputError
-        On an entry that names no column (with the nearest name), and where nothing is left.
+        On an entry that matches no column, and if no column is left.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def chosen_columns(
     out = set(named(exclude, "exclude")) if exclude else set()
     left = [place for place in taken if place not in out]
     if not left:
-        raise InvalidInputError("no column is left to learn from: `exclude` names all that `features` takes")
+        raise InvalidInputError("no column is left: `exclude` names all columns that `features` selects")
     return left
 
 
@@ -87,22 +87,22 @@ def _numbered(entry: str, width: int, what: str) -> list[int]:
 
 
 def default_names(n_features: int) -> list[str]:
-    """What columns without names are called in files: "f1", "f2", … as LETOR text counts them."""
+    """Return the names of columns without names in files: "f1", "f2", … as in LETOR text."""
     return [f"f{k + 1}" for k in range(n_features)]
 
 
 def names_of(data: RankingData) -> list[str]:
-    """Names of the columns, the default ones where they have none."""
+    """Return the names of the columns, by default "f1", "f2", …"""
     return data.feature_names or default_names(data.n_features)
 
 
 def shown_names(names: Iterable[str] | None, n_features: int) -> list[str]:
-    """The names as people read them, "feature 1", "feature 2", … where there are none."""
+    """Return the names for output, by default "feature 1", "feature 2", …"""
     return [f"feature {k + 1}" for k in range(n_features)] if names is None else list(map(str, names))
 
 
 def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> RankingData:
-    """The same rows with some of the columns, by number from 0, and their names."""
+    """Return the rows with some of the columns, by number from 0."""
     names = names_of(data)
     own = [names[k] for k in columns]
     X = data.X[:, np.asarray(columns, dtype=np.int64)]
@@ -113,15 +113,15 @@ def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> Rank
 
 
 def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingData:
-    """The columns that a model was trained on, by its names for them (None: it knows none); others are left out.
+    """Return the rows with the columns that a model was trained on, by name; without names, the rows as they are.
 
-    Rows without names (LETOR text) are numbered: a model of columns "f3" and "f7" takes the third and the seventh, and
-    one with other names takes the rows as they are.
+    Rows without names (LETOR text) are numbered: a model of columns "f3" and "f7" gets the third and the seventh. A
+    model with other names gets these rows as they are.
 
     Raises
     ------
     InvalidInputError
-        Where a column is missing.
+        If a column is missing.
     """
     if names is None:
         return data
@@ -142,14 +142,14 @@ def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingDat
 
 
 class Columns(NamedTuple):
-    """Which columns of rows are taken: what `chosen_columns` takes, or with `names` those of a model, by its names."""
+    """A selection of columns: the arguments of `chosen_columns`, or the `names` of a model's columns."""
 
     features: Sequence[str] | None = None
     exclude: Sequence[str] | None = None
     names: Sequence[str] | None = None
 
     def of(self, data: RankingData) -> RankingData:
-        """The same rows with these columns."""
+        """Return the rows with these columns."""
         if self.names is not None:
             return as_in_training(data, self.names)
         if self.features or self.exclude:

@@ -1,4 +1,4 @@
-"""From rows in any order to rows grouped by query."""
+"""Grouping of rows by query."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 
 ONE_LIST = 1_000
-"""Rows beyond which a missing qid is taken for a forgotten one: the usual depth of one result list."""
+"""Rows above which a missing qid is an error: the usual depth of a single result list."""
 
 
 def offsets_of(sizes: ArrayLike) -> np.ndarray:
-    """Where each group starts, and the end: int64 (m + 1,), from the groups' sizes (m,)."""
+    """Return the start of each group, and the end, int64 (m + 1,), from the groups' sizes (m,)."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value says that there is none: None, nan, pandas' NA and NaT."""
+    """Whether a value is missing: None, NaN, pandas' NA and NaT."""
     if value is None or type(value).__name__ == "NAType":
         return True
     return not isinstance(value, np.ndarray) and bool(value != value)
 
 
 def id_text(value: object) -> str:
-    """An id as text; a whole float is an integer that a column with gaps has made a float: 7.0 is "7".
+    """Return an id as text. 7.0 becomes "7", since a column of integers with gaps holds floats.
 
     Raises
     ------
     InvalidInputError
-        On a whole float from 2^53 on: which integer it was cannot be told.
+        On a whole float from 2^53 on, which may stand for several integers.
     """
     if not (isinstance(value, float | np.floating) and value.is_integer()):
         return str(value)
     if abs(float(value)) >= LARGEST_EXACT:
         raise InvalidInputError(
-            f"the id {value!r} is a float, which cannot tell integers from 2^53 on apart; give ids as text, or as "
-            "integers in a column that may have gaps (pandas: Int64)"
+            f"the id {value!r} is a float, which cannot represent all integers from 2^53 on. Give ids as text, or in a "
+            "column type of integers with gaps (pandas: Int64)"
         )
     return str(int(value))
 
 
 def id_texts(values: Iterable[Any]) -> list[str]:
-    """Ids as text, "" where there is none."""
+    """Return ids as text, and "" for missing ones."""
     return ["" if is_missing(value) else id_text(value) for value in values]
 
 
 def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Places of some groups' elements, in the order given, and where each group starts among them, int64 (g + 1,)."""
+    """Return the places of some groups' elements, in this order, and each group's start among them, int64 (g + 1,)."""
     chosen = np.asarray(groups, dtype=np.int64)
     sizes = np.diff(offsets)[chosen]
     starts = offsets_of(sizes)
@@ -59,12 +59,12 @@ def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.nd
 
 
 def query_of_rows(offsets: np.ndarray) -> np.ndarray:
-    """Number of each grouped row's query, int64 (n,)."""
+    """Return the number of each grouped row's query, int64 (n,)."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sums of the grouped rows' values `(n, …)` by query `(m, …)`; 0 for a query without rows."""
+    """Return sums of the grouped rows' values `(n, …)` by query `(m, …)`; 0 for a query without rows."""
     filled = np.flatnonzero(np.diff(offsets))
     result = np.zeros((len(offsets) - 1, *values.shape[1:]), dtype=values.dtype)
     if len(filled):
@@ -73,7 +73,7 @@ def sums_by_query(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
-    """Number of each row's query, int64 (n,), from the rows of each query: integers >= `least`, also as floats."""
+    """Return the number of each row's query, int64 (n,), from the number of rows of each query, at least `least`."""
     values = np.asarray(sizes)
     if (
         values.ndim != 1
@@ -90,7 +90,7 @@ def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
 
 
 def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Queries whose rows differ in their values (n,), such as grades; bool (m,)."""
+    """Return which queries have different values (n,), such as grades; bool (m,)."""
     filled = np.flatnonzero(np.diff(offsets))
     result = np.zeros(len(offsets) - 1, dtype=bool)
     if len(filled):
@@ -99,31 +99,31 @@ def mixed_queries(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def queries_with_mixed_ties(scores: np.ndarray, grades: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Queries in which rows of different grades (n,) share a score (n,); bool (m,)."""
+    """Return which queries have rows with different grades (n,) and the same score (n,); bool (m,)."""
     query = query_of_rows(offsets)
     order = np.lexsort((grades, scores, query))
     q, s, g = query[order], scores[order], grades[order]
-    # Sorted by grade within equal scores: different grades are neighbours somewhere.
+    # Sorted by grade within equal scores, so that different grades are neighbours.
     apart = (q[1:] == q[:-1]) & (s[1:] == s[:-1]) & (g[1:] != g[:-1])
     return np.bincount(q[1:][apart], minlength=len(offsets) - 1) > 0
 
 
 def ranks_by_query(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Rank of each grouped row within its query, 1 is best, equal scores in row order; int64 (n,)."""
+    """Return the rank of each grouped row within its query, from 1, equal scores in row order; int64 (n,)."""
     query = query_of_rows(offsets)
     order = np.lexsort((-np.asarray(scores, dtype=np.float64), query))
     return at_places(np.arange(len(scores)) - offsets[query] + 1, order)
 
 
 def at_places(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Values whose i-th stands at `places[i]`: the inverse of `values[places]`."""
+    """Return an array with `values[i]` at `places[i]`: the inverse of `values[places]`."""
     result = np.empty_like(values)
     result[places] = values
     return result
 
 
 class RowsByQuery:
-    """What is cut into queries by `offsets`, int64 (m + 1,)."""
+    """Base of objects with rows of queries between `offsets`, int64 (m + 1,)."""
 
     __slots__ = ()
 
@@ -141,19 +141,19 @@ class RowsByQuery:
 
 
 class Grouping(RowsByQuery):
-    """How rows fall into queries.
+    """The assignment of rows to queries.
 
     Attributes
     ----------
     offsets : int64 array (m + 1,)
-        Start of each query's rows among the grouped rows; queries stand in order of first appearance.
+        Start of each query's rows among the grouped rows, in the order of the queries' first appearance.
     query_ids : array (m,)
-        The queries' names: int64 or str where all are of one such kind, else object.
+        Names of the queries: int64 or str if all are of this type, else object.
     order : int64 array (n,) or None
-        `order[i]` is the caller's row that stands at grouped place i (stable within a query); None when the caller's
-        rows were grouped already.
+        `order[i]` is the caller's row at grouped place i, in the caller's order within a query; None if the rows were
+        grouped already.
     n_joined : int
-        Queries whose rows were found in more than one piece.
+        Queries whose rows were not adjacent.
     """
 
     __slots__ = ("n_joined", "offsets", "order", "query_ids")
@@ -163,7 +163,7 @@ class Grouping(RowsByQuery):
 
     @property
     def group_sizes(self) -> np.ndarray:
-        """Rows of each query, int64 (m,): what LightGBM and XGBoost take as `group`."""
+        """Number of rows of each query, int64 (m,), called `group` in LightGBM and XGBoost."""
         return np.diff(self.offsets)
 
     @property
@@ -177,11 +177,11 @@ class Grouping(RowsByQuery):
         return np.repeat(self.query_ids, self.group_sizes)
 
     def grouped(self, values: Any) -> Any:
-        """The caller's values `(n, …)` in grouped order; `values` itself where no row was moved."""
+        """Return the caller's values `(n, …)` in grouped order; `values` itself if no row was moved."""
         return values if self.order is None else values[self.order]
 
     def restore(self, values: ArrayLike) -> np.ndarray:
-        """Values of the grouped rows `(n, …)` in the caller's row order."""
+        """Return values of the grouped rows `(n, …)` in the caller's row order."""
         values = np.asarray(values)
         if len(values) != self.n_rows:
             raise InvalidInputError(f"restore: got {len(values)} values for {self.n_rows} rows")
@@ -189,17 +189,17 @@ class Grouping(RowsByQuery):
 
 
 def one_query(n_rows: int) -> Grouping:
-    """All rows as one query, named 0; none where there are no rows."""
+    """Return all rows as one query with the name 0; no query without rows."""
     m = 1 if n_rows else 0
     return Grouping(np.array([0] + [n_rows] * m, dtype=np.int64), np.zeros(m, dtype=np.int64), None, 0)
 
 
 def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") -> None:
-    """Raise where so many rows came without a query id that it was forgotten, rather than left out."""
+    """Raise an error for more than `ONE_LIST` rows without query ids."""
     if n_rows > ONE_LIST:
         raise InvalidInputError(
-            f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would take them all as one result list; pass "
-            f"the query of each row, {advice}. If they are one query, say so: qid=np.zeros({n_rows})"
+            f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would take them all as one result list. Pass "
+            f"the query of each row: {advice}. If they are a single query, pass qid=np.zeros({n_rows})"
         )
 
 
@@ -209,18 +209,18 @@ def group_rows(qid: ArrayLike, n_rows: int | None = None) -> Grouping:
     Parameters
     ----------
     qid : array-like (n,) of any hashable values, or None
-        None means that all rows belong to one query, named 0, and is an error for more than 1,000 rows.
+        None means that all rows belong to one query with the name 0, and is an error for more than 1,000 rows.
     n_rows : int, optional
-        Number of rows that `qid` must have.
+        The required length of `qid`.
 
     Raises
     ------
     InvalidInputError
-        On a wrong length, two dimensions, a missing id (nan, None), or more than 1,000 rows without ids.
+        On a wrong length, two dimensions, a missing id (NaN, None), or more than 1,000 rows without ids.
 
     Notes
     -----
-    O(n) when the rows are grouped already, O(n log n) otherwise.
+    O(n) if the rows are grouped already, O(n log n) otherwise.
     """
     if qid is None:
         if n_rows is None:
@@ -253,9 +253,9 @@ def group_rows(qid: ArrayLike, n_rows: int | None = None) -> Grouping:
 
 
 def name_order(query_ids: np.ndarray) -> np.ndarray:
-    """Numbers of the queries (m,) in the order of their names, so that what is drawn does not depend on their places.
+    """Return the numbers of the queries (m,) in the order of their names, for draws that do not depend on row order.
 
-    Numbers stand by value, all else by its text; 7 and "7" are names apart.
+    Numbers are ordered by value, and other names by their text. 7 and "7" are different names.
 
     >>> name_order(np.array(["q2", "q10", "q1"])).tolist()
     [2, 1, 0]
@@ -267,7 +267,7 @@ def name_order(query_ids: np.ndarray) -> np.ndarray:
 
 
 def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Integer code of each row's query, and the names by code."""
+    """Return an integer code of each row's query, and the names by code."""
     check_not_masked(qid, "qid")
     values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -315,11 +315,11 @@ class _IdentityNames:
 
 
 def _as_array(qid: Iterable[Any]) -> np.ndarray:
-    """`qid` as a one-dimensional array whose elements are the caller's values (tuples stay whole)."""
+    """Return `qid` as a one-dimensional array of the caller's values, which may be tuples."""
     if hasattr(qid, "to_numpy"):
         return as_array(qid, "qid")
     if hasattr(qid, "__array__"):
-        return np.asarray(qid)  # of Dask gathered: one entry a row
+        return np.asarray(qid)  # gathers Dask arrays, with an entry for each row
     values: Sequence[Any] = list(qid)
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, str, bool, bytes}:

@@ -1,4 +1,4 @@
-"""The ragged data object that everything in truerank speaks, and the judgments that measures read."""
+"""Judged rows grouped by query, which rankers use, and judgements, which measures use."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from truerank.data.rows import Description, HeldPart, Merge, add
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled", "position")
 _BY_QUERY = ("query_ids", "query_weight")
 _WHERE_NONE = {"judged": True, "pooled": False, "sample_weight": 1.0, "query_weight": 1.0}
-"""What holds for every row, or query, of data that have None there."""
+"""The value of every row, or query, if the attribute is None."""
 
 
 class RankingData(Grouping):
     """Rows grouped by query, as flat arrays and offsets.
 
-    Made once, at the border, from rows in any order; rows that are grouped already are not copied. All arrays are in
-    *grouped order*: queries in order of first appearance, rows of a query in the caller's order. `restore` puts
-    values back into the caller's row order.
+    The rows may be given in any order, and are not copied if they are grouped already. All arrays are in *grouped
+    order*: queries in order of first appearance, rows of a query in the caller's order. `restore` returns values in the
+    caller's row order.
 
     Parameters
     ----------
     X : array (n, p), SciPy CSR matrix (n, p), or BinnedMatrix
-        Feature values, float32 or float64 kept as they are, anything else made float64. Pandas and polars frames
-        give their column names as `feature_names`.
+        Feature values. float32 and float64 are kept, and other types are converted to float64. The column names of
+        pandas and polars frames become `feature_names`.
     y : array (n,), optional
         Relevance grades; None for data without judgments.
     qid : array-like (n,) of hashables, optional
         Query of each row; None means one query, and is an error for more than 1,000 rows with grades.
     doc_ids, comments : array-like (n,) of str, optional
-        Document id and free text of each row, "" where there is none (None, nan), "7" for 7.0 (a column of integers
-        with gaps holds floats); kept as StringDType arrays, whose elements are `str`.
+        Document id and free text of each row, stored as StringDType arrays. None and NaN become "", and 7.0 becomes "7"
+        (a column of integers with gaps holds floats).
     feature_names : sequence of str, optional
         One name for each column.
     query_weight : array-like (m,) or (n,), optional
-        Weight of each query, in order of first appearance, or by row and constant within a query. None weighs all 1.
+        Weight of each query, in order of first appearance, or by row and constant within a query. Default: 1.
     sample_weight : array-like (n,), optional
-        Weight of each row, for learners that add up rows. None weighs all 1.
+        Weight of each row, for learners that add up rows. Default: 1.
 
     Attributes
     ----------
@@ -57,23 +57,22 @@ class RankingData(Grouping):
     query_weight : float64 array (m,) or None
     sample_weight : float64 array (n,) or None
     order : int64 array (n,) or None
-        The caller's row at each grouped place; None where nothing was moved.
+        The caller's row at each grouped place; None if no row was moved.
     n_joined : int
-        Queries that came in several pieces and were joined.
+        Queries whose rows were not adjacent and were joined.
     category_names : dict of column name to list of str, or None
-        Texts that stand as their numbers in columns of categories; what a table's reader made (`categories`).
+        The texts of categorical columns, whose values are numbers of these texts.
     position : float64 array (n,) or None
         Where each row was shown, 1 is first; set by `with_position`.
     judged, pooled : bool arrays (n,) or None
-        False where a document was not judged, and True where such a document was pooled; what `with_judgements` gave.
+        Whether a document was judged, and whether an unjudged one was pooled; see `with_judgements`.
     missing_grades, missing_offsets : arrays or None
-        The same of documents that have no row, in the form of `Judgements`.
+        Grades of judged documents without a row; see `Judgements`.
 
     Raises
     ------
     InvalidInputError
-        On lengths that disagree, more or fewer than two dimensions of X, grades that are not finite numbers, or
-        missing query ids.
+        On different lengths, an X that is not two-dimensional, grades that are not finite, and missing query ids.
 
     Examples
     --------
@@ -153,7 +152,7 @@ class RankingData(Grouping):
         order: np.ndarray | None = None,
         n_joined: int = 0,
     ) -> RankingData:
-        """Wrap arrays that are grouped and checked already; nothing is copied."""
+        """Return data of arrays that are already grouped and checked, without a copy."""
         self = cls.__new__(cls)
         self.X, self.y = X, y
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -170,16 +169,16 @@ class RankingData(Grouping):
         self.position = None
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
-        """The same data, which measures judge as `judgements` say; nothing is copied.
+        """Return the same data with other judgements for measures, without a copy.
 
-        What the rows cannot hold travels along: which documents were never judged, and the grades of judged documents
-        that are not among the rows (not retrieved), which count in R and in the ideal DCG. A document of negative grade
-        (pooled and not judged) has grade 0 in `y`, for rankers, and is marked in `pooled`, for measures.
+        They include which documents were not judged, and the grades of judged documents without a row (not retrieved),
+        which count in R and in the ideal DCG. A document with a negative grade (pooled and not judged) has grade 0 in
+        `y` for rankers, and is marked in `pooled` for measures.
 
         Raises
         ------
         InvalidInputError
-            When the judgements are not of these queries and rows.
+            If the judgements have other queries or rows.
         """
         if not np.array_equal(judgements.offsets, self.offsets):
             raise InvalidInputError(
@@ -196,7 +195,7 @@ class RankingData(Grouping):
         )
 
     def beyond_rows(self) -> str:
-        """What measures read that no row says, in words for people; "" where there is nothing."""
+        """Judgements for measures that are not in the rows, in words; "" if there are none."""
         parts = []
         if self.missing_grades is not None and len(self.missing_grades):
             parts.append(f"{len(self.missing_grades)} judged documents without a row")
@@ -205,9 +204,9 @@ class RankingData(Grouping):
         return " and ".join(parts)
 
     def replaced(self, **changes: Any) -> RankingData:
-        """The same data with other attributes, given in grouped order and not checked; nothing is copied.
+        """Return the same data with other attributes, in grouped order and without checks or a copy.
 
-        `order=None` makes the grouped order the caller's.
+        With `order=None` the grouped order becomes the caller's.
         """
         made = type(self).__new__(type(self))
         for name in (*Grouping.__slots__, *RankingData.__slots__):
@@ -217,7 +216,7 @@ class RankingData(Grouping):
         return made
 
     def digested(self) -> dict[str, Any]:
-        """What a fit depends on: all that these data hold but ids of documents, comments and the caller's order."""
+        """Return everything that a fit depends on: all but document ids, comments and the caller's order."""
         X = self.X
         rows = (X.data, X.indices, X.indptr, X.shape) if hasattr(X, "tocsr") else X
         names = ("y", "offsets", "query_ids", "query_weight", "sample_weight", "judged", "pooled", "position")
@@ -231,19 +230,19 @@ class RankingData(Grouping):
 
     @property
     def weight_by_query(self) -> np.ndarray:
-        """Weight of each query, float64 (m,): 1 where none was given."""
+        """Weight of each query, float64 (m,), by default 1."""
         return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
 
     @property
     def row_weight(self) -> np.ndarray | None:
-        """Sample weight times query weight of each row, float64 (n,), in grouped order; None where all are 1."""
+        """Sample weight times query weight of each row, float64 (n,), in grouped order; None if all are 1."""
         if self.query_weight is None:
             return self.sample_weight
         by_row = np.repeat(self.query_weight, self.group_sizes)
         return by_row if self.sample_weight is None else self.sample_weight * by_row
 
     def with_sample_weight(self, weight: ArrayLike) -> RankingData:
-        """The same data with other weights of single rows (n,), in the caller's row order; nothing else is copied."""
+        """Return the same data with other weights of rows (n,), given in the caller's row order."""
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
     def with_position(self, position: Any) -> RankingData:
@@ -274,38 +273,38 @@ class RankingData(Grouping):
             raise InvalidInputError(f"position must be finite, got {column[~np.isfinite(column)][0]}")
         return self.replaced(position=self.grouped(column))
 
-    # What `Rows` is asked wherever rows are; here there is one part, which remembers nothing.
+    # The methods of the protocol `Rows`, with a single part that stores nothing.
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """`function(part, *state)` of these rows; see `truerank.data.row_source`."""
+        """Return `function(part, *state)` of these rows; see `truerank.data.row_source`."""
         return function(HeldPart(self), *state)
 
     def scores(self, model: Any) -> np.ndarray:
-        """Scores (n,), float64, in grouped order, by a fitted ranker."""
+        """Return scores (n,), float64, in grouped order, by a fitted ranker."""
         return np.asarray(model.predict(self.as_grouped()), dtype=np.float64)
 
     def as_grouped(self) -> RankingData:
-        """The same rows, whose grouped order counts as the caller's; nothing is copied."""
+        """Return the same rows with the grouped order as the caller's."""
         return self.replaced(order=None)
 
     def sample(self, queries: np.ndarray) -> RankingData:
-        """The rows of some queries, by number."""
+        """Return the rows of some queries, by number."""
         return self.take_queries(queries)
 
     def fitting(self, ranker: Scorer, valid: Any) -> AbstractContextManager[None]:
-        """Around a fit: nothing that rows here need to know."""
+        """The context of a fit; rows in memory need none."""
         return nullcontext()
 
     def inside(self, outer: Any, name: str) -> RankingData:
-        """The same rows for a fit inside one to `outer`."""
+        """Return the rows for a fit inside a fit to `outer`: the same."""
         return self
 
     def without_features(self) -> RankingData:
-        """The data without X."""
+        """Return the data without X."""
         return self.replaced(X=np.zeros((self.n_rows, 0)), feature_names=None, comments=None, order=None)
 
     def describe(self) -> Description:
-        """What a fit must know of the rows before it begins; O(n p)."""
+        """Return the properties of the rows that a fit requires; O(n p)."""
         return Description.of(self)
 
     def take_queries(self, queries: ArrayLike) -> RankingData:
@@ -336,15 +335,15 @@ class RankingData(Grouping):
 
     @staticmethod
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
-        """One data set of several, in order. A query id that stands in two parts stays two queries.
+        """Concatenate data sets. A query id that is in two parts remains two queries.
 
-        Use the constructor on stacked arrays where such queries should be joined instead. Grades, document ids,
-        comments and positions are kept where all parts have them; parts without weights weigh 1.
+        To join such queries, call the constructor with stacked arrays. Grades, document ids, comments and positions are
+        kept if all parts have them. Parts without weights have weight 1.
 
         Raises
         ------
         InvalidInputError
-            On no parts, and on parts with other columns, in another order, or with other numbers for categories.
+            Without parts, and on parts with different columns, orders of columns, or numbers for categories.
         """
         if not parts:
             raise InvalidInputError("concatenate: got no parts")
@@ -395,7 +394,7 @@ class RankingData(Grouping):
         return whole
 
     def judgements(self) -> Judgements:
-        """What a measure needs: grades, offsets, document ids as tie keys, and what `with_judgements` gave."""
+        """Return the judgements for measures: grades, offsets, and document ids as tie keys."""
         if self.y is None:
             raise InvalidInputError("these data have no grades (y); measures and training need them")
         grades, judged = self.y, self.judged
@@ -417,26 +416,26 @@ class RankingData(Grouping):
 
 
 class Judgements(RowsByQuery):
-    """Grades by query, without features: all that a measure reads.
+    """Grades by query, without features: the input of measures.
 
     Parameters
     ----------
     grades : float64 array (n,)
-        Grade of each ranked document; 0 where it is not in the qrels, negative where it was pooled and not judged.
+        Grade of each ranked document; 0 if it is not in the qrels, negative if it was pooled and not judged.
     offsets : int64 array (m + 1,)
     judged : bool array (n,), optional
-        False where the document is not in the qrels; None means all are.
+        Whether the document is in the qrels. Default: all are.
     tie_keys : array (n,), optional
-        Document ids, compared (descending) among equal scores under `ties="trec"`; None falls back to row order.
+        Document ids, in descending order among equal scores with `ties="trec"`. Default: row order.
     query_ids : array (m,), optional
     missing_grades : float64 array, optional
-        Grades of judged documents that are not among the rows (not retrieved), grouped by query.
+        Grades of judged documents without a row (not retrieved), grouped by query.
     missing_offsets : int64 array (m + 1,), optional
         Start of each query's entries in `missing_grades`.
 
     Notes
     -----
-    Topics of the qrels that a run lacks altogether stand here as queries without rows.
+    Topics of the qrels that a run lacks are queries without rows.
     """
 
     __slots__ = ("cache", "grades", "judged", "missing_grades", "missing_offsets", "offsets", "query_ids", "tie_keys")
@@ -457,13 +456,13 @@ class Judgements(RowsByQuery):
         self.judged, self.tie_keys = judged, tie_keys
         self.query_ids = np.arange(len(self.offsets) - 1) if query_ids is None else query_ids
         self.missing_grades, self.missing_offsets = missing_grades, missing_offsets
-        self.cache: dict[Any, Any] = {}  # what measures derive from the grades alone (ideal DCG, tie ranks)
+        self.cache: dict[Any, Any] = {}  # results of measures that depend on the grades alone (ideal DCG, tie ranks)
 
     @classmethod
     def from_labels(
         cls, y: ArrayLike, qid: Any = None, *, doc_ids: ArrayLike | None = None
     ) -> tuple[Judgements, Grouping]:
-        """Judgements of rows in any order, with the grouping that brings scores into the same order."""
+        """Return judgements of rows in any order, and the grouping for scores in that order."""
         grades = as_grades(y, None)
         grouping = group_rows(qid, len(grades))
         keys = None if doc_ids is None else _as_text(doc_ids, len(grades), "doc_ids")
@@ -477,12 +476,12 @@ class Judgements(RowsByQuery):
 
     @property
     def known(self) -> np.ndarray:
-        """Rows that were judged, bool (n,): a negative grade is a document that was pooled and not judged."""
+        """Whether each row was judged, bool (n,); a negative grade means that it was pooled and not judged."""
         known = self.grades >= 0
         return known if self.judged is None else known & self.judged
 
     def take_queries(self, queries: ArrayLike) -> tuple[Judgements, np.ndarray]:
-        """The judgements of some queries, by number in the order given, and the rows they have here, int64."""
+        """Return the judgements of some queries, by number and in this order, and their rows, int64."""
         index = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, index)
         missing: dict[str, Any] = {}
@@ -500,7 +499,7 @@ class Judgements(RowsByQuery):
 
 
 def check_ranking_data(data: object, name: str = "data") -> None:
-    """Raise where something else was given."""
+    """Raise an error unless `data` is a RankingData."""
     if not isinstance(data, RankingData):
         raise InvalidInputError(
             f"{name} must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of "
@@ -509,7 +508,7 @@ def check_ranking_data(data: object, name: str = "data") -> None:
 
 
 def check_column_names(X: object) -> None:
-    """Refuse a data frame with two columns of one name."""
+    """Raise an error for a data frame with two columns of the same name."""
     names = [] if hasattr(X, "column_names") else [str(name) for name in getattr(X, "columns", ())]
     if len(set(names)) < len(names):
         double = next(name for name in names if names.count(name) > 1)
@@ -519,12 +518,12 @@ def check_column_names(X: object) -> None:
 
 
 def as_matrix(X: Any) -> Any:
-    """X as a C-contiguous float32 or float64 array, a CSR matrix, or the object itself if it is a BinnedMatrix.
+    """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is returned as it is.
 
     Raises
     ------
     InvalidInputError
-        When X has not two dimensions or is not numeric. Infinite and missing values are the learners' to judge.
+        If X is not two-dimensional or not numeric. Learners check infinite and missing values.
     """
     check_not_dask(X)
     if getattr(X, "is_binned_matrix", False):
@@ -555,7 +554,7 @@ def as_matrix(X: Any) -> Any:
 
 
 def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
-    """Grades as float64 (n,), finite, one for each row."""
+    """Return finite grades, one for each row, as float64 (n,)."""
     grades = as_numbers(y, "y")
     if grades.ndim == 2 and grades.shape[1] == 1:
         grades = grades[:, 0]
@@ -570,9 +569,9 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
 
 
 def as_query_weight(weight: ArrayLike, offsets: np.ndarray, *, order: np.ndarray | None = None) -> np.ndarray:
-    """Weights by query, float64 (m,), from weights by query (m,) or by row (n,) and constant within each query.
+    """Return weights by query, float64 (m,), from weights by query (m,) or by row (n,) and constant within each query.
 
-    Weights by row are read in the caller's row order when `order` is given.
+    With `order`, weights by row are in the caller's row order.
     """
     values = as_numbers(weight, "query_weight")
     m, n = len(offsets) - 1, int(offsets[-1])
@@ -602,7 +601,7 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, *, order: np.ndarray
 
 
 def as_sample_weight(weight: ArrayLike, n_rows: int) -> np.ndarray:
-    """Weights by row, float64 (n,), in the caller's row order."""
+    """Return weights by row, float64 (n,), in the caller's row order."""
     values = as_numbers(weight, "sample_weight")
     if values.shape != (n_rows,):
         raise InvalidInputError(f"sample_weight must have shape ({n_rows},), got {values.shape}")
@@ -617,7 +616,7 @@ def _as_text(values: ArrayLike, n_rows: int, name: str) -> np.ndarray:
         raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")
     if array.dtype.kind in "fO":
         array = np.array(id_texts(array.tolist()), dtype=object)
-    # Strings of any length in a flat array, whose elements are `str`: no object array, no padding to the longest.
+    # StringDType stores strings of any length without padding, and its elements are `str`.
     return array.astype(np.dtypes.StringDType(), copy=False)
 
 

@@ -1,7 +1,7 @@
-"""Where rows are: the protocol that learners, evaluation and calibration ask, and its base for rows in parts.
+"""The protocol for rows in any place, which learners, evaluation and calibration use, and a base class for it.
 
-`RankingData` answers of its own rows. A `RowSource` asks its parts, wherever they are, and merges what they say: a new
-place for rows is one class with `statistics`, and everything of truerank takes it.
+`RankingData` has its rows in memory. A `RowSource` calls functions on its parts, in any place, and merges the results.
+A new place for rows is a class with the method `statistics`, and all of truerank accepts it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from truerank.data.rows import Description, HeldPart, Merge, add, beside
 
 
 class Part(Protocol):
-    """Some whole queries where they live, and what a fit remembers of them between two statistics."""
+    """Some whole queries in their place, and what a fit stores for them between two statistics."""
 
     number: int
-    """Its place among the parts."""
+    """Its number among the parts."""
     hold: bool
-    """Whether the rows stay in memory; else every look at `data` reads them anew."""
+    """Whether the rows stay in memory; else every access to `data` reads them again."""
     memory: dict[str, Any]
-    """What a fit derives from the rows, by name."""
+    """Results that a fit stores, by name."""
 
     @property
     def data(self) -> RankingData:
@@ -40,7 +40,7 @@ class Part(Protocol):
         ...
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
-        """Some columns (n, k) of the rows by number, of those with these `names`."""
+        """Return some columns (n, k) of the rows, by number among `names`."""
         ...
 
 
@@ -67,32 +67,32 @@ class Rows(Protocol):
         ...
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = ..., keep: bool = False) -> Any:
-        """`function(part, *state)` of every part, merged; with `keep` it changes what the part remembers."""
+        """Return `function(part, *state)` of every part, merged; with `keep` it changes the part's memory."""
         ...
 
     def scores(self, model: Any) -> np.ndarray:
-        """Scores (n,), in grouped order, by a fitted ranker."""
+        """Return scores (n,), in grouped order, by a fitted ranker."""
         ...
 
     def judgements(self) -> Judgements:
-        """Grades and offsets of all rows."""
+        """Return grades and offsets of all rows."""
         ...
 
     def sample(self, queries: np.ndarray) -> RankingData:
-        """The rows of some queries, by number, in this process."""
+        """Return the rows of some queries, by number, in this process."""
         ...
 
     def describe(self) -> Description:
-        """What is known of the rows."""
+        """Return the properties of the rows."""
         ...
 
 
 class RowSource(ABC):
-    """Rows in parts of whole queries, which `statistics` asks; the base of every place of rows but this process.
+    """Rows in parts of whole queries: the base class for rows that are not in one `RankingData`.
 
-    A subclass implements `statistics`, sets whatever that needs, and calls `describe()` at the end of its `__init__`,
-    which sets the attributes below. What parts remember of a fit they may lose: then the subclass brings them back to
-    where they were (`mark`, `note`, `rewind` and `retried` say how far that is; here they do nothing).
+    A subclass implements `statistics` and calls `describe()` at the end of its `__init__`, which sets the attributes
+    below. Parts may lose their memory of a fit. The subclass then restores it, for which `mark`, `note`, `rewind` and
+    `retried` tell how far the fit was. Here they do nothing.
 
     Attributes
     ----------
@@ -115,73 +115,73 @@ class RowSource(ABC):
 
     @abstractmethod
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """`function(part, *state)` of every part, merged in the order of the parts.
+        """Return `function(part, *state)` of every part, merged in the order of the parts.
 
         Parameters
         ----------
         function : function of a module
-            What a part adds; it may read and change `part.memory`.
+            Returns the result of a part; it may read and change `part.memory`.
         *state
-            The same for all parts. A function changes nothing of it.
+            Further arguments, the same for all parts. The function must not change them.
         merge : function of two answers
-            `add`, `beside` (lists one after the other) or `largest` of `truerank.data.rows`, or one of your own.
+            `add`, `beside` (concatenates lists) or `largest` of `truerank.data.rows`, or your own function.
         keep : bool
-            Whether the function changes what the part remembers.
+            Whether the function changes `part.memory`.
         """
 
-    # What a fit of several statistics tells the place of its rows.
+    # Notifications of a fit with several statistics.
 
     @contextmanager
     def fitting(self, ranker: Scorer, valid: RowSource | None) -> Iterator[None]:
-        """Around a fit: parts begin with an empty memory."""
+        """The context of a fit, in which parts start with an empty memory."""
         for one in (self, valid):
             if one is not None:
                 one.statistics(_forget, keep=True)
         yield
 
     def mark(self) -> int:
-        """A place in what has been kept so far, for `rewind`."""
+        """Return the current position in the kept statistics, for `rewind`."""
         return 0
 
     def rewind(self, mark: int) -> None:  # noqa: B027 - a place that loses no part has nothing to do
-        """What was kept since `mark` needs not be done again where a part is lost."""
+        """Statistics kept since `mark` need not be repeated if a part is lost."""
 
     def note(self, function: Callable[..., Any], *state: Any) -> None:  # noqa: B027
-        """A statistic that stands for kept ones which have been done."""
+        """Register a statistic that replaces kept ones that are done."""
 
     def remembered(self, what: str, work: Callable[[], Any]) -> Any:
-        """`work()`, several statistics whose result alone is of interest."""
+        """Return `work()`, several statistics of which only the result is needed."""
         return work()
 
     def retried(self, work: Callable[[], Any]) -> Any:
-        """`work()`, from its beginning once more where a part was lost in it."""
+        """Return `work()`, which is repeated from its start if a part is lost meanwhile."""
         return work()
 
     def together(self, program: Callable[..., Any], *arguments: Any) -> Any:
-        """What `program(communicator, workers, parts, *arguments)` returns: here of all parts, in this process."""
+        """Return `program(communicator, workers, parts, *arguments)` of all parts, in this process."""
         with Workers(None) as workers:
             return program(Alone(), workers, self.statistics(_itself, merge=beside), *arguments)
 
     def inside(self, outer: RowSource, name: str) -> Self:
-        """The same rows for a fit inside one to `outer`."""
+        """Return the rows for a fit inside a fit to `outer`: the same."""
         return self
 
     def beside(self, rows: RankingData) -> RowSource:
-        """Rows of this process as a part in the same place."""
+        """Return rows of this process as a part in the same place."""
         return HeldRows([rows])
 
     def take_queries(self, chosen: Any) -> Any:
-        """The data of some queries (bool (m,), or their numbers): here their rows come to this process."""
+        """Return the data of some queries (bool (m,), or numbers); their rows are copied to this process."""
         return self.sample(chosen)
 
     def as_grouped(self) -> Self:
-        """The same rows, whose grouped order counts as the caller's."""
+        """Return the same rows with the grouped order as the caller's."""
         return self
 
-    # What is known of the rows.
+    # Properties of the rows.
 
     def describe(self) -> Description:
-        """Ask all parts what they hold."""
+        """Return the properties of all parts together."""
         return self._take(self.statistics(_describe, merge=beside))
 
     def _take(self, shapes: list[Description]) -> Description:
@@ -189,13 +189,13 @@ class RowSource(ABC):
         if len(set(widths)) > 1:
             other = next(i for i, width in enumerate(widths) if width != widths[0])
             raise InvalidInputError(
-                f"partition {other} has {widths[other]} features and partition 0 has {widths[0]}; all must have the "
-                "same (LETOR files that lack the last features need n_features)"
+                f"partition {other} has {widths[other]} features and partition 0 has {widths[0]}. All partitions must "
+                "have the same number. For LETOR files that lack the last features, give n_features"
             )
         for i, shape in enumerate(shapes):
             if shape.categories != shapes[0].categories:
                 raise InvalidInputError(
-                    f"partition {i} numbers the texts of a column otherwise than partition 0; name them all: "
+                    f"partition {i} and partition 0 number the texts of a column differently. List all texts: "
                     'categories={"column": ["a", "b"]}'
                 )
         self.n_features, self.feature_names = widths[0], shapes[0].names
@@ -238,67 +238,67 @@ class RowSource(ABC):
 
     @property
     def weight_by_query(self) -> np.ndarray:
-        """Weight of each query, float64 (m,): 1 where none was given."""
+        """Weight of each query, float64 (m,), by default 1."""
         return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
 
     def judgements(self) -> Judgements:
-        """Grades and offsets of all partitions, gathered here: 16 bytes a row; X stays where it is."""
+        """Return grades and offsets of all partitions, which takes 16 bytes for each row, without X."""
         if not self.description.judged:
             raise InvalidInputError("these data have no grades (y); measures and training need them")
         return self.without_features().judgements()
 
     @property
     def query_index(self) -> np.ndarray:
-        """Number of each row's query, int64 (n,), partition by partition; gathered here."""
+        """Number of each row's query, int64 (n,), partition by partition."""
         return self.without_features().query_index
 
     def without_features(self) -> RankingData:
-        """Grades, queries and weights of all partitions in one `RankingData` on the client, without X."""
+        """Return grades, queries and weights of all partitions in one `RankingData` without X."""
         return RankingData.concatenate(self.statistics(_light, merge=beside))
 
     def sample(self, queries: np.ndarray) -> RankingData:
-        """The rows of some queries, by number, in this process; queries in the order of the parts."""
+        """Return the rows of some queries, by number, in this process and in the order of the parts."""
         chosen = np.zeros(self.n_queries, dtype=bool)
         chosen[queries] = True
         wanted = np.split(chosen, np.cumsum(self.queries_by_part)[:-1])
         return RankingData.concatenate(self.statistics(_taken, wanted, merge=beside))
 
     def gather(self) -> RankingData:
-        """All rows in one `RankingData` on the client: for data that fit there."""
+        """Return all rows in one `RankingData` in this process."""
         return RankingData.concatenate(self.statistics(_rows, merge=beside))
 
     @property
     def X(self) -> RowsElsewhere:
-        """A stand-in for the matrix of features, which knows its shape and linear scores (gathered here)."""
+        """A stand-in for the matrix of features, with its shape and linear scores."""
         return RowsElsewhere(self)
 
     # Scores.
 
     def each(self, function: Callable[..., Any], *state: Any) -> list[np.ndarray]:
-        """`function(rows, *state)` of the rows of each part (list of arrays (n_i,)), in the order of its rows."""
+        """Return `function(rows, *state)` of the rows of each part: a list of arrays (n_i,)."""
         return list(self.statistics(_each, function, state, merge=beside))
 
     def ranked(self, model: Scorer) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
-        """Of each part: names and offsets of its queries, document ids or None, and scores in grouped order."""
+        """Return for each part: query ids, offsets, document ids or None, and scores in grouped order."""
         return list(self.statistics(_ranked, model, merge=beside))
 
     def scores(self, model: Any) -> np.ndarray:
-        """Scores (n,) by a fitted ranker of all rows in grouped order, part by part."""
+        """Return scores (n,) of all rows by a fitted ranker, in grouped order, part by part."""
         return np.concatenate(self.statistics(_scores, model, merge=beside))
 
     def restore(self, values: np.ndarray) -> list[np.ndarray]:
-        """Values (n,) in grouped order as `predict` gives scores: of each partition, in the order of its rows."""
+        """Return values (n,) in grouped order as a list by partition, in the order of its rows, as `predict` does."""
         parts = zip(np.split(values, self.first_rows[1:-1]), self.statistics(_orders, merge=beside))
         return [own if order is None else at_places(own, order) for own, order in parts]
 
     def grouped_scores(self, scores: Any) -> np.ndarray:
-        """Scores (n,) of all rows in grouped order, partition by partition: of a ranker, or as `predict` gave them."""
+        """Return scores (n,) of all rows in grouped order, from a ranker, or from the list that `predict` returned."""
         if hasattr(scores, "predict"):
             return self.scores(scores)
         if len(scores) != self.n_parts:
             raise InvalidInputError(
-                f"scores must be a ranker or a list of {self.n_parts} arrays, one a partition, as predict gives "
-                f"them; got {type(scores).__name__} of {len(scores)}"
+                f"scores must be a ranker or a list of {self.n_parts} arrays, one for each partition, as predict "
+                f"returns them; got {type(scores).__name__} of length {len(scores)}"
             )
         orders = self.statistics(_orders, merge=beside)
         grouped = []
@@ -316,72 +316,72 @@ class RowSource(ABC):
 
 
 class HeldRows(RowSource):
-    """Parts that are in this process."""
+    """Parts in this process."""
 
     def __init__(self, parts: Sequence[RankingData]) -> None:
         self.parts = [HeldPart(rows, number) for number, rows in enumerate(parts)]
         self.describe()
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """The answers merged from the first part to the last."""
+        """Return the results, merged from the first part to the last."""
         return reduce(merge, [function(part, *state) for part in self.parts])
 
 
 class Alone:
-    """The one member of a program that is run by all who hold rows: there is nobody to tell."""
+    """The communicator of a program with a single member."""
 
     rank, size = 0, 1
 
     def tell(self, other: int, value: object) -> None:
-        """There is no other."""
+        """Raise an error, since there is no other member."""
         raise AssertionError(f"there is no member {other}")
 
     def hear(self, other: int) -> Any:
-        """There is no other."""
+        """Raise an error, since there is no other member."""
         raise AssertionError(f"there is no member {other}")
 
 
 class RowsElsewhere:
-    """Rows that live elsewhere, as far as a validation curve asks: a shape, and linear scores."""
+    """A matrix of rows in another place, with the shape and linear scores that a validation curve needs."""
 
     def __init__(self, data: RowSource) -> None:
         self._data, self.shape = data, (data.n_rows, data.n_features)
 
     def linear_scores(self, coef: np.ndarray) -> np.ndarray:
-        """`linear_scores` of all rows (n,), gathered here."""
+        """Return `linear_scores` of all rows (n,)."""
         return np.concatenate(self._data.statistics(_linear_scores, coef, merge=beside))
 
 
 @runtime_checkable
 class Blocks(Protocol):
-    """A collection of another library whose values are elsewhere, in blocks of rows."""
+    """A collection of another library with blocks of rows in other places."""
 
     def source(self, y: object, qid: object) -> RowSource:
-        """Its rows with their grades and queries."""
+        """Return its rows with their grades and queries."""
         ...
 
     def each(self, function: Callable[..., Any], *state: Any) -> Any:
-        """`function(rows, *state)` of each block, as a collection of that library."""
+        """Return `function(rows, *state)` of each block, as a collection of that library."""
         ...
 
     def queries(self, numbered: Callable[[Any], np.ndarray]) -> Any:
-        """Query of each row, where the collection has sizes of queries: `numbered(sizes)` numbers those of a block."""
+        """Return the query of each row from a collection of query sizes: `numbered(sizes)` numbers those of a block."""
         ...
 
 
 COLLECTIONS = {"dask": "truerank.cluster.dask_collections:DaskBlocks"}
-"""Library -> the `Blocks` of its collections, imported when one is met."""
+"""Library -> the `Blocks` of its collections, which are imported at their first use."""
 
 
 def elsewhere(X: Any) -> RowSource | Blocks | None:
-    """Where rows are that are not here: a `RowSource` itself, or Dask's collections in blocks; None of all others."""
+    """Return rows in other places as a `RowSource` or as `Blocks` (Dask collections); None for all other objects."""
     if isinstance(X, RowSource):
         return X
     return resolve(COLLECTIONS["dask"])(X) if is_dask(X) else None
 
 
 def source_of(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-    """Rows elsewhere as a `RowSource`, which has y and qid of its own; all others as they are."""
+    """Return rows in other places as a `RowSource`, which has its own y and qid; all others as they are."""
     there = elsewhere(X)
     if there is None or isinstance(there, RowSource):
         return X, y, qid

@@ -1,4 +1,4 @@
-"""What rows say of themselves before a fit, a part of rows that is here, and how the answers of parts are merged."""
+"""Properties of rows that a fit requires, parts of rows in memory, and functions that merge results of parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Merge = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Description:
-    """What a fit must know of rows before it begins."""
+    """Properties of rows that a fit requires."""
 
     n_rows: int
     queries: list[Any]
@@ -35,7 +35,7 @@ class Description:
 
     @classmethod
     def of(cls, data: Any) -> Description:
-        """The description of a `RankingData`; O(n p)."""
+        """Return the description of a `RankingData`; O(n p)."""
         values = data.X.data if hasattr(data.X, "tocsr") else data.X
         with np.errstate(all="ignore"):
             finite = bool(np.isfinite(np.sum(values, dtype=np.float64))) or bool(np.isfinite(values).all())
@@ -61,7 +61,7 @@ class Description:
 
 @dataclass
 class HeldPart:
-    """A part whose rows are in this process."""
+    """A part with its rows in this process."""
 
     data: Any  # RankingData
     number: int = 0
@@ -69,24 +69,24 @@ class HeldPart:
     memory: dict[str, Any] = field(default_factory=dict)
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
-        """Some columns (n, k) of the rows."""
+        """Return some columns (n, k) of the rows."""
         return self.data.X[:, chosen]
 
 
 def add(a: Any, b: Any) -> Any:
-    """Sum of two arrays, numbers, or tuples of these."""
+    """Return the sum of two arrays, numbers, or tuples of these."""
     if isinstance(a, tuple):
         return tuple(add(x, y) for x, y in zip(a, b, strict=True))
     return None if a is None else a + b
 
 
 def largest(a: Any, b: Any) -> Any:
-    """Entrywise maximum of two arrays, or tuples of these."""
+    """Return the entrywise maximum of two arrays, or tuples of these."""
     if isinstance(a, tuple):
         return tuple(largest(x, y) for x, y in zip(a, b, strict=True))
     return np.maximum(a, b)
 
 
 def beside(a: Any, b: Any) -> Any:
-    """Lists one after the other: what each part says, in the order of the parts."""
+    """Concatenate lists of results in the order of the parts."""
     return a + b

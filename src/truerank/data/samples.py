@@ -13,7 +13,7 @@ FILES = SAMPLES | {"cranfield-qrels": "cranfield.qrels.gz"}
 
 
 def sample_path(name: str = "cranfield") -> Path:
-    """Path of a sample's file, for the command line and other programs.
+    """Return the path of a sample's file.
 
     Parameters
     ----------
@@ -32,13 +32,12 @@ def sample_path(name: str = "cranfield") -> Path:
 def load_sample(name: str = "cranfield") -> RankingData:
     """Judged rankings of the Cranfield collection: 225 queries, 15,083 documents, 20 retrieval features, grades 0 to 4.
 
-    Origin, terms and the features' meaning stand in `data/sample/README.md` of the package.
+    `data/sample/README.md` of the package describes the origin, the terms and the features.
 
     Parameters
     ----------
     name : {"cranfield", "cranfield-text"}, default="cranfield"
-        "cranfield-text" has 20 features that `TextFeatures` makes (feedback and latent semantics among them) of other
-        candidates: 13,298 rows.
+        "cranfield-text" has other candidates, with 20 features of `TextFeatures` (13,298 rows).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Splits that never tear a query: k folds by query."""
+"""Folds of whole queries."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def query_folds(
     random_state: RandomState = None,
     query_ids: np.ndarray | None = None,
 ) -> list[np.ndarray]:
-    """Numbers of the queries in each of `n_splits` folds, sizes differing by one at most, each fold ascending.
+    """Return the numbers of the queries in each of `n_splits` folds, ascending. Sizes differ by at most one.
 
-    Without `shuffle` the folds are consecutive runs of queries. With `query_ids` (m,) queries are drawn by their names
-    and not by their places, so that the folds do not change with the order of the rows.
+    Without `shuffle` the folds are consecutive queries. With `query_ids` (m,) queries are drawn by their names, so that
+    the folds do not depend on the order of the rows.
     """
     n_splits = check_positive_int(n_splits, "n_splits, the number of folds,", 2)
     if n_queries < n_splits:
         raise InvalidInputError(
-            f"cannot make {n_splits} folds of {n_queries} queries; there can be one fold a query at most"
+            f"cannot make {n_splits} folds of {n_queries} queries; there must be at least one query for each fold"
         )
     order = stream(seed_of(random_state), "query-folds").permutation(n_queries) if shuffle else np.arange(n_queries)
     if query_ids is not None and shuffle:
@@ -41,24 +41,23 @@ def query_folds(
 class QueryKFold:
     """k folds of whole queries, for scikit-learn's model selection.
 
-    The numbers of queries differ by one at most, where scikit-learn's `GroupKFold` balances rows, or shuffles by the
-    sorted names, and takes five times as long; and `qid` is asked for by its own name.
+    The numbers of queries in the folds differ by at most one.
 
-    With metadata routing on (`sklearn.set_config(enable_metadata_routing=True)`) it asks for `qid` by itself, so that
+    With metadata routing (`sklearn.set_config(enable_metadata_routing=True)`) it requests `qid` itself, so that
     `GridSearchCV(ranker, grid, cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y,
-    cv=QueryKFold(), params={"qid": qid})` need no more, and the queries reach the ranker's fit and score as well.
+    cv=QueryKFold(), params={"qid": qid})` also pass the queries to the ranker's fit and score.
 
-    With routing off, `groups=qid` makes the same folds, which serves estimators that know no queries; a ranker's `fit`
-    does not see `groups`, and would take the training rows as one query (an error beyond 1,000 rows).
+    Without routing, `groups=qid` gives the same folds for estimators without queries. A ranker's `fit` does not get
+    `groups`, and takes the training rows as one query (an error for more than 1,000 rows).
 
     Parameters
     ----------
     n_splits : int, default 5
     shuffle : bool, default True
-        Draw queries by their names, so that the folds do not change with the order of the rows; otherwise take
-        them in order of first appearance.
+        Draw queries by their names, independent of the order of the rows. Otherwise folds are consecutive queries in
+        order of first appearance.
     random_state : int or generator, optional
-        None means seed 0: the same folds every time.
+        Default: seed 0.
 
     Examples
     --------
@@ -73,12 +72,12 @@ class QueryKFold:
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None, *, qid: ArrayLike | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Row numbers of the training and the test rows of each fold, in the caller's row order.
+        """Yield the row numbers of the training and the test rows of each fold, in the caller's row order.
 
         Raises
         ------
         InvalidInputError
-            When neither `qid` nor `groups` came, or there are fewer queries than folds.
+            Without `qid` and `groups`, and with fewer queries than folds.
         """
         qid = groups if qid is None else qid
         if qid is None:
@@ -105,11 +104,11 @@ class QueryKFold:
         *,
         qid: ArrayLike | None = None,
     ) -> int:
-        """Number of folds."""
+        """Return the number of folds."""
         return self.n_splits
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn should pass to `split`: `qid`, and `groups` where a caller gives that."""
+        """Return the request for `qid` and `groups`, which scikit-learn passes to `split`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=type(self).__name__)

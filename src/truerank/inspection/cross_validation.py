@@ -1,4 +1,4 @@
-"""Rankers trained and tested over folds of queries, whoever's they are."""
+"""Cross-validation of rankers over folds of queries."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from truerank.significance.comparison import compare_values
 
 @dataclass(frozen=True)
 class CrossValidation(Tabular):
-    """What `cross_validate` found.
+    """The result of `cross_validate`.
 
     Attributes
     ----------
     per_query : dict of dict of float64 array (m,)
-        By ranker and measure: the value of each query, by a ranker that has not seen it; the mean over the repeats.
+        By ranker and measure: the value of each query by rankers that were not trained on it, averaged over the
+        repeats.
     scores : dict of float64 array (n,)
-        Out-of-fold scores of each ranker in the first repeat, in the caller's row order; of a cluster's partitions in
-        that of `predict`.
+        Out-of-fold scores of each ranker in the first repeat, in the caller's row order (for a cluster in that of
+        `predict`).
     folds : int64 array (m,)
         The fold, from 0, in which each query was tested in the first repeat.
     query_ids : array (m,)
     convention : str
     measures : dict of Measure
-        By the names that they were asked for.
+        By their given names.
     fold_means : dict of dict of list of float
-        Mean over the queries of each fold, by ranker and measure; folds of all repeats, one repeat after the other.
+        Mean over the queries of each fold, by ranker and measure, for one repeat after the other.
     repeats : int
     """
 
@@ -54,24 +55,25 @@ class CrossValidation(Tabular):
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Mean over the queries (of counts the sum), by ranker and measure."""
+        """Mean over the queries (sum for counts), by ranker and measure."""
         return {
             name: {m: self.measures[m].aggregate(values) for m, values in own.items()}
             for name, own in self.per_query.items()
         }
 
     def compare(self, measure: str | None = None, *, about: str = "rankers", **options: Any) -> Any:
-        """Compare the rankers with each other, or with `baseline`, on one of the measures (the first).
+        """Compare the rankers with each other, or with `baseline`, by one of the measures (the first).
 
         Parameters
         ----------
         measure : str, optional
         about : {"rankers", "learners"}, default "rankers"
-            "rankers": these fitted rankers on queries like these, by a test over queries; a `Comparison`. Training is
-            not part of its uncertainty: two learners that are equally good are told apart too often. "learners": these
-            learning procedures on data like these, by the corrected resampled t-test over folds; a `LearnerComparison`.
+            "rankers": these fitted rankers on queries like these, by a test over queries (a `Comparison`). Training is
+            not part of its uncertainty, so that it finds differences between equally good learners too often.
+            "learners": these learning procedures on data like these, by the corrected resampled t-test over folds (a
+            `LearnerComparison`).
         options
-            "rankers": `baseline`, `test`, `correction`, `random_state` as of `compare_rankers`; "learners": `baseline`.
+            For "rankers" those of `compare_rankers`, for "learners" `baseline`.
         """
         check_choice(about, "about", ("rankers", "learners"))
         known = list(self.measures)
@@ -99,7 +101,7 @@ class CrossValidation(Tabular):
         return found
 
     def to_frame(self) -> Any:
-        """The means as a pandas data frame, a row a ranker."""
+        """Return the means as a pandas data frame with a row for each ranker."""
         with imports_of_extra("pandas", "tables", "to_frame()"):
             import pandas
         return pandas.DataFrame.from_dict(self.means, orient="index")
@@ -125,21 +127,21 @@ def cross_validate(
     Parameters
     ----------
     rankers : ranker, or dict of name to ranker
-        Unfitted; clones are fitted. Ours, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`, scikit-learn pipelines and
-        regressors: what `rankers.pipeline.fit_ranker` takes.
+        Unfitted; clones are fitted. truerank's rankers, `LGBMRanker`, `XGBRanker`, `CatBoostRanker`, scikit-learn
+        pipelines and regressors.
     data : RankingData or ClusterRankingData
-        Of a cluster's partitions, truerank's own rankers learn.
+        On a cluster, only truerank's own rankers can be trained.
     measures : str or sequence, default "AP nDCG@10"
     folds : int in 2 … m, default 5
-        Of whole queries, drawn by their names.
+        Folds of whole queries, drawn by their names.
     repeats : int, default 1
-        Times that the folds are drawn anew. Ten make `compare(about="learners")` less dependent on the draw.
+        Number of draws of the folds. With ten, `compare(about="learners")` depends less on the draw.
     validate : bool, default False
-        Hand the fold before the tested one to rankers with a use for validation queries, and train on the rest; others
-        are trained on both.
+        Use the fold before the tested one as validation queries for rankers that support them. Others are trained on
+        it.
     convention : str, default "ranklib"
     random_state : None, int or generator
-        Draws the folds.
+        Seed of the folds.
 
     Returns
     -------
@@ -148,12 +150,12 @@ def cross_validate(
     Raises
     ------
     InvalidInputError
-        On data without grades, fewer queries than folds, and what is no ranker.
+        On data without grades, fewer queries than folds, and objects that are not rankers.
 
     Notes
     -----
-    Models of different folds share training queries. A test over queries takes the fitted models as given; a statement
-    about learners needs `compare(about="learners")`. Costs `folds * repeats` fits for each ranker.
+    Models of different folds share training queries. A test over queries is about the fitted models; a statement about
+    learners requires `compare(about="learners")`. Cost: `folds * repeats` fits for each ranker.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Why one document stands above another: contributions by feature that add up to the difference of their scores."""
+"""Why a document ranks above another: contributions by feature that add up to the difference of their scores."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
 
-_ENUMERATED = 10  # features that differ, up to which all coalitions are scored
-_ORDERS = 64  # orders of the features that are drawn beyond that, half of them the others reversed
-_VALUES = 1 << 22  # of rows that are scored at once
+_ENUMERATED = 10  # differing features up to which all coalitions are scored
+_ORDERS = 64  # orders of the features that are drawn beyond that, half of them reversed copies
+_VALUES = 1 << 22  # values of the rows that are scored at once
 _CANDIDATES = 256  # observed values of a feature that are tried for a document
-_FEW_CANDIDATES = 24  # the same where a change means scoring the whole query again
+_FEW_CANDIDATES = 24  # the same if each of them requires scoring the whole query
 _DOCUMENT = ["document", "rank", "score", "grade"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """The nearest observed value of one feature with which the lower document would pass the upper one.
+    """The nearest observed value of a feature with which the lower document would rank above the upper one.
 
     Attributes
     ----------
     feature : str
     value, needed : float
-        The lower document's value, and the one that is enough, all else equal.
+        The lower document's value, and the one that suffices if nothing else changes.
     score : float
-        Its score then.
+        Its score with this value.
     share : float
-        Share of the reference rows whose values lie between the two: how far that is, whatever the feature's scale.
+        Share of the reference rows with a value between the two, as a distance that does not depend on the scale.
     """
 
     feature: str
@@ -52,27 +52,27 @@ class Change:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why the document `above` stands above the document `below`.
+    """Why the document `above` ranks above the document `below`.
 
     Attributes
     ----------
     query, above, below : str
-        Names of the query and the two documents (row numbers where there are no names).
+        Names of the query and the two documents (row numbers if there are no names).
     scores, ranks, grades : tuples (above's, below's)
-        Ranks count from 1; equal scores keep the order of the rows. Grades are None for data without them.
+        Ranks count from 1, and equal scores keep the order of the rows. Grades are None for data without grades.
     contributions : float64 array (p,)
-        What each feature adds to the difference; they sum to `scores[0] - scores[1]`.
+        Contribution of each feature. Their sum is `scores[0] - scores[1]`.
     values : float64 array (p, 2)
         The two documents' values.
     feature_names : list of str
     method : str
-        How the contributions were found.
+        How the contributions were computed.
     changes : list of Change
-        Single changes after which `below` would pass, nearest first; empty where none of the observed values is enough.
-        Features whose values belong to the query, and not to the document, are left out.
+        Single changes with which `below` would rank above, nearest first; empty if no observed value suffices. Features
+        that describe the query and not the document are left out.
     measure : str or None
     measure_now, measure_swapped : float or None
-        The measure of the query as it is ranked, and with the two documents in each other's place.
+        The measure of the query as it is ranked, and with the two documents exchanged.
     """
 
     query: str
@@ -96,11 +96,11 @@ class Explanation:
         return self.scores[0] - self.scores[1]
 
     def order(self) -> np.ndarray:
-        """Columns by size of their contribution, largest first (equal ones in column order)."""
+        """Return the columns by the size of their contribution, largest first."""
         return np.argsort(-np.abs(self.contributions), kind="stable")
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation in JSON's own terms."""
+        """Return the explanation for JSON."""
         return {
             "query": self.query,
             "above": self._document(0, self.above),
@@ -137,7 +137,7 @@ class Explanation:
         ]
 
     def to_text(self, most: int = 12) -> str:
-        """The explanation for a person; `most` features are listed, the others in one line."""
+        """Return the explanation as text, with `most` features and one line for the others."""
         head = table(self._documents(), _DOCUMENT)
         order = [k for k in self.order() if self.contributions[k] != 0]
         rows, rest = self._rows(order[:most]), order[most:]
@@ -176,38 +176,40 @@ def explain(
     measure: Any = None,
     convention: str = "ranklib",
 ) -> Explanation:
-    """Why one document of a query stands above another: each feature's share in the difference of their scores.
+    """Explain why one document of a query ranks above another, by contributions of the features.
 
-    Linear rankers: weight times difference of the values. RankBoost: difference of the feature's steps. Boosted
-    oblivious trees: difference of exact Shapley values (`inspection.shapley`). Any other ranker or pipeline: Shapley
-    values of the game that exchanges the lower document's values for the upper one's, by enumeration where at most 10
-    features differ, else over 64 drawn orders; they too add up, to rounding. Pipelines are explained in the columns
-    that enter them; a calibrated ranker by the scores below the probabilities.
+    * Linear rankers: weight times difference of the values.
+    * RankBoost: difference of the feature's steps.
+    * Boosted oblivious trees: difference of exact Shapley values (`inspection.shapley`).
+    * Any other ranker or pipeline: Shapley values of exchanging the lower document's values for the upper one's, by
+      enumeration if at most 10 features differ, else over 64 drawn orders.
+
+    Pipelines are explained by their input columns, and a calibrated ranker by its scores.
 
     Parameters
     ----------
     ranker : fitted ranker, pipeline, or anything with `predict(X)`
     data : RankingData
-        The rows of the query, and others beside it.
+        The rows of the query, and of others.
     query : hashable, optional
         Name of the query. None: `above` and `below` are numbers of rows in the caller's order, from 0.
     above, below : document ids, or row numbers in the caller's order
-        Without `above` the query's first document; without `below` the first one under it that has a higher grade,
-        else the next.
+        By default `above` is the query's first document, and `below` is the first document below it with a higher
+        grade, or else the next one.
     reference : array (r, p), optional
-        Rows that say which values are usual: averages of trees, values that are tried. Default: all rows of `data`.
+        Rows for the averages of trees, and for the values that are tried. Default: all rows of `data`.
     measure, convention : optional
-        What an exchange of the two is measured with; the ranker's `measure`, else nDCG@10.
+        The measure of the exchange. Default: the ranker's `measure`, else nDCG@10.
 
     Raises
     ------
     InvalidInputError
-        When the query or a document is unknown, or the two rows are of different queries.
+        If the query or a document is unknown, or the two rows are of different queries.
 
     Notes
     -----
-    One prediction of the query, the contributions (`tree_shapley`: O(4^d d²) a plain tree once), and up to 256 p
-    predictions for the changes (24 p times the query's rows where steps of a pipeline look at the whole query).
+    Cost: one prediction of the query, the contributions (`tree_shapley`: O(4^d d²) for a plain tree), and up to 256 p
+    predictions for the changes (24 p times the query's rows for pipelines with steps that use the whole query).
 
     Examples
     --------
@@ -265,10 +267,9 @@ def explain(
 
 
 def document_contributions(ranker: Any, data: RankingData, start: int, stop: int) -> np.ndarray | None:
-    """Contributions of each feature to the scores of the grouped rows `start:stop` of one query, (stop - start, p).
+    """Return contributions (stop - start, p) of each feature to the scores of the grouped rows `start:stop` of a query.
 
-    Linear rankers: weight times value; RankBoost: the feature's steps; boosted oblivious trees: Shapley values against
-    all rows. None for rankers whose scores are no sum over features.
+    See `row_contributions`; the reference is all rows.
     """
     if getattr(data.X, "is_binned_matrix", False):
         return None
@@ -276,9 +277,10 @@ def document_contributions(ranker: Any, data: RankingData, start: int, stop: int
 
 
 def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
-    """Contributions (n, p) of each feature to the scores of the rows X, against the rows of `reference`.
+    """Return contributions (n, p) of each feature to the scores of the rows X, against the rows of `reference`.
 
-    Rankers and the None for others are those of `document_contributions`.
+    Linear rankers: weight times value. RankBoost: the feature's steps. Boosted oblivious trees: Shapley values. None
+    for rankers whose scores are not a sum over features.
     """
     ranker = _below_probabilities(ranker)
     if getattr(X, "is_binned_matrix", False):
@@ -295,7 +297,7 @@ def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
 
 
 def _below_probabilities(ranker: Scorer) -> Any:
-    """The ranker inside a calibrated one: its scores are what the order comes from."""
+    """The ranker inside a calibrated one, whose scores give the order."""
     while hasattr(ranker, "calibrators_") and hasattr(ranker, "ranker_"):
         ranker = ranker.ranker_
     return ranker
@@ -358,7 +360,7 @@ def _pair(
 ) -> tuple[int, int]:
     """Places of the two documents within the query."""
     if len(rows) < 2:
-        raise InvalidInputError("the query has one document; nothing stands above another")
+        raise InvalidInputError("the query has a single document, so that there is nothing to compare")
 
     def place(document: object) -> int:
         if query is not None and data.doc_ids is not None:
@@ -368,8 +370,8 @@ def _pair(
                 raise InvalidInputError(f"document {document!r} is not in query {query!r}; its first ones are: {few}")
             if len(found) > 1:
                 raise InvalidInputError(
-                    f"document {document!r} stands {len(found)} times in query {query!r}; give such rows ids of their "
-                    "own, or name rows by number, without `query`"
+                    f"document {document!r} occurs {len(found)} times in query {query!r}. Give these rows different "
+                    "ids, or name rows by number, without `query`"
                 )
             return int(found[0])
         found_place = _place(data, document) - int(rows[0])
@@ -402,16 +404,15 @@ def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
 
 
 def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
-    """Contributions (p,) to the difference of rows i and j of one query, and how they were found."""
-    if hasattr(ranker, "coef_") and np.shape(ranker.coef_) == (X.shape[1],):
-        difference = np.where(ranker.coef_ == 0, 0.0, X[i] - X[j])
-        return np.asarray(ranker.coef_) * difference, "weight times difference of the values"
-    if hasattr(ranker, "step_functions"):
-        steps = ranker.step_functions().contributions(X[[i, j]])
-        return steps[0] - steps[1], "difference of the features' steps"
-    if hasattr(ranker, "_ensemble"):
-        shapley = tree_shapley(ranker, X[[i, j]], reference).values
-        return shapley[0] - shapley[1], "difference of exact Shapley values"
+    """Contributions (p,) to the difference of rows i and j of one query, and how they were computed."""
+    rows = row_contributions(ranker, X[[i, j]], reference)
+    if rows is not None:
+        how = "difference of exact Shapley values"
+        if hasattr(ranker, "coef_"):
+            how = "weight times difference of the values"
+        elif hasattr(ranker, "step_functions"):
+            how = "difference of the features' steps"
+        return rows[0] - rows[1], how
     differing = np.flatnonzero((X[i] != X[j]) & ~(np.isnan(X[i]) & np.isnan(X[j])))
     contributions = np.zeros(X.shape[1])
     if len(differing):
@@ -422,15 +423,16 @@ def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.
 
 
 def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
-    """Shapley values of v(S) = score of row j with row i's values in S, less the same of row i with row j's values.
+    """Shapley values of v(S), the score of row j with row i's values in S.
 
-    Where steps of a pipeline look at the whole query the other rows stay, and v is the difference of the two scores.
+    If steps of a pipeline use the whole query, row i gets row j's values in S, the other rows stay as they are, and v
+    is half the difference of the two scores.
     """
     n = len(players)
     by_query = hasattr(ranker, "steps")
 
     def gaps(masks: np.ndarray) -> np.ndarray:
-        """Score of a document with row i's values where the mask is True and row j's elsewhere, in row j's place."""
+        """v of each mask."""
         mixed = np.repeat(X[j][None], len(masks), axis=0)
         mixed[:, players] = np.where(masks, X[i, players], X[j, players])
         if not by_query:
@@ -468,7 +470,7 @@ def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.nd
 
 
 def _of_the_query(data: RankingData, X: np.ndarray, k: int) -> bool:
-    """Whether feature k describes the query: no query's documents differ in it, so no document's value can change."""
+    """Whether feature k describes the query: it is constant within every query of the data."""
     if data.n_queries == 1 or len(np.unique(X[:, k])) > 1:
         return False
     return not mixed_queries(_dense(data.X, np.s_[:, k : k + 1])[:, 0], data.offsets).any()
@@ -484,10 +486,7 @@ def _changes(
     names: Any,
     columns: list[int],
 ) -> list[Change]:
-    """Single changes of row j, in these columns, after which it passes row i, nearest first.
-
-    None where it stands above already.
-    """
+    """Single changes of row j in these columns with which it ranks above row i, nearest first."""
     if scores[j] > scores[i]:
         return []
     by_query = hasattr(ranker, "steps")

@@ -1,4 +1,4 @@
-"""Is a learned fusion worth it? Cross-validation beside the unlearned methods, the curve of topics, honest pools."""
+"""Evidence for a learned fusion: cross-validation with the unlearned methods, and a curve over topics and runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import mean_interval
 from truerank.significance.comparison import MeasuredValues, compare_measures
 
-DEPTH = 1000  # documents of a fused list that are measured, as TREC has it
+DEPTH = 1000  # documents of a fused list that are measured
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
     name: METHODS[name] for name in ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 }
@@ -35,29 +35,29 @@ LEVEL = 0.05
 
 
 class FusionEvidence:
-    """What `cross_validate_fusion` found: every method's value for every topic, none of which it was fitted on.
+    """The result of `cross_validate_fusion`: values of every method on topics that it was not fitted to.
 
     Attributes
     ----------
     measures : dict of str to Measure
-        By the name of their mean: "MAP" for AP, else the measure's own.
+        By the name of their mean: "MAP" for AP, else the name of the measure.
     per_query : dict of str to dict of str to float64 array (m,)
-        By measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum" (weights:
-        the runs' training means), "best-run" (the best on the training topics).
-    judged_only : the same, of the lists without their unjudged documents.
+        By measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum" (with the
+        runs' training means), "best-run" (the best run on the training topics).
+    judged_only
+        As `per_query`, for the lists without their unjudged documents.
     query_ids : str array (m,)
     best_runs : list of str
         The best run of each fold's training topics.
     recommended : str
-        "learned" where it is better by the first measure than every other method, the best single run included, each
-        with p < 0.05 after the correction over all of them. Else the method of the highest mean among those that the
-        learned fusion is not shown to be better than.
+        "learned" if it is better by the first measure than every other method and the best single run, each with a
+        corrected p below 0.05. Else the method with the highest mean among those that are not significantly worse.
     reason : str
-        Why, in words and figures.
+        The reason in words and figures.
     comparisons : dict of str to Comparison
-        Each unlearned method against "learned", by measure; p is corrected over all measures together.
+        Each unlearned method against "learned", by measure; p is corrected for all measures together.
     coverage : Coverage or None
-        Topics that the means are over.
+        Topics of the means.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class FusionEvidence:
         self.recommended, self.reason = self._recommend()
 
     def means(self, judged_only: bool = False) -> dict[str, dict[str, float]]:
-        """Mean by measure and method."""
+        """Return the mean by measure and method."""
         source = self.judged_only if judged_only else self.per_query
         return {name: {method: mean_of(one) for method, one in values.items()} for name, values in source.items()}
 
@@ -117,7 +117,7 @@ class FusionEvidence:
         return best, f"use {best}: no difference shown to the learned fusion; {learned}; {others} {about}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What `truerank fuse --json` prints: means by measure and method, and what they rest on."""
+        """Return what `truerank fuse --json` prints."""
         result: dict[str, Any] = dict(self.means())
         result["judged_only"] = self.means(judged_only=True)
         result["intervals"] = {
@@ -178,7 +178,7 @@ def cross_validate_fusion(
     topics: str | None = None,
     random_state: RandomState = 0,
 ) -> FusionEvidence:
-    """A learned fusion beside the unlearned ones, on topics that nothing was fitted on.
+    """Compare a learned fusion with the unlearned ones, on topics that were not used for training.
 
     Parameters
     ----------
@@ -186,15 +186,15 @@ def cross_validate_fusion(
     model : RunFusion, optional
         Cloned and fitted on each fold's training topics.
     measures : str, Measure or a sequence of these
-        Lists are cut at `depth`; relevant documents that are not in a list, those that no run found among them, count
-        against it. A topic without documents has the value 0.
+        Lists are cut at `depth`. Relevant documents that are not in a list count against it, also those that no run
+        found. A topic without documents has the value 0.
     convention : str, default "trec"
     n_folds : int, default 5
         Folds of topics, drawn by the seed and the topics' names.
     depth : int, default 1000
     topics : {"common", "all"}, optional
-        Of runs that have different topics: learn from and measure on the topics that all runs have, or those of the
-        qrels, where a topic that a list lacks counts 0. Required there; see `measures.coverage`.
+        Required for runs with different topics: use the topics that all runs have, or all topics of the qrels, where a
+        topic that a list lacks counts 0.
     random_state : seed of the folds and the tests
 
     Raises
@@ -253,13 +253,13 @@ def fusion_curve(
     topics: str | None = None,
     random_state: RandomState = 0,
 ) -> list[dict[str, Any]]:
-    """How many judged topics, and how many runs, until learning beats RRF: one row for each number of both.
+    """Return the means of a learned fusion, RRF and the best run by number of judged topics and of runs.
 
-    Each draw takes runs at random, a training set of `n_topics` topics, and measures on the topics left. Values are
-    means over draws; "wins" counts the draws in which the learned fusion has the higher mean. Draws share topics, so no
-    test is made over them. Numbers that leave fewer than two test topics, or runs that are not there, are left out.
-    Where no training row is relevant the learned fusion is RRF. `topics` is as for `cross_validate_fusion`, but that
-    topics which no run has are not drawn.
+    Each draw takes random runs and `n_topics` training topics, and measures on the other topics. Values are means over
+    draws, and "wins" counts the draws in which the learned fusion has a higher mean than RRF. There is no test, since
+    draws share topics. Numbers with fewer than two test topics, or more runs than there are, are left out. Without a
+    relevant training row the learned fusion is RRF. `topics` is that of `cross_validate_fusion`, but topics that no run
+    has are not drawn.
     """
     check_positive_int(draws, "draws")
     model = RunFusion() if model is None else model
@@ -304,14 +304,14 @@ def covered_pool(pool: RunPool, topics: str | None) -> tuple[RunPool, Coverage]:
 
 
 def _folds(pool: RunPool, n_folds: int, random_state: RandomState) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Topics that are tested and topics to learn from, by fold; the order of a file's topics plays no part."""
+    """Test and training topics by fold, independent of the order of topics in a file."""
     order = np.argsort(pool.query_ids, kind="stable")
     parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
     return [(np.sort(order[part]), np.setdiff1d(np.arange(pool.n_queries), order[part])) for part in parts]
 
 
 def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarray:
-    """Scores of a test pool by a model that learned from another; RRF's where no training row is relevant."""
+    """Scores of a test pool by a model fitted to a training pool, or by RRF without a relevant training row."""
     grades = train.grades
     assert grades is not None  # the callers have looked
     if not (grades[train.within_depth(model.depth)] > 0).any():
@@ -328,14 +328,14 @@ def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:
 def list_values(
     pool: RunPool, scores: np.ndarray, measures: Mapping[str, Measure], depth: int
 ) -> dict[str, np.ndarray]:
-    """Per-topic values (m,) of the fused lists, cut at `depth`."""
+    """Return per-topic values (m,) of the fused lists, cut at `depth`."""
     rows = pool.best(scores, depth)
     judgements = pool.judgements(rows)
     return {name: measure.per_query(judgements, scores[rows]) for name, measure in measures.items()}
 
 
 def run_values(pool: RunPool, measures: Mapping[str, Measure]) -> dict[str, np.ndarray]:
-    """Per-topic values (r, m) of every run's own lists."""
+    """Return per-topic values (r, m) of the runs."""
     order = np.argsort(pool.run_of_entry, kind="stable")
     ends = offsets_of(pool.lengths.sum(axis=0))
     result = {name: np.zeros((pool.n_runs, pool.n_queries)) for name in measures}

@@ -1,4 +1,4 @@
-"""Which features a ranker relies on: what a measure loses when a feature is shuffled within queries, or gone."""
+"""Importance of features: the loss of a measure if a feature is shuffled within queries, or removed."""
 
 from __future__ import annotations
 
@@ -26,25 +26,24 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Importance(Tabular):
-    """What a measure loses without each feature.
+    """The loss of a measure without each feature.
 
     Attributes
     ----------
     importances : float64 array (p, repeats)
-        Measure of the data as they are, less the same after one shuffle; positive where the feature helps.
+        Measure of the data less the measure after a shuffle; positive if the feature helps.
     low, high : float64 arrays (p,)
-        Student's 95 % interval, over queries, of the mean over the repeats; NaN where all queries have the same loss.
+        Student's 95 % interval over queries of the mean over the repeats; NaN if all queries have the same loss.
     p_adjusted : float64 array (p,)
-        Two-sided, corrected over the features (step-down max-T), and at least Student's p, to which the interval
-        belongs.
+        Two-sided, corrected over the features (step-down max-T), and at least Student's p.
     noise_floor : float64 array (p,)
-        Loss that chance exceeds for some feature in 5 % of resamples; NaN of importances by removal.
+        Loss that some feature exceeds by chance in 5 % of resamples; NaN for importances by removal.
     n_queries : int
-        Queries that the measure is defined for.
+        Queries for which the measure is defined.
     measure : str
     feature_names : list of str
     training_queries : Overlap or None
-        Which of the queries trained the ranker; None of importances by removal.
+        The queries that the ranker was trained on; None for importances by removal.
     """
 
     importances: np.ndarray = field(repr=False)
@@ -64,7 +63,7 @@ class Importance(Tabular):
 
     @property
     def about(self) -> str:
-        """The test, the correction, and the features whose loss is shown, in words."""
+        """The test, the correction, and the features with a significant loss, in words."""
         test = "random signs of the queries" if np.isnan(self.noise_floor).all() else "exchange with shuffled copies"
         return (
             f"{self.measure} on {counted(self.n_queries, 'query')}; p by {test}, corrected over "
@@ -74,19 +73,14 @@ class Importance(Tabular):
 
     @property
     def importances_mean(self) -> np.ndarray:
-        """Mean over the repeats (p,), as scikit-learn calls it."""
+        """Mean over the repeats (p,)."""
         return self.importances.mean(axis=1)
-
-    @property
-    def importances_std(self) -> np.ndarray:
-        """Standard deviation over the repeats (p,)."""
-        return self.importances.std(axis=1)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: Any = None) -> np.ndarray:
         return self.importances_mean.astype(dtype or np.float64)
 
     def to_rows(self) -> list[list[Any]]:
-        """Name, mean, low, high, adjusted p, noise floor of each feature, the most important first."""
+        """Return name, mean, low, high, adjusted p and noise floor of each feature, the most important first."""
         columns = (self.importances_mean, self.low, self.high, self.p_adjusted, self.noise_floor)
         order = np.argsort(-columns[0], kind="stable")
         return [[self.feature_names[k], *(float(column[k]) for column in columns)] for k in order]
@@ -109,10 +103,10 @@ def permutation_importance(
     repeats: int = 5,
     random_state: RandomState = None,
 ) -> Importance:
-    """Loss of a measure when one feature's values are shuffled among the documents of each query.
+    """Return the loss of a measure if a feature's values are shuffled among the documents of each query.
 
-    Shuffling within queries keeps what a feature says about the query and destroys only what it says about its
-    documents, which is all that can change a ranking.
+    A shuffle within queries keeps the information of a feature about the query. It removes only the information about
+    the documents, on which a ranking depends.
 
     Parameters
     ----------
@@ -120,8 +114,8 @@ def permutation_importance(
     data : RankingData
         Judged rows of queries that the ranker was not trained on.
     measure, convention
-        What is measured; default the ranker's `measure`, else nDCG@10. For a measure where lower is better the sign is
-        turned, so that a helpful feature is positive all the same.
+        Default: the ranker's `measure`, else nDCG@10. The loss is positive for a helpful feature, also if a lower value
+        of the measure is better.
     repeats : int, default 5
         Shuffles of each feature.
     random_state : None, int or NumPy generator
@@ -132,10 +126,10 @@ def permutation_importance(
 
     Notes
     -----
-    `p * repeats + 1` predictions. Under the null, the values of a query with the original column and with its shuffled
-    copies are exchangeable: a resample draws for each query, for all features together, which of them plays the
-    original (`step_down_of_copies`). The statement is about this fitted ranker on queries that it was not trained on;
-    a shuffled feature also loses what it shares with others.
+    Cost: `p * repeats + 1` predictions. Under the null, a query's values with the original column and with its shuffled
+    copies are exchangeable. A resample draws for each query which of them is the original, for all features together
+    (`step_down_of_copies`). The result is about this fitted ranker, on queries that it was not trained on. A shuffled
+    feature also loses the information that it shares with others.
 
     Examples
     --------
@@ -177,28 +171,24 @@ def permutation_importance(
 def removal_importance(
     ranker: Any, train: RankingData, test: RankingData, *, measure: Any = None, convention: str = "ranklib"
 ) -> Importance:
-    """What each feature costs the measure when it is gone: the ranker is trained anew without it.
+    """Return the loss of a measure if the ranker is trained again without each feature.
 
-    Unlike a shuffle this lets other features take its place: near 0 says that a feature can be spared, not that the
-    ranker does not look at it.
+    Unlike after a shuffle, other features can replace it. A loss near 0 means that the feature is dispensable, not that
+    the ranker ignores it.
 
     Parameters
     ----------
     ranker : ranker
-        Its settings; it is cloned and not changed.
+        It is cloned and not changed.
     train, test : RankingData
-        Rows to learn from, and rows of other queries to measure.
+        Training rows, and rows of other queries for the measure.
     measure, convention
-        As in `permutation_importance`.
+        See `permutation_importance`.
 
     Returns
     -------
     Importance
-        With one column of `importances`, and intervals over the test queries.
-
-    Notes
-    -----
-    p + 1 fits.
+        With one column of `importances`. It costs p + 1 fits.
 
     Examples
     --------
@@ -212,7 +202,7 @@ def removal_importance(
     if train.n_features != test.n_features:
         raise InvalidInputError(f"train has {train.n_features} features and test {test.n_features}")
     if train.n_features < 2:
-        raise InvalidInputError("removal_importance needs two features or more: nothing is left without the only one")
+        raise InvalidInputError("removal_importance needs at least two features")
     pinned, judgements = measure_of(ranker, measure, convention), test.judgements()
     sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
 
@@ -236,7 +226,7 @@ def _importance(
     data: RankingData,
     overlap: Overlap | None = None,
 ) -> Importance:
-    """The result for losses (p, queries, repeats); nothing is known without a query."""
+    """The result for losses (p, queries, repeats)."""
     p, n, repeats = losses.shape
     ends = np.full((p, 2), np.nan)
     for k, by_query in enumerate(losses.mean(axis=2)):
@@ -250,7 +240,7 @@ def _importance(
 
 
 def partial_dependence(ranker: Scorer, data: RankingData, feature: Any, *, points: int = 20) -> tuple[np.ndarray, ...]:
-    """Mean score of all rows when one feature has the same value in every row.
+    """Return the mean score of all rows with the same value of one feature in every row.
 
     Parameters
     ----------
@@ -259,7 +249,7 @@ def partial_dependence(ranker: Scorer, data: RankingData, feature: Any, *, point
     feature : int or str
         Column from 0, or its name.
     points : int, default 20
-        Values tried: quantiles of the observed ones.
+        Number of values: quantiles of the observed ones. Each costs a prediction of all rows.
 
     Returns
     -------
@@ -268,11 +258,7 @@ def partial_dependence(ranker: Scorer, data: RankingData, feature: Any, *, point
     Raises
     ------
     InvalidInputError
-        On a feature that there is not, one without values, and sparse rows.
-
-    Notes
-    -----
-    One prediction of all rows a value.
+        On an unknown feature, a feature without values, and sparse rows.
 
     Examples
     --------
@@ -311,11 +297,11 @@ def partial_dependence(ranker: Scorer, data: RankingData, feature: Any, *, point
 
 
 def scores_of(ranker: Scorer, X: np.ndarray, data: RankingData) -> np.ndarray:
-    """Scores of rows in the grouped order of `data`, from a ranker of ours, a pipeline or another library's model."""
+    """Return scores of rows in the grouped order of `data`, by truerank's ranker, a pipeline or another model."""
     return ranker_scores(ranker, data.replaced(X=X, order=None))
 
 
 def measure_of(ranker: Scorer, measure: MeasureLike, convention: str) -> Measure:
-    """The measure asked for, else the ranker's own, else nDCG@10."""
+    """Return the given measure, else the ranker's own, else nDCG@10."""
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     return parse_measure(chosen, convention=convention).check_mean()

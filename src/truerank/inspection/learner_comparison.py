@@ -17,10 +17,10 @@ from truerank.significance.two_samples import deviation_of
 
 
 class LearnerPair(NamedTuple):
-    """Learner `a` against `b`: mean difference over folds (above 0 where `a` is better), 95 % interval, p-values.
+    """Learner `a` against `b`: mean difference over folds (positive if `a` is better), 95 % interval, p-values.
 
-    The interval is of this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. NaN ends and p = 1 where
-    all folds have the same difference.
+    The interval is of this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
+    same difference, there is no interval (NaN) and p is 1.
     """
 
     a: str
@@ -34,7 +34,7 @@ class LearnerPair(NamedTuple):
 
 @dataclass(repr=False, eq=False)
 class LearnerComparison(Tabular):
-    """What `CrossValidation.compare(about="learners")` found."""
+    """The result of `CrossValidation.compare(about="learners")`."""
 
     measure: str
     convention: str
@@ -45,14 +45,14 @@ class LearnerComparison(Tabular):
 
     @property
     def about(self) -> str:
-        """What the comparison is about, in words."""
+        """The population and the test, in words."""
         return (
             f"learning procedures on data like these: {self.measure} ({self.convention}), corrected resampled t-test "
             f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The test and its pairs, for JSON."""
+        """Return the test and its pairs for JSON."""
         pairs = [{k: None if v != v else v for k, v in pair._asdict().items()} for pair in self.pairs]
         return {"measure": self.measure, "folds": self.folds, "repeats": self.repeats, "pairs": pairs}
 

@@ -1,4 +1,4 @@
-"""Train the model in production again on newer queries, and replace it only where held-out queries show a gain."""
+"""Retrain the model in production on newer queries, and replace it only if held-out queries show a gain."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ from truerank.significance.two_samples import paired_differences, paired_t, rand
 HOW = ("auto", "continue", "refit")
 MORE = 20  # trees that a continued model gets
 SHARE = 0.3  # queries held out
-FOLDS = 5  # of a calibrated model whose ranker was fitted before
+FOLDS = 5  # of a calibrated model with a prefitted ranker
 
 
 class Decision(NamedTuple):
-    """What held-out queries show of a candidate.
+    """The verdict of held-out queries on a candidate.
 
     Attributes
     ----------
     verdict : {"better", "not worse", "worse", "undecided"}
         "not worse": by more than the margin.
     p : float
-        Of the test that decided: with a margin, of "not worse" and "undecided", of the differences plus the margin.
+        Of the test that decided. With a margin, "not worse" and "undecided" have the p of the differences plus the
+        margin.
     level : float
-        What p must be below, after spending the level over the comparisons on the same queries.
+        The level for p, after it was divided over the comparisons on the same queries.
     """
 
     verdict: str
@@ -54,7 +55,7 @@ class Decision(NamedTuple):
 
     @property
     def promoted(self) -> bool:
-        """Whether the candidate is to replace the model in production."""
+        """Whether the candidate replaces the model in production."""
         return self.verdict in ("better", "not worse")
 
 
@@ -68,22 +69,22 @@ def decide(
     look: int = 1,
     random_state: RandomState = 0,
 ) -> Decision:
-    """Return what per-query values (m,) of a candidate show against those of another model; more is better.
+    """Return the verdict on a candidate from per-query values (m,) of it and of another model; higher is better.
 
-    "better" requires p below the level, the direction of the test itself (of the sign test the wins, of Wilcoxon's the
-    rank sums) and a mean that does not fall. With a margin, which needs a test of the mean, "not worse" requires the
-    same of the differences plus the margin. `look` is the number of this comparison on these queries, from 1.
+    "better" requires p below the level, the direction of the test itself (wins of the sign test, rank sums of
+    Wilcoxon's) and a mean that does not fall. "not worse" requires a margin, a test of the mean, and the same of the
+    differences plus the margin. `look` is the number of this comparison on these queries, from 1.
     """
     check_choice(test, "test", TESTS)
     if margin > 0 and test in ("sign", "wilcoxon"):
         raise InvalidInputError(
-            f"margin={margin:g} is about the mean, which the {test} test is not; take randomisation or t"
+            f"margin={margin:g} requires a test of the mean, which the {test} test is not. Choose randomisation or t"
         )
     level = level_of(look, level)
     differences = paired_differences(candidate, against)
 
     def tested(shift: float) -> tuple[float, float]:
-        """p, and a number with the sign of what the test shows."""
+        """p, and a number with the direction of the test as its sign."""
         d = differences + shift
         zero = np.zeros(len(d))
         if test == "randomisation":
@@ -112,14 +113,14 @@ def decide(
 
 @dataclass
 class Retraining:
-    """What `retrain` found.
+    """The result of `retrain`.
 
     Attributes
     ----------
     promoted : bool
-        Whether the candidate is to replace the model in production.
+        Whether the candidate replaces the model in production.
     reason : str
-        Why, in words.
+        The reason in words.
     how : {"continued", "refitted"}
     candidate : fitted ranker
     comparison : Comparison
@@ -129,11 +130,11 @@ class Retraining:
     decision : Decision
         The verdict, p and level.
     look : int
-        Number of this comparison on the same held-out queries, from 1, as the history counts it.
+        Number of this comparison on the same held-out queries, from 1.
     training_queries : int
-        Held-out queries that one of the models was trained on; they are left out.
+        Held-out queries that one of the models was trained on. They are left out.
     about_training : str
-        The same in words.
+        These queries in words.
     """
 
     promoted: bool
@@ -150,7 +151,7 @@ class Retraining:
 
     @property
     def p(self) -> float:
-        """Of the test that decided, margin included."""
+        """The p of the decision."""
         return self.decision.p
 
 
@@ -173,47 +174,47 @@ def retrain(
     share: float = SHARE,
     random_state: RandomState = None,
 ) -> Retraining:
-    """Train a model again on newer queries and say whether it is to replace the one in production.
+    """Train a model again on newer queries, and decide whether it replaces the one in production.
 
     Parameters
     ----------
     production : fitted ranker
-        As it serves today. It is not changed.
+        It is not changed.
     data : RankingData
-        Judged queries to learn from.
+        Judged queries for training.
     held_out : RankingData, optional
-        Judged queries that neither model has learned from, for the comparison. None holds out `share` of the queries of
-        `data`, drawn by their names.
+        Judged queries for the comparison, on which neither model was trained. By default `share` of the queries of
+        `data` are held out, drawn by their names.
     valid : RankingData, optional
-        Validation queries, where the ranker stops early (`patience`).
+        Validation queries for early stopping (`patience`).
     how : {"auto", "continue", "refit"}, default "auto"
-        "continue" goes on from the model: `more` trees are added to boosted trees (`fit(init_model=…)`), rankers with
-        `warm_start` begin at the model's weights. "refit" fits its settings anew to `data`, and forgets what `data` do
-        not hold; a `CalibratedRanker(cv="prefit")` is fitted anew with `cv=5`. "auto" continues what can be continued.
+        "continue" starts from the model: boosted trees get `more` trees (`fit(init_model=…)`), and rankers with
+        `warm_start` start at the model's weights. "refit" fits a new model with the same settings to `data` alone; a
+        `CalibratedRanker(cv="prefit")` is then fitted with `cv=5`. "auto" continues every model that can be continued.
     more : int, default 20
-        Trees that are added to a model of trees.
+        Trees to add to a model of trees.
     params : dict, optional
-        Settings that are to change.
+        Settings to change.
     measure : str or Measure, optional
-        By default the model's, else nDCG@10. Ties are averaged.
+        Default: that of the model, else nDCG@10. Ties are averaged.
     convention : str, optional
-        By default the model's, else "ranklib".
+        Default: that of the model, else "ranklib".
     test : {"randomisation", "t", "wilcoxon", "sign"}, default "randomisation"
-        Paired, two-sided. The candidate is promoted only in the direction that the test itself shows.
+        Paired and two-sided. The candidate is promoted only if the direction of the test itself is a gain.
     level : float in (0, 1), default 0.05
-        The candidate is promoted where it is better with p below this. The k-th comparison on the same queries, as
-        `history` counts them, has level / (k (k - 1)) from the second on.
+        Significance level of the first comparison. From the second on, the k-th comparison on the same queries has
+        level / (k (k - 1)), as counted by `history`.
     margin : float >= 0, default 0
-        Promote also a candidate that is not worse by more than this (non-inferiority, in the unit of the measure).
+        Promote also a candidate that is not worse by more than this, in the unit of the measure (non-inferiority).
         Requires a test of the mean.
     reference : fitted ranker, optional
-        With a margin, the last model that was promoted as better: the candidate is compared with it, so that losses
-        of `margin` do not add up. None means production.
+        With a margin, the last model that was promoted as better. The candidate is compared with it, so that losses of
+        `margin` do not add up. Default: production.
     history : History, optional
-        Counts the comparisons on the same held-out queries; this one is added. None counts nothing.
+        Counts the comparisons on the same held-out queries, with this one. Without it nothing is counted.
     share : float in (0, 1), default 0.3
     random_state : None, int or generator
-        Of the split and the test.
+        Seed of the split and the test.
 
     Returns
     -------
@@ -222,12 +223,12 @@ def retrain(
     Raises
     ------
     InvalidInputError
-        When the model cannot be trained (imported ones), `how="continue"` is asked of one that cannot be continued,
-        there are fewer than two queries on either side, or more than half of the held-out queries trained a model.
+        If the model cannot be trained (imported models) or not continued, if there are fewer than two queries on either
+        side, or if a model was trained on more than half of the held-out queries.
 
     Notes
     -----
-    Held-out queries that a model was trained on, which its sketch recognises, are left out of the comparison.
+    Held-out queries that a model was trained on are recognised by its sketch, and left out.
 
     Examples
     --------
@@ -307,7 +308,7 @@ def retrain(
 
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:
-    """Queries to learn from and held out, drawn by their names: queries of one name stay on one side."""
+    """Return the training and the held-out queries, drawn by their names, so that equal names are on one side."""
     share = check_number(share, "share", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     names = data.query_ids.astype(str)
     different = np.unique(names)
@@ -318,7 +319,7 @@ def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingDa
 
 
 def can_continue(model: Scorer) -> bool:
-    """Whether a fitted model can go on learning from where it stands."""
+    """Whether training of a fitted model can be continued."""
     if isinstance(model, RankerPipeline):
         return can_continue(model.ranker_)
     learns_propensities = hasattr(model, "click_propensities_")  # from tree to tree, of the rows that it saw
@@ -333,12 +334,12 @@ def trained_again(
     more: int = MORE,
     params: dict[str, Any] | None = None,
 ) -> tuple[Any, bool]:
-    """A model trained again, and whether it was continued; see `retrain`. `production` stays as it is."""
+    """Return a model trained again, and whether it was continued; see `retrain`. `production` is not changed."""
     continued = can_continue(production)
     if how == "continue" and not continued:
         raise InvalidInputError(
             f'how="continue": {type(production).__name__} cannot be continued (boosted trees, and rankers with '
-            'warm_start can); how="refit" fits its settings anew'
+            'warm_start can). Choose how="refit"'
         )
     if continued and how != "refit":
         return _continued(production, data, valid, check_positive_int(more, "more"), params or {}), True

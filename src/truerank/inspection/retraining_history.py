@@ -1,4 +1,4 @@
-"""What earlier retrainings leave: how often held-out queries were used, and the last model that was shown better."""
+"""The history of retrainings: how often held-out queries were used, and the last model promoted as better."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from truerank.core.files import atomic_write
 
 @dataclass
 class History:
-    """The memory of `retrain`.
+    """The history that `retrain` reads and extends.
 
     Attributes
     ----------
     looks : dict of str to int
         Comparisons so far, by the digest of a held-out query's rows.
     references : dict of str to dict of str to str
-        For a model that was promoted as not worse than another by more than a margin: "digest" and "path" of the last
-        model that was promoted as better. Keys are digests of model files.
+        For a model that was promoted as not worse by more than a margin: "digest" and "path" of the last model that was
+        promoted as better. Keys are digests of model files.
     """
 
     looks: dict[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class History:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> History:
-        """Return the history of a file, an empty one if there is none; an error if the file is something else."""
+        """Read the history of a file; an empty one if there is no file, and an error if it is no history."""
         if not os.path.exists(path):
             return cls()
         try:
@@ -55,7 +55,7 @@ class History:
             stream.write("\n")
 
     def look(self, digests: np.ndarray) -> int:
-        """Return the number, from 1, of the next comparison on these queries: one more than the most used has had."""
+        """Return the number, from 1, of the next comparison on these queries: that of the most used query plus one."""
         return 1 + max((self.looks.get(f"{digest:016x}", 0) for digest in digests.tolist()), default=0)
 
     def count(self, digests: np.ndarray) -> None:
@@ -67,8 +67,8 @@ class History:
 def level_of(look: int, level: float) -> float:
     """Return the level of the k-th test on the same queries: `level` for the first, then level / (k (k - 1)).
 
-    The levels of all looks add up to at most 2 · level, two-sided, so that a model which is truly worse is promoted
-    in at most a share `level` of all histories on these queries, however many looks there are.
+    The two-sided levels of all looks add up to at most 2 · level. A truly worse model is therefore promoted in at most
+    a share `level` of all histories on these queries, for any number of looks.
 
     >>> [level_of(k, 0.06) for k in (1, 2, 3)]
     [0.06, 0.03, 0.01]

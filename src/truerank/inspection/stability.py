@@ -1,4 +1,4 @@
-"""Ranking stability: how far a query's ranking moves under a small change of its features (Belous 2015's concern)."""
+"""Ranking stability: how much a query's ranking changes with small changes of its features (Belous 2015)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from truerank.inspection.importance import scores_of
 def ranking_stability(
     ranker: Scorer, data: RankingData, *, share: float = 1.0, repeats: int = 10, random_state: RandomState = None
 ) -> np.ndarray:
-    """Mean Kendall distance of each query between its ranking and those after small changes of its features.
+    """Return each query's mean Kendall distance between its ranking and those after small changes of its features.
 
-    A small change replaces values by an *observed neighbour*: the next larger or next smaller different value that the
-    feature takes in `data` (a fair coin decides; the least and the largest value have one neighbour). So a change is
-    one step in rank, whatever the feature's scale. Missing values and features with one value stay.
+    A small change replaces a value by an *observed neighbour*: the next larger or the next smaller value of the feature
+    in `data`, with equal probability (the extreme values have one neighbour). A change is therefore one step in rank
+    for any scale. Missing values and features with a single value stay.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def ranking_stability(
     data : RankingData
         Dense rows.
     share : float in (0, 1], default 1
-        Share of the values that change, each drawn independently.
+        Share of the values that change, drawn independently.
     repeats : int, default 10
         Changed copies of the data.
     random_state : None, int or NumPy generator
@@ -37,14 +37,13 @@ def ranking_stability(
     Returns
     -------
     float64 array (m,)
-        For each query the share of its document pairs that two rankings put in different order: 0 is perfectly stable,
-        1 a reversal. A pair that is tied in one ranking only counts half. nan where a query has fewer than two
-        documents.
+        The share of a query's document pairs that two rankings order differently: 0 is perfectly stable, and 1 is a
+        reversal. A pair that is tied in one of them counts half. NaN for queries with fewer than two documents.
 
     Notes
     -----
-    Costs `repeats + 1` predictions and O(Σ n²) pairs. Lower is steadier; a constant ranker has 0, so read the figure
-    beside a measure of quality.
+    Cost: `repeats + 1` predictions and O(Σ n²) pairs. A constant ranker has 0, so the value should be read with a
+    measure of quality.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def ranking_stability(
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each value's observed neighbours below and above; at the ends the one there is, itself where there is none."""
+    """Observed neighbours below and above each value; the only one at the ends, and the value itself without any."""
     values = np.unique(column[~np.isnan(column)])
     if len(values) < 2:
         return column, column
@@ -90,7 +89,7 @@ def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def kendall_distances(a, b, offsets):
-    """Share of the pairs of each query that two score vectors order differently; tied in one only counts half."""
+    """Share of each query's pairs that two score vectors order differently; a tie in one of them counts half."""
     m = offsets.size - 1
     result = np.empty(m)
     for q in range(m):

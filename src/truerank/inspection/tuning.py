@@ -1,8 +1,7 @@
-"""The settings of a ranker, chosen by its measure on held-out queries: a grid, or Optuna's search over ranges.
+"""Choice of a ranker's settings by its measure on held-out queries: a grid, or Optuna's search over ranges.
 
-Every setting is tried on the same folds of queries; the mean over folds chooses, ties averaged, in the direction in
-which the measure is better; the first of equal ones wins. Trials are kept in a file as they end, and a run that was
-interrupted goes on from it to the same result.
+Every setting is tried on the same folds of queries. The best mean over folds wins, with ties averaged, and the first of
+equal ones. Trials are stored in a file as they end, and an interrupted run continues from it with the same result.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from truerank.rankers.pipeline import fit_ranker, ranker_scores
 
 @dataclass(frozen=True)
 class Between:
-    """A range of a setting: `Between(0.01, 0.3, log=True)`; whole numbers where both ends are whole."""
+    """A range of a setting, such as `Between(0.01, 0.3, log=True)`; of integers if both ends are integers."""
 
     low: float
     high: float
@@ -51,13 +50,13 @@ class Between:
 
     @property
     def whole(self) -> bool:
-        """Whether both ends are whole numbers."""
+        """Whether both ends are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
 _NO_TRIALS = "is no file of trials; name another, or remove it"
 _STRENGTH = {"C": Between(1e-4, 1e4, log=True)}
-# What is searched where no space is given, by the name of the class.
+# The default space by name of the class.
 SPACES: dict[str, dict[str, Any]] = {
     "AdaRank": {"update": ["adaboost", "compound", "paper"], "n_estimators": Between(20, 500, log=True)},
     "RankBoost": {"n_estimators": Between(20, 500, log=True), "thresholds": [10, 30, 100]},
@@ -80,17 +79,17 @@ SPACES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Tuning:
-    """What `tune` found.
+    """The result of `tune`.
 
     Attributes
     ----------
     best_params : dict
-        Settings of the best trial, with the mean number of rounds in place of `patience` where early stopping chose it.
+        Settings of the best trial. With early stopping, the mean number of rounds replaces `patience`.
     best_value : float
-        Mean of the measure over the folds' held-out queries. It chose, so it flatters: other queries say what the
-        ranker is worth.
+        Mean of the measure over the folds' held-out queries. It is too optimistic, since it was maximised: evaluate the
+        ranker on other queries.
     ranker : fitted ranker
-        With the best settings, of all queries; None where it was not asked for.
+        Fitted with the best settings to all queries; None without `refit`.
     trials : list of dict
         By number: `{"number", "params", "values" (one a fold), "mean", "rounds" or None, "error" or None}`.
     measure : str
@@ -123,30 +122,30 @@ def tune(
     Parameters
     ----------
     make : callable of a dict of settings, or a ranker
-        An unfitted ranker with these settings: a class, `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`,
-        another library's. Of a ranker `clone(ranker).set_params(**settings)` is taken.
+        Returns an unfitted ranker with these settings: a class, or a function such as
+        `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`. A ranker is cloned, and gets the settings by
+        `set_params`.
     data : RankingData, or (training, held-out) pairs of these
-        One set is split into `folds` by query.
+        A single data set is split into `folds` by query.
     space : dict of setting to list of values, `Between`, or (low, high), two numbers
-        Lists alone are tried as a grid, every combination; with a range, or with `trials`, Optuna searches (its
-        tree-structured Parzen estimator).
+        If all are lists, every combination is tried. With a range, or with `trials`, Optuna searches (tree-structured
+        Parzen estimator).
     measure : str, Measure or callable, default "nDCG@10"
-        Ties are averaged over their orders, as `Measure.tie_averaged` says, unless the measure names another rule.
+        Ties are averaged over their orders, unless the measure names another rule.
     convention : str
     trials : int, optional
-        Settings to try; None means the whole grid, or 30 where there is a range. Where `state` has more, the first
-        count, so that the answer is that of a run without it.
+        Number of settings to try. Default: the whole grid, or 30 with a range. If `state` has more, only the first ones
+        count, so that the result is that of a run without it.
     folds : int, default 5
     random_state : seed of the folds and the search
     jobs : int, default 1
-        Folds fitted at once. The result does not depend on it.
+        Folds that are fitted at the same time. The result does not depend on it.
     state : path, optional
-        JSON lines, one a trial; what is there from a run with the same question is not run again. The file is locked
-        while trials run.
+        A file of JSON lines with a line for each trial. Trials in it are not run again. It is locked during the search.
     refit : bool, default True
-        Fit the best settings to all queries; of pairs, to those of the first.
+        Fit a ranker with the best settings to all queries (of pairs, to those of the first pair).
     watch : callable of a trial, optional
-        Called as each one ends.
+        Called after each trial.
 
     Returns
     -------
@@ -155,15 +154,14 @@ def tune(
     Raises
     ------
     InvalidInputError
-        On an empty space, when every trial fails, and when `state` is of another question, or in use by another run.
+        On an empty space, if every trial fails, and if `state` belongs to another search or is in use.
     MissingExtraError
-        When Optuna is needed and not installed.
+        If Optuna is required and not installed.
 
     Notes
     -----
-    A setting with `patience` is stopped by the held-out queries themselves, and its rounds are then fixed at the mean
-    over the folds for the final fit. A trial that raises `ValueError` (settings that do not go together) is kept with
-    its error, and does not win.
+    With `patience`, the held-out queries stop the fit, and the final fit has the mean number of rounds over the folds.
+    A trial that raises `ValueError` (incompatible settings) is stored with its error and cannot win.
 
     Examples
     --------
@@ -213,7 +211,7 @@ def tune(
 
 
 def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """A function from settings to an unfitted ranker, of a class, a ranker or such a function."""
+    """A function from settings to an unfitted ranker, from a class, a ranker or such a function."""
     if isinstance(make, type):
         return lambda settings: make(**settings)
     if hasattr(make, "get_params"):
@@ -223,7 +221,7 @@ def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
 
 def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
     if not space:
-        raise InvalidInputError("there is nothing to choose: give a space, such as {'C': [0.1, 1, 10]}")
+        raise InvalidInputError("the space is empty; give one such as {'C': [0.1, 1, 10]}")
     checked: dict[str, Any] = {}
     for name, values in space.items():
         if isinstance(values, tuple) and len(values) == 2 and all(map(_is_number, values)):
@@ -278,7 +276,7 @@ def _tried(
     trial = {"number": number, "params": plain(settings), "values": [], "mean": None, "rounds": None, "error": None}
     try:
         with warnings.catch_warnings():
-            # A setting that learns slowly, or nothing, shows in its value.
+            # The value of a setting shows whether it converges.
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
             results = list(pool.map(one, pairs)) if pool is not None else [one(pair) for pair in pairs]
     except ValueError as error:
@@ -300,7 +298,7 @@ def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
 
 
 def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, done: list[dict[str, Any]]) -> Any:
-    """Settings that Optuna proposes. Trial k depends on the seed, k and the trials before it alone."""
+    """Yield settings that Optuna proposes. Trial k depends only on the seed, k and the trials before it."""
     with imports_of_extra("optuna", "tune", "a search over ranges"):
         import optuna
 
@@ -309,7 +307,7 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
     kinds: dict[str, Any] = {}
     for name, values in ranges.items():
         if isinstance(values, list):
-            # By place in the list: a value may be a list, a dict or None, which Optuna does not keep.
+            # By index in the list: a value may be a list, a dict or None, which Optuna does not store.
             kinds[name] = optuna.distributions.CategoricalDistribution(range(len(values)))
         elif values.whole:
             kinds[name] = optuna.distributions.IntDistribution(int(values.low), int(values.high), log=values.log)
@@ -342,7 +340,7 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
             name: ranges[name][value] if isinstance(ranges[name], list) else value
             for name, value in asked.params.items()
         }
-        study.tell(asked, state=optuna.trial.TrialState.FAIL)  # what comes of it is told with its result
+        study.tell(asked, state=optuna.trial.TrialState.FAIL)  # its result is added as a trial of its own
         yield settings
 
 
