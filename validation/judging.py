@@ -14,10 +14,11 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 from scipy.stats import kendalltau
 
 from truerank.io.trec import Run, as_qrels, as_run, files_of, judge_run, read_qrels, read_run
-from truerank.judging.estimate import FEWEST_RESIDUALS, Sampled, estimate, gain_estimates
+from truerank.judging.estimate import FEWEST_RESIDUALS, Sampled, estimate, gain_estimates, spread_of
 from truerank.judging.plan import allocate, plan_judgements
 from truerank.judging.predictions import Factors, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
@@ -33,15 +34,15 @@ _MANY = 100  # replications below which only some judges, settings and runs are 
 
 
 class Draws(NamedTuple):
-    """Estimates (draws,) of one difference, their standard errors, and whether there are ten residuals."""
+    """Estimates (draws,) of one difference, half widths of intervals, and whether there are ten residuals."""
 
     values: np.ndarray
-    errors: np.ndarray
+    halves: np.ndarray
     enough: np.ndarray
 
     def figures(self, truth: float) -> np.ndarray:
         """Covered, width, decided, decided for the wrong side: (draws, 4); NaN where there is no interval."""
-        half = _Z * self.errors
+        half = self.halves
         decided = np.abs(self.values) > half
         found = np.stack(
             [np.abs(self.values - truth) <= half, 2 * half, decided, decided & (self.values * truth <= 0)], axis=1
@@ -53,15 +54,16 @@ class Draws(NamedTuple):
 def draw(
     w: np.ndarray, gained: np.ndarray, chances: np.ndarray, factors: Any, drawn: np.ndarray, n_topics: int
 ) -> Draws:
-    """Estimates of Σ w g / topics from samples (draws, N) of documents."""
+    """Estimates of Σ w g / topics from samples (draws, N) of documents; the baseline has the normal quantile."""
     nothing, one = np.zeros((1, len(w)), dtype=bool), np.ones((1, len(w)))
     found = []
     for own in drawn:
         made = gain_estimates(Sampled(nothing, own[None], chances[None], one), factors, gained, nothing[0])
-        parts = w**2 * made.variances
-        found.append((w @ made.gains / n_topics, np.sqrt(parts.sum()) / n_topics, np.count_nonzero(parts)))
-    values, errors, residuals = np.array(found).T
-    return Draws(values, errors, residuals >= FEWEST_RESIDUALS)
+        spread = spread_of((w / n_topics) ** 2 * made.variances)
+        half = _Z * spread.error if isinstance(factors, Nothing) else spread.half
+        found.append((w @ made.gains / n_topics, half, spread.residuals))
+    values, halves, residuals = np.array(found).T
+    return Draws(values, halves, residuals >= FEWEST_RESIDUALS)
 
 
 class Nothing:
@@ -292,6 +294,7 @@ def _trec9(folder: Path, replications: int, seed: int) -> list[Row]:
     d = (w[chosen[:, 0]] - w[chosen[:, 1]]).tocsr()
     d.eliminate_zeros()
     d2, there = d.multiply(d).tocsr(), (d != 0).astype(float)
+    d4 = d2.multiply(d2).tocsr()
     nothing, one = np.zeros((1, n), dtype=bool), np.ones((1, n))
     rows = []
     for share in _SHARES if replications >= _MANY else _SHARES[:1]:
@@ -304,9 +307,11 @@ def _trec9(folder: Path, replications: int, seed: int) -> list[Row]:
             made = gain_estimates(Sampled(nothing, drawn[None], chances[None], one), factors, g, nothing[0])
             taus.append(kendalltau(w @ made.gains, truth).statistic)
             plain.append(kendalltau(w @ ((rng.random(n) < flat) * g), truth).statistic)
-            off, error = d @ (made.gains - g) / q, np.sqrt(d2 @ made.variances) / q
+            off, variances = d @ (made.gains - g) / q, d2 @ made.variances / q**2
+            freedom = 2 * variances**2 / np.maximum(d4 @ made.variances**2 / q**4, 1e-300)
+            half = stdtrit(np.maximum(np.floor(freedom), 1), 0.975) * np.sqrt(variances)
             enough = there @ (made.variances > 0) >= FEWEST_RESIDUALS
-            covered.append(float((np.abs(off) <= _Z * error)[enough].mean()) if enough.any() else np.nan)
+            covered.append(float((np.abs(off) <= half)[enough].mean()) if enough.any() else np.nan)
             errors.append(float(np.mean(w @ (made.gains - g))) / q)
         name = f"TREC-9, {len(runs)} runs, P@10, {share:.0%} of the judgements ({budget:,.0f})"
         slow = _inferred(runs, qrels, share, rng, _SLOW if replications >= _MANY else 1)

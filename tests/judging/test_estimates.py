@@ -13,7 +13,8 @@ from support.few_judgements import made
 from truerank import estimate, evaluate, plan_judgements
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.io.trec import as_qrels, as_run
-from truerank.judging.estimate import Sampled, gain_estimates
+from truerank.judging.estimate import Sampled, gain_estimates, spread_of
+from truerank.judging.plan import allocate
 from truerank.judging.predictions import Factors, make_factors
 from truerank.judging.sums import Frame, sum_measure
 from truerank.significance.intervals import mean_interval
@@ -91,6 +92,30 @@ def test_the_stated_variance_is_that_over_every_sample():
     mean = sum(value * chance for value, chance in values)
     assert mean == pytest.approx(float(w @ g))
     assert stated == pytest.approx(sum(chance * (value - mean) ** 2 for value, chance in values))
+
+
+def test_degrees_of_freedom_are_satterthwaites():
+    # Four terms of variance 1: (Σ v)² / Σ v² = 4, twice that is 8. One term that dominates: 2.
+    assert spread_of(np.array([1.0, 1.0, 0.0, 1.0, 1.0])) == (2.0, 8, 4)
+    assert spread_of(np.array([1e6, 1.0, 1.0])).freedom == 2
+    assert spread_of(np.array([1.0, 1.0])).half == pytest.approx(2.776445 * math.sqrt(2))  # Student's t with 4
+
+
+def test_intervals_hold_where_few_documents_have_nearly_all_gain():
+    """Gains 1, 3 and 7 of one document in twenty: the normal quantile covers 0.88."""
+    rng = np.random.default_rng(1)
+    covered = []
+    for _ in range(8):
+        n, q = 300, 25
+        w, g = rng.normal(size=n), (rng.random(n) < 0.05) * (2.0 ** rng.integers(1, 4, n) - 1)
+        chances, topic = allocate(np.abs(w), 100), rng.integers(0, q, n)
+        factors = Factors([(topic, 4.0)], n)
+        for _ in range(60):
+            drawn = rng.random(n) < chances
+            sampled = Sampled(np.zeros((1, n), bool), drawn[None], chances[None], np.ones((1, n)))
+            found = gain_estimates(sampled, factors, g, np.zeros(n, bool))
+            covered.append(abs(w @ (found.gains - g)) <= spread_of(w**2 * found.variances).half)
+    assert np.mean(covered) > 0.92
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
@@ -272,4 +297,4 @@ def test_scores_of_many_levels_are_cut_into_few():
     scores = {t: {d: float(rng.random()) for d in own} for t, own in human.items()}
     frame = Frame(runs, sum_measure("DCG@5"))
     labels = np.array([scores[t][d] for t, d in frame.keys])
-    assert len(make_factors(frame, {"x": labels}).penalties) == 1 + 5 + 8 + 6
+    assert len(make_factors(frame, {"x": labels}).penalties) == 1 + 5 + 8 + 5

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,29 +25,27 @@ _SHOWN_PAIRS = 30
 
 @dataclass(frozen=True)
 class Estimated:
-    """A run's value, or the difference of two runs, with both intervals.
+    """Value of a run, or difference of two runs, with intervals.
 
     Attributes
     ----------
-    a : str
-    b : str or None
-        None for the value of a.
+    a, b : str, str or None
+        `b` is None for the value of a.
     value : float
         NaN where a run gives weight to documents outside the plan.
     low, high : float
-        Ends of the 95 % interval for *these topics*: what judging every document would give. NaN with fewer than ten
-        residuals other than 0.
+        95 % interval for *these topics*: the value if every document were judged. NaN with fewer than ten residuals.
     low_topics, high_topics : float
-        The same for *topics like these*.
+        95 % interval for *topics like these*.
     p, p_topics : float
         Two-sided p of the value 0, for this pair alone; below 0.05 exactly where the interval excludes 0.
     worth, plan_worth : float
-        How many times the human judgements would be needed without the judges, (width without / width with)², NaN
-        where there is none; and without the plan, against a uniform sample, both without a judge.
+        Ratio of variances: how many times the human judgements are needed without the judges, and with a uniform sample
+        instead of the plan, both without a judge.
     judge_low, judge_high : float
-        95 % interval of the first judge's own difference less the true one: the judge favours a where it is above 0.
+        95 % interval of the first judge's own difference minus the true one: above 0 the judge favours a.
     residuals, outside : int
-        Judged documents that contribute to the interval, and documents with weight that are outside the plan.
+        Number of judged documents that contribute to the interval, and of documents with weight outside the plan.
     """
 
     a: str
@@ -68,11 +65,35 @@ class Estimated:
     outside: int = 0
 
 
+class Spread(NamedTuple):
+    """Standard error of a sum, its degrees of freedom and the number of terms."""
+
+    error: float
+    freedom: int
+    residuals: int
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95 % interval."""
+        return student_quantile(0.975, self.freedom) * self.error
+
+
+def spread_of(variances: np.ndarray) -> Spread:
+    """Return the spread of a sum of independent terms with these estimated variances (N,).
+
+    Where a few terms make up most of the variance, its estimate is uncertain. Satterthwaite's degrees of freedom
+    2 (Σ v)² / Σ v² of Student's quantile account for this.
+    """
+    total, squares = float(variances.sum()), float((variances**2).sum())
+    freedom = int(2.0 * total**2 / squares) if squares > 0 else 1
+    return Spread(math.sqrt(total), freedom, int(np.count_nonzero(variances)))
+
+
 class Sampled(NamedTuple):
     """The rounds of a plan on the documents of a frame, arrays (rounds, N).
 
-    `known` are documents judged before the round, `chances` their probabilities in it (1 where it does not plan them),
-    and `shares` the weights of the rounds, which add up to 1 where some round covers the document.
+    `known` are documents judged before the round, `chances` their probabilities in it (1 where the round does not plan
+    them), and `shares` the weights of the rounds, which add up to 1 where a round covers the document.
     """
 
     known: np.ndarray
@@ -82,7 +103,7 @@ class Sampled(NamedTuple):
 
 
 class GainEstimates(NamedTuple):
-    """Unbiased estimates of the documents' gains (N,), and of their variances; errors of documents are uncorrelated."""
+    """Unbiased estimates (N,) of the gains of documents, and of their variances."""
 
     gains: np.ndarray
     variances: np.ndarray
@@ -105,12 +126,11 @@ def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
 
 
 def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, others: np.ndarray) -> GainEstimates:
-    """Unbiased estimates of gains (N,) from those of the drawn documents; `others` (bool (N,)) help predictions only.
+    """Return unbiased estimates of gains (N,) from the gains of the drawn documents.
 
-    Round r has g of what earlier rounds have judged, else b_r + I (g - b_r) / π_r with the prediction b_r from the
-    labels of the rounds up to r without the document's own, so that its mean is g; its variance is estimated by
-    I (1 - π_r) ((g - b_r) / π_r)². Errors of different rounds are uncorrelated, since the mean of each is 0 given the
-    rounds before.
+    Round r estimates g by g itself where an earlier round has judged it, else by b_r + I (g - b_r) / π_r, with the
+    estimated variance I (1 - π_r) ((g - b_r) / π_r)². The prediction b_r uses the labels of the rounds up to r without
+    the document's own, and those of `others` (bool (N,)). Errors of rounds are uncorrelated.
     """
     total, variance = np.zeros(len(gained)), np.zeros(len(gained))
     for known, drawn, chances, shares in zip(*sampled):
@@ -124,7 +144,7 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
 
 
 class Estimate:
-    """Estimates of a measure for several runs; made by `estimate`.
+    """Estimates of a measure for several runs, made by `estimate`.
 
     Attributes
     ----------
@@ -173,32 +193,32 @@ class Estimate:
         outside = int(np.count_nonzero(w[~self.inside]))
         if outside:
             return Estimated(a, b, math.nan, outside=outside)
-        terms, squares = w * self._full.gains, w**2
-        value = float(terms.sum()) / q
-        variances = squares * self._full.variances
-        variance, residuals = float(variances.sum()) / q**2, int(np.count_nonzero(variances))
+        terms, squares = w * self._full.gains / q, w**2 / q**2
+        value, spread = float(terms.sum()), spread_of(squares * self._full.variances)
         exact = not squares[self._open].any()
         found: dict[str, float] = {}
         if exact:
             found = {"low": value, "high": value}
-        elif residuals >= FEWEST_RESIDUALS:
-            half = NormalDist().inv_cdf(0.975) * math.sqrt(variance)
-            found = {"low": value - half, "high": value + half, "p": math.erfc(abs(value) / math.sqrt(2.0 * variance))}
-            bare = float((squares * self._bare.variances).sum()) / q**2
-            uniform = float((squares * self._squared).sum()) / q**2 * (1.0 - self._uniform) / self._uniform
+        elif spread.residuals >= FEWEST_RESIDUALS:
+            from scipy.special import stdtr
+
+            found = {"low": value - spread.half, "high": value + spread.half}
+            found["p"] = 2.0 * float(stdtr(spread.freedom, -abs(value) / spread.error))
+            bare = spread_of(squares * self._bare.variances).error ** 2
+            uniform = float((squares * self._squared).sum()) * (1.0 - self._uniform) / self._uniform
             found["plan_worth"] = uniform / bare if bare > 0 else math.nan
             if self._label_gains is not None:
                 bias = float((w * self._label_gains).sum()) / q - value
-                found |= {"worth": bare / variance, "judge_low": bias - half, "judge_high": bias + half}
-        by_topic = np.bincount(frame.topic, weights=terms, minlength=q)
-        error = float(by_topic.std(ddof=1)) / math.sqrt(q) if q > 1 else 0.0
-        if error > 0 and (exact or residuals >= FEWEST_RESIDUALS):
+                found |= {"worth": bare / spread.error**2, "judge_low": bias - spread.half}
+                found["judge_high"] = bias + spread.half
+        error = float(np.bincount(frame.topic, weights=terms, minlength=q).std(ddof=1)) * math.sqrt(q) if q > 1 else 0.0
+        if found and error > 0:
             from scipy.special import stdtr
 
             half = student_quantile(0.975, q - 1) * error
             found |= {"low_topics": value - half, "high_topics": value + half}
             found["p_topics"] = 2.0 * float(stdtr(q - 1, -abs(value) / error))
-        return Estimated(a, b, value, residuals=residuals, **found)  # type: ignore[arg-type]
+        return Estimated(a, b, value, residuals=spread.residuals, **found)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON takes them."""

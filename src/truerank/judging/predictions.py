@@ -19,7 +19,8 @@ from truerank.judging.sums import Frame
 
 PSEUDO_LABEL, PSEUDO_TOPIC = 2.0, 4.0
 """Pseudo-observations that shrink the mean of a label, and of a topic, towards the mean of all."""
-FEW_LEVELS, MOST_LEVELS = 6, 12
+USUAL_LEVELS, FEW_LEVELS, MOST_LEVELS = 4, 5, 12
+"""Levels of a judge without an extra penalty; levels that scores of more than `MOST_LEVELS` are cut into."""
 RUN_LEVELS = 8
 _TINY = 1e-9
 
@@ -79,7 +80,8 @@ def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
         values = np.where(np.isnan(labels), -np.inf, labels)
         if len(levels) > MOST_LEVELS:
             values = _binned(values, FEW_LEVELS)
-        crowd = max(1.0, len(np.unique(values)) / FEW_LEVELS) ** 2  # many levels of a useless judge would cost width
+        # Many levels of a useless judge would make the interval wider.
+        crowd = max(1.0, len(np.unique(values)) / USUAL_LEVELS) ** 2
         factors.append((values, PSEUDO_LABEL * len(judges) * crowd))
     return Factors(factors, len(frame.topic))
 
