@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -64,6 +64,35 @@ def test_the_mean_over_every_pair_of_rounds_is_the_true_value():
             mean += chance * other * found.difference("run0", "run1").value
     assert len(seen) > 4
     assert mean == pytest.approx(truth, abs=1e-9)
+
+
+def test_a_second_round_for_fewer_runs_leaves_the_others_unbiased():
+    """Documents that only the third run ranks have no weight in the second round."""
+    runs, human, _ = made(topics=1, documents=5, runs=3, seed=2)
+    one = plan_judgements(runs, "DCG@2", budget=2)
+    pair = {name: runs[name] for name in ("run0", "run1")}
+    assert set(one.keys) > set(plan_judgements(pair, "DCG@2", budget=2).keys)
+    mean, truth = 0.0, evaluate("DCG@2", human, runs)["run2"]["DCG@2"]
+    for drawn, chance in reference.samples(one.probabilities):
+        first = replace(one, drawn=drawn).with_grades(human)
+        if drawn.all():  # a second round would have nothing to plan: its estimate is the truth
+            mean += chance * (estimate(runs, "DCG@2", human, first).values["run2"].value + truth) / 2
+            continue
+        two = plan_judgements(pair, "DCG@2", budget=2, human=first)
+        for more, other in reference.samples(two.probabilities[two.rounds == 2]):
+            whole = replace(two, drawn=np.append(drawn, more)).with_grades(human)
+            mean += chance * other * estimate(runs, "DCG@2", None, whole).values["run2"].value
+    assert mean == pytest.approx(truth, abs=1e-9)
+
+
+def test_rows_that_were_deleted_from_a_later_round_are_missed():
+    runs, human, _ = made(topics=3, documents=12)
+    plan = plan_judgements(runs, "DCG@5", budget=10).with_grades(human)
+    plan = plan_judgements(runs, "DCG@5", budget=10, human=plan).with_grades(human)
+    keep = plan.drawn | (plan.rounds == 1)
+    parts = {part.name: getattr(plan, part.name)[keep] for part in fields(plan)}
+    with pytest.raises(InvalidInputError, match=r"round 2 lacks topic .* do not delete rows"):
+        estimate(runs, "DCG@5", None, replace(plan, **parts))
 
 
 class Fixed:

@@ -114,7 +114,7 @@ GOOD = "topic,document,round,budget,probability,judge,grade\n1,a,1,2,.5,yes,3\n1
         ("1 0 a 2\n1 0 b 0\n", "Labels without a plan"),
         (GOOD.replace(".5,yes", "1.5,yes"), "line 2: .*probability 1.5"),
         (GOOD.replace("yes,3", "yes,good"), "line 2: .*good"),
-        (GOOD.replace("1,b", "1,a"), "line 3: .*stands in line 2 too"),
+        (GOOD.replace("1,b", "1,a"), "line 3: .*is in line 2 too"),
         (GOOD.replace(",no,", ""), "line 3: the row has 5 columns"),
         (GOOD.replace("yes,3", "yes,inf"), "line 2: .*grade inf"),
         (GOOD.replace("yes", "perhaps"), "line 2: .*yes or no"),

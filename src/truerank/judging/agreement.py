@@ -1,8 +1,8 @@
-"""How well two judges agree: confusion, kappa, Krippendorff's alpha and bias by grade, with intervals over topics."""
+"""Agreement of two judges: confusion, kappa, Krippendorff's alpha and bias by grade, with intervals over topics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import RandomState
 from truerank.io.trec import as_qrels
 from truerank.significance.intervals import Interval
 
@@ -22,15 +23,15 @@ class Agreement:
     Attributes
     ----------
     n, topics : int
-        Documents that both have judged, and their topics.
+        Number of documents that both have judged, and of their topics.
     levels : list of float
-        Grades that one of them gives.
+        All grades that one of the judges gives.
     confusion : int64 array (levels, levels)
-        Documents by grade of the first (rows) and of the second (columns).
+        Number of documents by grade of the first judge (rows) and of the second (columns).
     same, kappa, weighted_kappa, alpha : Interval
         Share of documents with the same grade; Cohen's kappa, also with quadratic weights; Krippendorff's alpha.
     bias : dict of float to Interval
-        Mean of the second's grade less the first's, by the first's grade.
+        Mean of the second judge's grade minus the first's, by the first's grade.
     """
 
     n: int
@@ -44,16 +45,9 @@ class Agreement:
     bias: dict[float, Interval]
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON takes them."""
-        named = {name: getattr(self, name)._asdict() for name in _STATISTICS}
-        bias = {f"{grade:g}": one._asdict() for grade, one in self.bias.items()}
-        return {
-            "n": self.n,
-            "topics": self.topics,
-            "levels": self.levels,
-            "confusion": self.confusion,
-            "bias": bias,
-        } | named
+        """Return the figures for JSON."""
+        intervals = {name: getattr(self, name)._asdict() for name in _STATISTICS}
+        return asdict(self) | intervals | {"bias": {f"{grade:g}": one._asdict() for grade, one in self.bias.items()}}
 
     def __str__(self) -> str:
         named = [[text, _text(getattr(self, name), ".3f")] for name, text in _STATISTICS.items()]
@@ -61,8 +55,8 @@ class Agreement:
             [f"{grade:g}", *counts, _text(self.bias[grade], "+.2f") if grade in self.bias else "-"]
             for grade, counts in zip(self.levels, self.confusion.tolist())
         ]
-        head = f"{self.n} documents of {self.topics} topics that both have judged; 95 % intervals over topics"
-        columns = ["first \\ second", *(f"{grade:g}" for grade in self.levels), "second less first"]
+        head = f"{self.n} documents of {self.topics} topics judged by both; 95 % intervals over topics"
+        columns = ["first \\ second", *(f"{grade:g}" for grade in self.levels), "second minus first"]
         return "\n\n".join([head, table(named, ["agreement", "value"]), table(rows, columns)])
 
 
@@ -72,25 +66,20 @@ _STATISTICS = {"same": "same grade", "kappa": "kappa", "weighted_kappa": "kappa,
 
 def _text(one: Interval, form: str) -> str:
     ends = "" if np.isnan(one.low) else f" [{one.low:{form}}, {one.high:{form}}]"
-    return f"{one.estimate:{form}}{ends}" if one.estimate == one.estimate else "-"
+    return "-" if np.isnan(one.estimate) else f"{one.estimate:{form}}{ends}"
 
 
-def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: Any = 0) -> Agreement:
-    """Return how well two judges (qrels; negative grades are not judged) agree on what both have judged.
+def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: RandomState = 0) -> Agreement:
+    """Return how well two judges (qrels) agree on the documents that both have judged.
 
-    Intervals are percentiles of a bootstrap over topics, NaN with a single topic. A statistic is NaN where its
-    denominator is 0: both judges give all documents the same grade.
-
-    Raises
-    ------
-    InvalidInputError
-        Where no document is judged by both.
+    Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, NaN with a single topic.
+    Kappa and alpha are NaN where both judges give one grade to all documents.
 
     Notes
     -----
-    Kappa is 1 - Σ d o / Σ d e with the observed shares o, those of independent judges e, and the disagreement d: 0 or
-    1, or the squared difference of grades (Cohen 1968). Alpha is the same with the shares of both judges pooled and the
-    ordinal difference (Krippendorff 2011). O(n + resamples · levels²).
+    Kappa is 1 - Σ d o / Σ d e with the observed shares o, the shares e of independent judges, and the disagreement d: 0
+    or 1, or the squared difference of grades (Cohen 1968). Alpha pools the shares of both judges and has the ordinal
+    difference (Krippendorff 2011). O(n + resamples · levels²).
 
     Examples
     --------
@@ -99,15 +88,14 @@ def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: Any = 0
     (0.6667, 0.4)
     """
     check_positive_int(n_resamples, "n_resamples", 10)
-    first, second = as_qrels(a), as_qrels(b)
-    other = second.by_topic(second.grades)
+    first, second = (qrels.by_topic(qrels.grades) for qrels in (as_qrels(a), as_qrels(b)))
     shared = [
-        (topic, grade, other[topic][document])
-        for topic, own in first.by_topic(first.grades).items() if topic in other
-        for document, grade in own.items() if document in other[topic] and grade >= 0 and other[topic][document] >= 0
+        (topic, grade, second[topic][document])
+        for topic, own in first.items() if topic in second
+        for document, grade in own.items() if grade >= 0 and second[topic].get(document, -1) >= 0
     ]  # fmt: skip
     if not shared:
-        raise InvalidInputError("no document is judged by both; are their topics and document ids the same?")
+        raise InvalidInputError("no document is judged by both; check that their topics and document ids are the same")
     topics, x, y = zip(*shared)
     levels, codes = np.unique([x, y], return_inverse=True)
     names, topic = np.unique(topics, return_inverse=True)
@@ -115,10 +103,9 @@ def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: Any = 0
     row, column = codes.reshape(2, -1)
     tables = np.bincount((topic * k + row) * k + column, minlength=m * k * k).reshape(m, k * k).astype(np.float64)
     draws = stream(seed_of(random_state), "agreement").multinomial(m, np.full(m, 1 / m), size=n_resamples)
-    counts = np.concatenate([tables.sum(axis=0)[None], draws @ tables]).reshape(-1, k, k)
+    counts = np.concatenate([tables.sum(axis=0)[None], draws @ tables]).reshape(-1, k, k)  # of the data, then resampled
     with np.errstate(invalid="ignore", divide="ignore"):
-        weights = counts.sum(axis=2)
-        bias = (counts * (levels - levels[:, None])).sum(axis=2) / weights
+        bias = (counts * (levels - levels[:, None])).sum(axis=2) / counts.sum(axis=2)
         figures = {
             "same": np.trace(counts, axis1=1, axis2=2) / counts.sum(axis=(1, 2)),
             "kappa": _kappa(counts, 1.0 - np.eye(k)),
@@ -126,10 +113,8 @@ def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: Any = 0
             "alpha": _alpha(counts),
         }
     found = {name: _interval(values, m) for name, values in figures.items()}
-    by_grade = {float(level): _interval(bias[:, i], m) for i, level in enumerate(levels) if weights[0, i] > 0}
-    return Agreement(
-        n=len(shared), topics=m, levels=levels.tolist(), confusion=counts[0].astype(np.int64), bias=by_grade, **found
-    )
+    by_grade = {float(level): _interval(bias[:, i], m) for i, level in enumerate(levels) if counts[0, i].any()}
+    return Agreement(len(shared), m, levels.tolist(), counts[0].astype(np.int64), bias=by_grade, **found)
 
 
 def _interval(values: np.ndarray, topics: int) -> Interval:
@@ -147,9 +132,8 @@ def _kappa(counts: np.ndarray, disagreement: np.ndarray) -> np.ndarray:
 
 def _alpha(counts: np.ndarray) -> np.ndarray:
     coincidences = counts + counts.transpose(0, 2, 1)
-    given = coincidences.sum(axis=2)  # how often each grade is given, by either
-    n = given.sum(axis=1)
+    given = coincidences.sum(axis=2)  # how often each grade is given, by either judge
     middle = np.cumsum(given, axis=1) - given / 2
     disagreement = (middle[:, :, None] - middle[:, None, :]) ** 2
-    expected = np.einsum("bi,bj,bij->b", given, given, disagreement) / (n - 1.0)
+    expected = np.einsum("bi,bj,bij->b", given, given, disagreement) / (given.sum(axis=1) - 1.0)
     return 1.0 - (coincidences * disagreement).sum(axis=(1, 2)) / expected

@@ -119,6 +119,14 @@ def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
             at = plan.rounds[row] - 1, place
             covered[at], drawn[at], chances[at] = True, plan.drawn[row], plan.probabilities[row]
     known = np.cumsum(drawn, axis=0) - drawn > 0
+    lost = (np.cumsum(covered, axis=0) > 0) & ~known & ~covered
+    if lost.any():
+        number, place = (int(one[0]) for one in np.nonzero(lost))
+        topic, document = keys[place]
+        raise InvalidInputError(
+            f"round {number + 1} lacks topic {topic}, document {document}, which an earlier round did not draw; "
+            "restore the file of the plan, and do not delete rows"
+        )
     budgets = np.zeros(plan.n_rounds)
     budgets[plan.rounds - 1] = plan.budgets
     shares = budgets[:, None] * (covered | known)

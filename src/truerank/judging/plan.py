@@ -30,10 +30,7 @@ _LEAST_DEVIATION = 0.1
 
 @dataclass(frozen=True)
 class Plan:
-    """Documents that could be drawn, with their probabilities, and those that were drawn.
-
-    A document has a row in each round in which it could be drawn; with one round `topics` and `documents` are all
-    documents to which some run gives weight.
+    """Documents with their probabilities of being drawn; a document has a row in each round that could draw it.
 
     Attributes
     ----------
@@ -41,12 +38,11 @@ class Plan:
     rounds : int64 array (n,)
         From 1.
     budgets, probabilities : float64 arrays (n,)
-        The round's budget as it was asked for, in proportion to which rounds count, and the probability of being drawn
-        in the round. The probabilities of a round add up to its budget, or to the number of its documents.
+        Requested budget of the round, which is also its weight in estimates, and probability of being drawn in it.
     drawn : bool array (n,)
         Documents that people should judge.
     grades : float64 array (n,)
-        What people said; NaN where they have not.
+        Human grades; NaN where there is none.
     """
 
     topics: np.ndarray
@@ -59,27 +55,27 @@ class Plan:
 
     @property
     def expected(self) -> float:
-        """Expected number of judgements of all rounds."""
+        """Return the expected number of judgements of all rounds."""
         return float(self.probabilities.sum())
 
     @property
     def n_rounds(self) -> int:
-        """Rounds so far."""
+        """Return the number of rounds."""
         return int(self.rounds.max(initial=0))
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        """Topic and document of each row."""
+        """Return topic and document of each row."""
         return list(zip(self.topics.tolist(), self.documents.tolist()))
 
     @property
     def to_judge(self) -> list[tuple[str, str]]:
-        """Topic and document of what is drawn and has no grade yet."""
+        """Return topic and document of the drawn rows without a grade."""
         return [key for key, open_ in zip(self.keys, self.drawn & np.isnan(self.grades)) if open_]
 
     @property
     def judged(self) -> dict[str, dict[str, float]]:
-        """`{topic: {document: grade}}` of what was drawn and judged."""
+        """Return the grades of drawn documents as qrels, `{topic: {document: grade}}`."""
         found: dict[str, dict[str, float]] = {}
         for (topic, document), taken, grade in zip(self.keys, self.drawn, self.grades.tolist()):
             if taken and grade == grade:
@@ -87,7 +83,7 @@ class Plan:
         return found
 
     def with_grades(self, human: Any) -> Plan:
-        """The plan with grades of drawn documents from qrels; `InvalidInputError` where two disagree."""
+        """Return the plan with grades of the drawn documents from qrels; two different grades are an error."""
         qrels = as_qrels(human)
         table, grades = qrels.by_topic(qrels.grades), self.grades.copy()
         for row, (topic, document) in enumerate(self.keys):
@@ -103,7 +99,7 @@ class Plan:
         return replace(self, grades=grades)
 
     def rows(self) -> list[list[str]]:
-        """The rows of the file, without its head: those of documents that were drawn first."""
+        """Return the rows of the file without its header, drawn documents first."""
         return [
             [self.topics[row], self.documents[row], str(self.rounds[row]), repr(float(self.budgets[row])),
              repr(float(self.probabilities[row])), "yes" if self.drawn[row] else "no",
@@ -112,7 +108,7 @@ class Plan:
         ]  # fmt: skip
 
     def write(self, target: str | os.PathLike[str]) -> None:
-        """Write it as CSV for people to fill in; a file is replaced atomically. Numbers read back as the same bits."""
+        """Write the plan as a CSV file for people to fill in, atomically."""
         with atomic_write(target) as opened:
             csv.writer(opened, lineterminator="\n").writerows([COLUMNS, *self.rows()])
 
@@ -125,10 +121,10 @@ class Plan:
 
 
 def read_plan(source: Any) -> Plan:
-    """Read a plan that `Plan.write` wrote, with the grades that people have filled in.
+    """Read a plan from a file that `Plan.write` wrote and people have filled in.
 
-    Rows and columns may stand in any order; other columns are ignored. A grade in a row that was not drawn (`judge` is
-    `no`) is kept, and `estimate` uses it for predictions only. `DataFileError` with the line on anything else.
+    Rows and columns may have any order; other columns are ignored. `estimate` uses a grade in a row that was not drawn
+    (`judge` is `no`) for predictions only.
     """
     name = str(getattr(source, "name", "" if hasattr(source, "read") else source))
     text = source.read() if hasattr(source, "read") else read_text(source)
@@ -147,7 +143,7 @@ def read_plan(source: Any) -> Plan:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) <= max(places):
-            raise DataFileError(f"the row has {len(cells)} columns, and the head {len(head)}", name, line)
+            raise DataFileError(f"the row has {len(cells)} columns, and the header {len(head)}", name, line)
         topic, document, number, budget, chance, asked, grade = (cells[place].strip() for place in places)
         asked = asked.lower()
         try:
@@ -160,7 +156,7 @@ def read_plan(source: Any) -> Plan:
                 "round from 1, a budget above 0, a probability in (0, 1], yes or no, a finite grade", name, line,
             )  # fmt: skip
         if (key := row[:3]) in seen:
-            raise DataFileError(f"document {document!r} of topic {topic!r} stands in line {seen[key]} too", name, line)
+            raise DataFileError(f"document {document!r} of topic {topic!r} is in line {seen[key]} too", name, line)
         seen[key] = line
         rows.append(row)
     if not rows:
@@ -174,7 +170,7 @@ def _plan_of(rows: list[tuple[Any, ...]]) -> Plan:
 
 
 def as_plan(plan: Any) -> Plan:
-    """A `Plan` of itself or of a file."""
+    """Return a plan, or read it from a file."""
     if plan is None or isinstance(plan, Mapping):
         raise InvalidInputError(
             "labels without a plan have unknown probabilities of being chosen, and no estimate from them is unbiased. "
@@ -184,7 +180,7 @@ def as_plan(plan: Any) -> Plan:
 
 
 def check_judged(plan: Plan, scale: Any) -> float:
-    """The highest human grade, after a check that every drawn document has a grade of the scale."""
+    """Return the highest grade of the scale; every drawn document must have a grade within it."""
     low, high = (float(end) for end in (SCALE if scale is None else scale))
     wrong, lacking = (plan.grades < low) | (plan.grades > high), plan.drawn & np.isnan(plan.grades)
     for bad in (wrong, lacking):
@@ -206,7 +202,7 @@ def check_judged(plan: Plan, scale: Any) -> float:
 
 
 def allocate(importance: np.ndarray, budget: float) -> np.ndarray:
-    """Probabilities proportional to `importance`, cut at 1, at least `LEAST_SHARE` of the mean, whose sum is `budget`.
+    """Return probabilities proportional to `importance` with sum `budget`, between `LEAST_SHARE` of the mean and 1.
 
     >>> allocate(np.array([4.0, 1.0, 1.0, 0.0]), 2.0).round(3).tolist()
     [1.0, 0.475, 0.475, 0.05]
@@ -216,7 +212,7 @@ def allocate(importance: np.ndarray, budget: float) -> np.ndarray:
         return np.ones(n)
     least = LEAST_SHARE * budget / n
     weighted = importance > 0
-    if weighted.sum() + least * (~weighted).sum() <= budget:  # all that matters, and more
+    if weighted.sum() + least * (~weighted).sum() <= budget:  # every document that matters is certain
         return np.where(weighted, 1.0, (budget - weighted.sum()) / max(1, (~weighted).sum()))
     low, high = 0.0, 1.0 / importance[weighted].min()
     for _ in range(100):
@@ -235,50 +231,41 @@ def plan_judgements(
 ) -> Plan:  # fmt: skip
     """Draw the documents that people should judge, so that runs can be compared from few judgements.
 
-    Each document d is drawn independently with probability π(d) ∝ w(d) · sd(d), cut at 1: w is the root mean square,
-    over the pairs of runs, of the difference of the weights that the measure gives to the document, and sd the
-    deviation of its gain that earlier judgements predict (1 in the first round).
+    Each document d is drawn independently with probability π(d) ∝ w(d) · sd(d), cut at 1. w is the root mean square,
+    over the pairs of runs, of the difference of the weights that the measure gives to the document. sd is the standard
+    deviation of its gain, predicted from earlier judgements (1 in the first round).
 
     Parameters
     ----------
     runs : dict of str to run
-        What `evaluate` takes: paths, `{topic: {document: score}}`, frames.
+        As in `evaluate`: paths, `{topic: {document: score}}`, data frames.
     measure : str or Measure, default "DCG@10"
-        DCG, P, RBP, or R@k with `totals`: measures that are sums over documents.
+        DCG, P, RBP, or R@k with `totals`.
     budget : float, default 100
-        Expected number of judgements of this round, at least two a topic. The number drawn varies about it.
+        Expected number of judgements in this round, at least two a topic. The number drawn varies.
     judges : dict or list of qrels, optional
-        Labels of model judges. They change the plan only where `human` shows where they err.
+        Labels of model judges. They change the plan only together with `human`, which shows where they err.
     human : Plan or qrels, optional
-        A plan whose documents are judged: the result has one more round, over documents that are not judged yet.
-        Qrels (labels from elsewhere) only help to predict deviations.
+        A judged plan: the result has one more round, over the documents that are not judged yet. Qrels only help to
+        predict standard deviations.
     pairs : "all", list of (str, str), or None, default "all"
-        Pairs of runs that will be compared. None: the runs' own values matter, not their differences.
+        Pairs of runs to compare. None plans for the values of the runs instead of their differences.
     uniform : bool, default False
         Give all documents the same probability.
     random_state : seed, default 0
     topics : {"common", "all"}, optional
         Required where the runs have different topics.
     totals : mapping of topic to number, optional
-        Relevant documents of each topic, for R@k.
+        Number of relevant documents of each topic, for R@k.
     scale : (float, float), default (0, 4)
         Lowest and highest human grade.
     convention : str, default "trec"
-        Fills in what the measure's name leaves open: with "trec" the gain of DCG is the grade.
-
-    Returns
-    -------
-    Plan
-
-    Raises
-    ------
-    InvalidInputError
-        On measures that are no sums, too small budgets, runs of different topics, and rounds that are not judged.
+        Evaluation convention for settings that the measure's name omits. With "trec" the gain of DCG is the grade.
 
     Notes
     -----
-    Every document to which some run gives weight has π ≥ 0.1 · budget / documents. A budget of all documents or more
-    draws every one. O(runs · topics · cutoff). Särndal, Swensson and Wretman (1992), sections 3.5 and 12.2.
+    Every document with weight has π ≥ 0.1 · budget / documents. O(runs · topics · cutoff). Särndal, Swensson and
+    Wretman (1992), sections 3.5 and 12.2.
 
     Examples
     --------
@@ -304,15 +291,23 @@ def plan_judgements(
     if not uniform and not np.isnan(told).all():
         factors = make_factors(frame, judges_labels(frame, judges, high))
         importance = importance * _deviations(factors, gains(one, told))
-    free = np.arange(len(told)) if before is None else np.flatnonzero(np.isnan(told))
-    if not len(free):
+    keys = frame.keys
+    if before is not None:
+        # Every round plans all documents that are not judged, also those that only other runs rank: a round that left
+        # them out would count for them only where an earlier round drew them.
+        rest = sorted(set(before.keys) - set(keys))
+        keys = [*keys, *rest]
+        importance = np.append(importance, np.full(len(rest), float(uniform)))
+    known = set() if before is None else {(topic, d) for topic, own in before.judged.items() for d in own}
+    free = [row for row, key in enumerate(keys) if key not in known]
+    if not free:
         raise InvalidInputError("every document that a run gives weight to is judged already; there is nothing to plan")
     chances = allocate(importance[free], budget)
     number = 1 if before is None else before.n_rounds + 1
     drawn = stream(seed_of(random_state), "judging", number).random(len(free)) < chances
     made = _plan_of([
-        (*frame.keys[row], number, budget, chance, taken, math.nan)
-        for row, chance, taken in zip(free.tolist(), chances.tolist(), drawn.tolist())
+        (*keys[row], number, budget, chance, taken, math.nan)
+        for row, chance, taken in zip(free, chances.tolist(), drawn.tolist())
     ])  # fmt: skip
     if before is None:
         return made
