@@ -12,11 +12,11 @@ from truerank.measures.ranking import Ordered
 
 
 class AveragePrecision(Measure):
-    """Mean over all relevant documents of the precision at their rank; a document that is not ranked adds 0.
+    """The mean over all relevant documents of the precision at their ranks; a document that is not ranked adds 0.
 
-    `AP@k` lets ranks beyond k add nothing; `denominator="reachable"` then divides by min(R, k), as LightGBM, XGBoost
-    and CatBoost do, else by R. `ties="end"` counts every tied document at the last rank of its group, as scikit-learn's
-    `average_precision_score` and `label_ranking_average_precision_score` do. Its mean over queries is MAP.
+    In `AP@k`, ranks beyond k add 0. `denominator="reachable"` then divides by min(R, k), as LightGBM, XGBoost and
+    CatBoost do; the default divides by R. `ties="end"` counts every tied document at the last rank of its group, as in
+    scikit-learn's `average_precision_score` and `label_ranking_average_precision_score`. The mean over queries is MAP.
     """
 
     NAME = "AP"
@@ -32,13 +32,13 @@ class AveragePrecision(Measure):
         return RankForm(PRECISION, hits, np.zeros(0), norm, hits.total == 0, limits=self.limits(judgements))
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        # ties="end": the hits of a group, and those before it, over the group's last rank.
+        # ties="end": the number of hits in and before a group, divided by the last rank of the group.
         form = self.form_of(ordered.judgements)
         assert form is not None  # made above
         hits = form.hits
         before, size = ordered.hit_groups(hits)
         end = before + size
-        last = np.empty_like(before)  # ordinal of the last hit of each one's group
+        last = np.empty_like(before)  # ordinal of the last hit of the group of each hit
         for k in range(ordered.k):
             key = end[k] + ordered.judgements.offsets[hits.query]
             last[k] = hits.ordinal[np.searchsorted(key, key, side="right") - 1]

@@ -1,4 +1,4 @@
-"""A measure is an immutable value: `nDCG @ 10`, `AP(rel=2)`; calling it makes another one."""
+"""The base class of measures. A measure is an immutable value: `nDCG @ 10`, `AP(rel=2)`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _pairs(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and all(_number(a) and _number(b) for a, b in value)
 
 
-# Setting -> (test of a value, what is expected in words).
+# Setting -> (test of a value, description of valid values).
 SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "cutoff": (_whole, "an integer >= 1 and < 2^31"),
     "rel": (lambda value: _number(value) and value > 0, "a grade > 0 (the lowest that counts as relevant)"),
@@ -70,35 +70,34 @@ EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
 _COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "convention")
 
 
-# Not a dataclass: repr and equality tell what was given from what a convention fills in, `gains` must hash, and an
-# unknown setting is answered with those there are, so that __init__, __call__ and repr would be ours all the same.
+# Not a dataclass: repr and equality distinguish given settings from those of a convention, `gains` must hash, and the
+# message about an unknown setting lists the known ones. A dataclass would need its own __init__, __call__ and repr too.
 class Measure:
-    """Base of all measures: settings, their printing, and the rules for empty queries and missing topics.
+    """Base class of all measures: settings, printing, and the rules for empty queries and missing topics.
 
-    A measure is called to make a variant (`AP(rel=2)`), and `measure @ k` sets the cutoff. Settings that are left open
+    Calling a measure returns a variant (`AP(rel=2)`), and `measure @ k` sets the cutoff. Settings that are not given
     come from `convention`, by default `ranklib`. Measures compare and hash by their settings; `repr` and
     `parse_measure` are inverses.
 
     Parameters
     ----------
     rel : number
-        Lowest grade that counts as relevant, 1 (mslr: 2), for binary measures.
+        Lowest relevant grade of binary measures, by default 1 (mslr: 2).
     cutoff : int
-        Ranks that count.
+        Number of ranks that count.
     ties : {"stable", "trec", "average", "optimistic", "pessimistic", "end"}
-        Order among equal scores: row order; document id descending (row order where there are no ids); expected value
-        over random orders; best and worst grade first; every tied document at the last rank of its group (AP).
+        Order among equal scores: row order; document id descending (row order without ids); expected value over random
+        orders; best or worst grade first; every tied document at the last rank of its group (AP only).
     compare : {"float64", "float32"}
-        Precision at which scores are compared; XGBoost's, and trec_eval's until version 9, is float32.
+        Precision of the comparison of scores. XGBoost, and trec_eval until version 9, use float32.
     empty : {"zero", "one", "skip"}
-        Value of a query in which the measure is undefined because no document is relevant. `skip` gives NaN by query
-        and leaves the query out of means.
+        Value of a query without relevant documents. `skip` gives NaN and leaves the query out of means.
     missing_topics : {"zero", "skip"}
-        Value of a query that has judgements but no ranked document, whatever `empty` says of it.
+        Value of a query that has judgements but no ranked document; it takes precedence over `empty`.
     judged_only : bool
-        Drop unjudged documents from the ranking first.
+        Whether to remove unjudged documents from the ranking first.
     convention : str
-        Which tool's habits fill in what is left open: see `truerank.measures.conventions`.
+        The tool whose rules apply to settings that are not given: see `truerank.measures.conventions`.
 
     Examples
     --------
@@ -108,14 +107,16 @@ class Measure:
     """
 
     NAME: ClassVar[str] = ""
-    OWN: ClassVar[tuple[str, ...]] = ()  # settings of this measure; those in POSITIONAL print without their name
+    OWN: ClassVar[tuple[str, ...]] = ()  # settings of this measure; those in POSITIONAL are printed without a name
     POSITIONAL: ClassVar[tuple[str, ...]] = ()
     REQUIRED: ClassVar[tuple[str, ...]] = ()
-    DEFAULTS: ClassVar[dict[str, Any]] = {}  # stronger than a convention
-    OWN_TIES: ClassVar[str | None] = None  # the order that the measure itself needs, whatever the rule
-    TIE_AVERAGE: ClassVar[bool] = False  # has a closed form of the expected value over the orders of tied documents
-    AT: ClassVar[str] = "cutoff"  # the setting that stands after @
-    AGGREGATE: ClassVar[str] = "mean"  # what a report makes of the values by query: "mean", "sum" or "geometric"
+    DEFAULTS: ClassVar[dict[str, Any]] = {}  # these override a convention
+    OWN_TIES: ClassVar[str | None] = None  # the order of ties that the measure requires
+    TIE_AVERAGE: ClassVar[bool] = (
+        False  # whether the expected value over the orders of tied documents has a closed form
+    )
+    AT: ClassVar[str] = "cutoff"  # the setting after @
+    AGGREGATE: ClassVar[str] = "mean"  # how a report combines queries: "mean", "sum" or "geometric"
     higher_is_better: ClassVar[bool] = True
 
     _given: dict[str, Any]
@@ -123,7 +124,9 @@ class Measure:
 
     def __init__(self, *positional: Any, **settings: Any) -> None:
         if len(positional) > len(self.POSITIONAL):
-            raise InvalidInputError(f"{self.NAME} takes {len(self.POSITIONAL)} values without a name, got {positional}")
+            raise InvalidInputError(
+                f"{self.NAME} accepts {len(self.POSITIONAL)} values without a name, got {positional}"
+            )
         given = dict(zip(self.POSITIONAL, positional))
         for name, value in settings.items():
             if name not in self.OWN and name not in _COMMON:
@@ -144,14 +147,14 @@ class Measure:
         object.__setattr__(self, "_key", (self.NAME, tuple(sorted(given.items(), key=lambda item: item[0]))))
 
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
-        """The same measure with other settings."""
+        """Return the measure with other settings."""
         named = dict(zip(self.POSITIONAL, positional))
         if len(positional) > len(self.POSITIONAL) or named.keys() & settings.keys():
             return type(self)(*positional, **settings)  # raises
         return type(self)(**{**self._given, **named, **settings})
 
     def __matmul__(self, cutoff: Any) -> Measure:
-        """The measure over the first `cutoff` ranks (IPrec: at a level of recall)."""
+        """Return the measure over the first `cutoff` ranks (IPrec: at a level of recall)."""
         return self(**{self.AT: cutoff})
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -180,12 +183,12 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """The measure as reports print it: without the convention, which they state once."""
+        """The measure as printed in reports, which state the convention once."""
         return self._text({key: value for key, value in self._given.items() if key != "convention"})
 
     @property
     def label(self) -> str:
-        """The measure as a sentence names it, with its convention: "nDCG@10 (ranklib)"."""
+        """The measure with its convention: "nDCG@10 (ranklib)"."""
         return f"{self.name} ({self.convention})"
 
     def _text(self, given: dict[str, Any]) -> str:
@@ -196,7 +199,7 @@ class Measure:
         return f"{text}@{given[self.AT]}" if self.AT in given else text
 
     def setting(self, name: str) -> Any:
-        """The value in force of a setting: given, else the measure's own, else the convention's, else None."""
+        """Return a setting: as given, else the default of the measure, else of the convention, else None."""
         if name in self._given:
             return self._given[name]
         if name in self.DEFAULTS:
@@ -204,22 +207,22 @@ class Measure:
         return convention_value(self.convention, self.NAME, name)
 
     def gives(self, name: str) -> bool:
-        """Whether a setting was given, rather than left to the convention."""
+        """Return whether a setting was given, rather than left to the convention."""
         return name in self._given
 
     @property
     def convention(self) -> str:
-        """Name of the convention that fills in what is left open."""
+        """Name of the convention for settings that are not given."""
         return self._given.get("convention", DEFAULT_CONVENTION)
 
     @property
     def cutoff(self) -> int | None:
-        """Ranks that count, None for all."""
+        """Number of ranks that count, None for all."""
         return self._given.get("cutoff")
 
     @property
     def rises_with_grades(self) -> bool:
-        """Whether two documents that swap, so that the better grade stands first, never make the value worse."""
+        """Whether the value never falls when two documents swap so that the better grade comes first."""
         return True
 
     @property
@@ -228,36 +231,36 @@ class Measure:
         return self.setting("rel")
 
     def pinned(self, convention: str) -> Measure:
-        """The measure with its open settings taken from `convention`, unless it has a convention already."""
+        """Return the measure with this convention, unless it already has one."""
         if "convention" in self._given:
             return self
         return self(convention=convention)
 
     def check(self) -> Measure:
-        """The measure itself, or an error when a setting that it needs is missing."""
+        """Return the measure; raise if a required setting is missing or settings contradict each other."""
         for name in self.REQUIRED:
             if name not in self._given:
                 example = f"{self.NAME}@{10 if name == 'cutoff' else 0.1}" if name == self.AT else f"{self.NAME}(…)"
                 raise InvalidInputError(f"{self!r} needs {name}, for example {example}")
         if self.setting("ties") == "average" and not self.TIE_AVERAGE:
             raise InvalidInputError(
-                f"{self.NAME} has no closed form of its average over tied documents; choose another rule, for example "
+                f"{self.NAME} has no closed form of its average over tied documents. Choose another rule, for example "
                 f"{self.NAME}(ties='stable')"
             )
         if self.setting("ties") == "end" and self.NAME != "AP":
-            raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP alone, not for {self.NAME}")
+            raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP only, not for {self.NAME}")
         return self
 
     def check_mean(self) -> Measure:
-        """The measure itself, or an error where it is no mean over queries, which tests and losses are about."""
+        """Return the measure; raise if it is not a mean over queries, as tests and losses require."""
         if self.AGGREGATE == "geometric":
             raise InvalidInputError(
-                f"{self.name} is a geometric mean over queries, and a comparison tests differences of means: compare AP"
+                f"{self.name} is a geometric mean over queries, but a comparison tests differences of means; compare AP"
             )
         return self
 
     def improves(self, value: float, best: float | None, tolerance: float = 0.0) -> bool:
-        """Whether `value` is better than `best` by more than `tolerance`; anything is better than None.
+        """Return whether `value` is better than `best` by more than `tolerance`; any value is better than None.
 
         >>> from truerank.measures import AP, pairs
         >>> AP.improves(0.6, 0.5), pairs(2, 0).improves(0.6, 0.5), AP.improves(0.0, None)
@@ -268,16 +271,15 @@ class Measure:
         return value > best + tolerance if self.higher_is_better else value < best - tolerance
 
     def gain_over(self, value: Any, other: Any) -> Any:
-        """How much better `value` is than `other`, positive where it is better, whichever way the measure goes."""
+        """Return how much better `value` is than `other`; positive if it is better, also if lower is better."""
         return value - other if self.higher_is_better else other - value
 
     def tie_averaged(self) -> Measure:
-        """The measure with an order among ties that no order of the rows can change: what chooses rounds and settings.
+        """Return the measure with a tie rule that does not depend on the order of the rows.
 
-        The average over all orders of tied documents where the measure has a closed form of it, else the lowest
-        grades first (`ties="pessimistic"`).
-        A rule that was written into the measure itself (`AP(ties="stable")`) is kept, and so is one of a convention
-        that does not look at the rows' order.
+        Early stopping and tuning use it. The rule is the average over all orders of tied documents if it has a closed
+        form, else the lowest grades first (`ties="pessimistic"`). A rule that was given (`AP(ties="stable")`), and a
+        rule of the convention that does not depend on the order of the rows, are kept.
 
         >>> from truerank.measures import AP, ERR
         >>> AP.tie_averaged(), ERR.tie_averaged(), AP(ties="stable").tie_averaged()
@@ -288,23 +290,22 @@ class Measure:
         return self(ties="average" if self.TIE_AVERAGE else "pessimistic")
 
     def per_query(self, judgements: Judgements, scores: ArrayLike) -> np.ndarray:
-        """Value of every query.
+        """Return the value of every query.
 
         Parameters
         ----------
         judgements : Judgements
         scores : array (n,) or (k, n)
-            Scores in the judgements' row order, higher is better; k rankings are evaluated at once.
+            Scores of one or k rankings in the row order of the judgements; higher is better.
 
         Returns
         -------
         float64 array (m,) or (k, m)
-            NaN where a query is skipped (`empty="skip"`, `missing_topics="skip"`), and only there.
+            NaN only if a query is skipped (`empty="skip"`, `missing_topics="skip"`).
 
         Notes
         -----
-        Costs one sort of each query's documents. `Ranking(judgements, scores)` given to several measures' `values`
-        shares the sort.
+        Sorts the documents of each query once. Several measures share the sort through `values` and a `Ranking`.
         """
         scores = np.asarray(scores)
         if scores.ndim == 2 and scores.size > _BLOCK and len(scores) > 1:
@@ -314,7 +315,7 @@ class Measure:
         return self.values(Ranking(judgements, scores))
 
     def values(self, ranking: Ranking) -> np.ndarray:
-        """Value of every query of a `Ranking`, whose sort all measures share: (m,), or (k, m) for k rankings."""
+        """Return the value of every query of a `Ranking`: (m,), or (k, m) for k rankings."""
         self.check()
         if self.setting("judged_only"):
             ranking = ranking.judged_only()
@@ -338,13 +339,13 @@ class Measure:
         return values[0] if ranking.single else values
 
     def mean(self, judgements: Judgements, scores: ArrayLike, query_weight: np.ndarray | None = None) -> float:
-        """Mean over the queries that are not skipped, weighted if `query_weight` (m,) is given; 0 if none is left."""
+        """Return the mean over queries that are not skipped, weighted by `query_weight` (m,); 0 without any."""
         return self.aggregate(self.per_query(judgements, scores), query_weight)
 
     def aggregate(self, values: np.ndarray, query_weight: np.ndarray | None = None) -> float:
-        """What a report shows of values by query (m,): their mean over those that are not NaN, weighted if asked.
+        """Return the mean of the values (m,) that are not NaN, weighted by `query_weight` (m,).
 
-        Counts (`NumRet`, `NumQ`, …) are added up, GMAP takes the geometric mean.
+        Counts (`NumRet`, `NumQ`, …) are added up; GMAP is a geometric mean.
         """
         if self.AGGREGATE == "sum":
             return float(np.nansum(values if query_weight is None else values * query_weight))
@@ -354,17 +355,17 @@ class Measure:
         return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:
-        """Change of the measure when two documents of one query, of grades and scores (n,), swap their places.
+        """Return the change of the measure when two documents of one query, of grades and scores (n,), swap.
 
         Returns
         -------
         float64 array (n, n)
-            Entry (i, j): the value after documents i and j have swapped ranks, less the value before. Symmetric, 0 on
-            the diagonal. Ties are broken by the measure's rule before the swap.
+            Entry (i, j) is the value after documents i and j have swapped ranks, minus the value before. Symmetric, 0
+            on the diagonal. Ties are broken before the swap.
 
         Notes
         -----
-        Brute force, O(n³ log n): the oracle for closed forms.
+        Brute force, O(n³ log n); closed forms are tested against it.
         """
         grades = np.asarray(grades, dtype=np.float64)
         n = len(grades)
@@ -385,22 +386,22 @@ class Measure:
         return deltas
 
     def rank_form(self, judgements: Judgements) -> RankForm | None:
-        """What the measure asks of the ranks of its contributing documents; None where it has no such form."""
+        """Return the measure as a function of the ranks of contributing documents; None if it has no such form."""
         return None
 
     def form_of(self, judgements: Judgements) -> RankForm | None:
-        """`rank_form`, kept with the judgements."""
+        """Return `rank_form`, cached with the judgements."""
         key = ("form", self)
         if key not in judgements.cache:
             judgements.cache[key] = self.rank_form(judgements)
         return judgements.cache[key]
 
     def limits(self, judgements: Judgements) -> np.ndarray | None:
-        """Ranks that count in each query (m,), None for all: the cutoff, as a rank form has it."""
+        """Return the number of ranks that count in each query (m,), None for all."""
         return None if self.cutoff is None else np.full(judgements.n_queries, self.cutoff)
 
     def count_empty(self, judgements: Judgements) -> int:
-        """Queries in which the measure is undefined for lack of relevant documents."""
+        """Return the number of queries in which the measure is undefined without relevant documents."""
         form = self.form_of(judgements)
         if form is not None:
             return int(np.count_nonzero(form.empty))
@@ -409,15 +410,15 @@ class Measure:
         return int(np.count_nonzero(empty))
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        """Values (k, m) of ordered documents, and which queries are empty (m,); for measures without a rank form."""
+        """Return values (k, m) and which queries are empty (m,); for measures without a rank form."""
         raise NotImplementedError
 
     def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        """As `_values`, the expected value over all orders of tied documents; for classes that set TIE_AVERAGE."""
+        """Return expected values over all orders of tied documents, as `_values`; for classes with TIE_AVERAGE."""
         raise NotImplementedError
 
 
-_BLOCK = 200_000  # scores that are ranked at a time: what stays in the cache
+_BLOCK = 200_000  # number of scores that are ranked at a time and stay in the processor's cache
 
 
 def _rebuild(kind: type[Measure], given: dict[str, Any]) -> Measure:
@@ -425,16 +426,16 @@ def _rebuild(kind: type[Measure], given: dict[str, Any]) -> Measure:
 
 
 def log_values(values: np.ndarray) -> np.ndarray:
-    """Logarithms of values by query (m,), of each at least .00001: what a geometric mean is the mean of."""
+    """Return the logarithm of each value (m,), at least log(0.00001); a geometric mean is their mean."""
     return np.log(np.maximum(values, 1e-5))
 
 
 def mean_of(values: np.ndarray, query_weight: np.ndarray | None = None) -> float:
-    """Mean of values (m,) over those that are not NaN, weighted if weights (m,) are given; 0 if none is left."""
+    """Return the mean of the values (m,) that are not NaN, weighted if weights (m,) are given; 0 without values."""
     keep = ~np.isnan(values)
     if query_weight is None:
         return float(values[keep].sum() / keep.sum()) if keep.any() else 0.0
     weight = np.asarray(query_weight, dtype=np.float64)[keep]
     total = weight.sum()
-    # Not a dot product: with several BLAS threads its bits change.
+    # Not a dot product, whose bits depend on the number of BLAS threads.
     return float(np.sum(values[keep] * weight) / total) if total > 0 else 0.0

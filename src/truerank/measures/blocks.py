@@ -1,4 +1,4 @@
-"""Sorting within ragged queries: short queries of similar length as the rows of one matrix, long ones alone."""
+"""Sort within queries of different lengths: short queries of similar length as rows of a matrix, long ones alone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-# Sorting so many documents outweighs a call of its own, which needs neither gathering nor padding.
+# Queries with so many documents are sorted by a call of their own, without gathering and padding.
 _LONG = 512
-# A block costs about as much as sorting so many documents; padding may cost that, or an eighth of the block.
+# A block costs about as much as sorting so many documents. Padding may cost as much, or an eighth of the block.
 _OVERHEAD = 1000
 
 
 class Blocks:
-    """How queries are cut up for sorting; depends on their lengths alone."""
+    """The partition of queries for sorting; it depends only on their lengths."""
 
     __slots__ = ("_blocks", "_long", "_n")
 
@@ -41,10 +41,10 @@ class Blocks:
             position = last
 
     def argsort(self, values: np.ndarray, *, stable: bool = False) -> np.ndarray:
-        """Rows (k, n) in ascending order of values (k, n + 1) within each query.
+        """Return rows (k, n) in ascending order of values (k, n + 1) within each query.
 
-        The last column of the values must be inf: short queries are padded with it. `stable` keeps the row order among
-        ties; it is needed where values are inf.
+        The last column of the values must be inf, which pads short queries. `stable` keeps the row order among ties; it
+        is required if other values are inf.
         """
         k, n = values.shape[0], self._n
         kind: Literal["stable"] | None = "stable" if stable else None
@@ -65,7 +65,7 @@ class Blocks:
         return out
 
     def sort(self, values: np.ndarray) -> np.ndarray:
-        """Values (n,) in ascending order within each query."""
+        """Return values (n,) in ascending order within each query."""
         if len(self._blocks) == 1 and self._blocks[0].whole(self._n):
             return np.sort(values.reshape(self._blocks[0].shape), axis=1).ravel()
         out = np.empty_like(values)
@@ -81,8 +81,16 @@ class Blocks:
 class _Block:
     """Queries that are sorted as the rows of one matrix.
 
-    `index` (q, length) points at rows, n being the padding; `first` (q,) is each query's first row; `target` the rows
-    in the order of the matrix, and `full` their flat places in it, None where nothing is padded.
+    Attributes
+    ----------
+    index : (q, length)
+        Rows of the data; n is the padding.
+    first : (q,)
+        First row of each query.
+    target : (r,)
+        Rows in the order of the matrix.
+    full : (r,) or None
+        Flat places of these rows in the matrix; None without padding.
     """
 
     __slots__ = ("first", "full", "index", "shape", "target")
@@ -102,5 +110,5 @@ class _Block:
         self.index = np.where(inside, index, int(offsets[-1]))
 
     def whole(self, n: int) -> bool:
-        """Whether the block is all rows in their order."""
+        """Return whether the block is all rows in their order."""
         return self.full is None and self.shape[0] * self.shape[1] == n

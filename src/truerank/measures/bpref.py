@@ -11,11 +11,10 @@ from truerank.measures.ranking import Ordered
 
 
 class BinaryPreference(Measure):
-    """Bpref: mean over R relevant documents of 1 - min(n, R) / min(R, N), as trec_eval computes it.
+    """Bpref: the mean over R relevant documents of 1 - min(n, R) / min(R, N), as in trec_eval.
 
-    n is the number of judged non-relevant documents ranked above the document, N that of all judged non-relevant ones,
-    retrieved or not (Buckley and Voorhees 2004). A document that is not ranked adds 0; one with none above it adds 1.
-    Documents of negative grade count as unjudged, as in trec_eval.
+    n judged non-relevant documents are ranked above the document, and N documents were judged non-relevant, retrieved
+    or not (Buckley and Voorhees 2004). A document that is not ranked adds 0. Documents of negative grade are unjudged.
     """
 
     NAME = "Bpref"

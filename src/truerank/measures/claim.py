@@ -1,4 +1,4 @@
-"""What one tool's figure is under another's convention, on the same ranking."""
+"""Convert the figure of one tool to the conventions of others, on the same ranking."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from truerank.measures.names import parse_measures
 
 
 class ConvertedClaim(dict[str, float]):
-    """A measure's mean on one ranking by convention, the stated one first.
+    """The mean of a measure on one ranking by convention, the stated convention first.
 
     Attributes
     ----------
     measure : str
     evaluations : dict of str to Evaluation
     agreeing : list of str
-        Conventions under which the mean rounds to the claimed value at the digits claimed; empty without a claim.
+        Conventions under which the mean rounds to the claimed value; empty without a claim.
     """
 
     def __init__(self, measure: str, evaluations: dict[str, Evaluation], claimed: float | None, digits: int) -> None:
@@ -46,29 +46,28 @@ def convert_claim(
     qid: Any = None,
     topics: str | None = None,
 ) -> ConvertedClaim:
-    """A figure under every convention: what trec_eval, LightGBM, CatBoost … would print of the same ranking.
+    """Return a figure under every convention: what trec_eval, LightGBM, CatBoost … would print for the same ranking.
 
     Parameters
     ----------
     y : grades (n,) with `qid`, RankingData or Judgements; or Qrels, a path, or `{topic: {document: grade}}`
     scores : array (n,); or with qrels a Run, a path, or `{topic: {document: score}}`
     measure : str or Measure, default "nDCG@10"
-        A name that leaves something open; what it pins (`nDCG(gain="linear")@10`) stays.
+        The settings that it names (`nDCG(gain="linear")@10`) are kept under every convention.
     stated : str, optional
         The convention to put first.
     claimed : float, optional
-        A published figure of this ranking: `agreeing` then names the conventions that give it.
+        A published figure of this ranking; `agreeing` lists the conventions that give it.
     digits : int, default 4
         Decimal places of `claimed`.
     qid : array-like (n,), optional
     topics : {"common", "all"}, optional
-        As in `evaluate` with qrels: whether topics without scores are left out or count 0; left open, as each
-        convention has it.
+        As in `evaluate` with qrels: whether topics without scores are left out or count 0. The default is the rule of
+        each convention.
 
     Notes
     -----
-    The ranking itself is needed: no formula turns one convention's mean into another's, because they differ in empty
-    queries, short lists and ties, query by query.
+    The ranking is required, because conventions differ in empty queries, short lists and ties, query by query.
 
     Examples
     --------

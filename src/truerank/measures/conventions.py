@@ -1,7 +1,7 @@
-"""What a measure's bare name leaves open, as each well-known tool decides it.
+"""The settings that a measure's name does not give, as each well-known tool chooses them.
 
-A row gives the settings that hold for all measures and, under a measure's name, those for that measure alone. A
-setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
+A row has the settings of all measures and, under the name of a measure, those of that measure alone. A setting that is
+given with the measure (`nDCG(gain='linear')@10`) takes precedence.
 
 | convention | gain | discount | no relevant document | list shorter than k | ties |
 | --- | --- | --- | --- | --- | --- |
@@ -18,8 +18,8 @@ setting that is written into the measure (`nDCG(gain='linear')@10`) always wins.
 | sklearn | grade | 1/log2(r + 1) | 0 | pad | average (AP: all at the group's last rank) |
 | ranx | grade | 1/log2(r + 1) | 0 | pad | row order (ranx itself sorts unstably) |
 
-AP@k divides by the smaller of R and k in lightgbm, xgboost and catboost, else by R; P@k of a list shorter than k
-divides by its length in xgboost and catboost, else by k.
+AP@k divides by the smaller of R and k in lightgbm, xgboost and catboost, and by R elsewhere. P@k of a list shorter than
+k divides by its length in xgboost and catboost, and by k elsewhere.
 
 `trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run.
 """
@@ -30,7 +30,7 @@ from typing import Any
 
 DEFAULT_CONVENTION = "ranklib"
 
-# In force where a convention says nothing: the form of Burges et al. (2005), which RankLib computes.
+# Settings that a convention does not give: the form of Burges et al. (2005), which RankLib computes.
 _BASE: dict[str, Any] = {
     "gain": "exponential",
     "discount": "log2",
@@ -81,7 +81,7 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
 
 
 def titled(convention: str) -> str:
-    """A convention as captions name it: with the version of the program where the name alone leaves it open.
+    """Return the name of a convention for captions, with the version of trec_eval.
 
     >>> titled("trec"), titled("ranklib")
     ('trec (trec_eval 10)', 'ranklib')
@@ -90,7 +90,7 @@ def titled(convention: str) -> str:
 
 
 def convention_value(convention: str, measure: str, setting: str) -> Any:
-    """What a convention says about a setting of a measure, both by name."""
+    """Return the value of a setting of a measure under a convention, None if it has none."""
     row = CONVENTIONS[convention]
     for table in (row.get(measure, {}), row, _BASE):
         if setting in table:

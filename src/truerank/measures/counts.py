@@ -1,4 +1,4 @@
-"""Counts of documents and queries; a report adds them up instead of averaging."""
+"""Counts of documents and queries, which reports add up over queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truerank.measures.ranking import Ordered
 
 
 class _Counted(Measure):
-    """A count by query, whose report is the sum over queries; no query is empty."""
+    """A count by query that reports add up over queries; no query is empty."""
 
     AGGREGATE = "sum"
     TIE_AVERAGE = True
@@ -28,7 +28,7 @@ class _Counted(Measure):
 
 
 class RelevantRetrievedCount(_Counted):
-    """Relevant documents among those ranked (the first k, with a cutoff): trec_eval's num_rel_ret, ranx's hits."""
+    """Relevant documents among the ranked ones, or among the first k: trec_eval's num_rel_ret, ranx's hits."""
 
     NAME = "NumRelRet"
     OWN = ("rel", "cutoff")
@@ -39,12 +39,12 @@ class RelevantRetrievedCount(_Counted):
         return RankForm(SUM, self._hits(judgements), ones, np.ones(m), never, limits=self.limits(judgements))
 
     def _hits(self, judgements: Judgements) -> Hits:
-        """The documents that are counted where they are ranked."""
+        """Return the documents to count if they are ranked."""
         return hits_of(judgements, self.rel)
 
 
 class RetrievedCount(RelevantRetrievedCount):
-    """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts the relevant ones among them, as ir_measures."""
+    """Ranked documents: trec_eval's num_ret. `NumRet(rel=1)` counts only relevant ones, as in ir_measures."""
 
     NAME = "NumRet"
 

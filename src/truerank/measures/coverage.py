@@ -1,11 +1,11 @@
-"""Which topics a mean is over, where runs and qrels have different ones: one rule for all commands and functions.
+"""Choose the topics of a mean if runs and qrels have different ones: one rule for all commands and functions.
 
-* Runs that have the same topics: the mean over the topics that the runs and the qrels have.
-* Runs that have different ones: the caller chooses `"common"`, the topics that all runs have, or `"all"`, those of the
+* Runs with the same topics: the topics that the runs and the qrels have.
+* Runs with different topics: the caller chooses `"common"`, the topics of all runs, or `"all"`, the topics of the
   qrels, where a missing topic counts 0 (trec_eval -c).
-* A single run: the mean over its topics, or `"all"`.
+* A single run: its topics, or `"all"`.
 
-A measure that says `missing_topics=` itself keeps to it.
+The setting `missing_topics` of a measure takes precedence.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
 
 TOPICS = ("common", "all")
-_SHOWN = 5  # runs that are named
+_SHOWN = 5  # number of runs in messages
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Topics of the qrels and of the runs, and those that means are over.
+    """Number of topics of the qrels, of the runs, and of the means.
 
     Attributes
     ----------
     topics : "common", "all" or None
-        What was chosen; None where the runs have the same topics.
+        The choice; None if the runs have the same topics.
     qrels : int
         Topics of the qrels.
     runs : dict of str to int
         Topics of each run that the qrels have.
     used : int
-        Topics that means are over.
+        Topics of the means.
     """
 
     topics: str | None
@@ -58,31 +58,31 @@ class Coverage:
         return f"{text}, those of the run{'s' if len(self.runs) > 1 else ''}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts, for JSON."""
+        """Return the counts for JSON."""
         return {"topics": self.topics, "qrels": self.qrels, "runs": self.runs, "used": self.used}
 
 
 def settle_topics(
     judged: Mapping[str, tuple[Judgements, np.ndarray]], topics: str | None = None
 ) -> tuple[dict[str, tuple[Judgements, np.ndarray]], Coverage]:
-    """Judgements and scores over the topics that a comparison is about.
+    """Return judgements and scores over the topics of a comparison.
 
     Parameters
     ----------
     judged : mapping of name to (Judgements, scores)
-        As `judge_run` gives them, all over the topics of the qrels; a topic that a run lacks has no rows.
+        From `judge_run`, all over the topics of the qrels; a topic that a run lacks has no rows.
     topics : {"common", "all"}, optional
 
     Returns
     -------
     judged : dict
-        The same; without `"all"`, over the topics that all have.
+        The same; without `"all"`, over the topics of all runs.
     coverage : Coverage
 
     Raises
     ------
     InvalidInputError
-        Where the runs have different topics and `topics` is None; where no topic is common to all.
+        If the runs have different topics and `topics` is None, and if no topic is common to all runs.
     """
     kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
     if kept.all():
@@ -95,7 +95,7 @@ def settle_topics(
 
 
 def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -> tuple[np.ndarray, Coverage]:
-    """Return which topics (m,) a comparison is about and its coverage, from the topics (m,) that each run has.
+    """Return the topics (m,) of a comparison and its coverage, from the topics (m,) that each run has.
 
     Errors are those of `settle_topics`.
     """
@@ -116,14 +116,14 @@ def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -
         return np.ones(n_all, dtype=bool), Coverage(topics, n_all, runs, n_all)
     if not n_common:
         raise InvalidInputError(
-            f"no topic of the qrels is in all runs ({_counts(runs)}); leave out the runs of other topics, or choose "
+            f"no topic of the qrels is in all runs ({_counts(runs)}). Leave out the runs with other topics, or choose "
             'topics="all" (--topics all)'
         )
     return common, Coverage(topics, n_all, runs, n_common)
 
 
 def check_topics(topics: str | None) -> None:
-    """Raise unless it is None or one of `TOPICS`."""
+    """Raise unless `topics` is None or in `TOPICS`."""
     if topics is not None:
         check_choice(topics, "topics", TOPICS)
 
@@ -150,7 +150,7 @@ def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> d
 
 
 def exceptions(measures: Mapping[str, Measure], topics: str | None = None) -> str:
-    """What follows the coverage of a table where some of its measures have a rule of their own; "" where none has."""
+    """Return a note for the coverage of a table about measures with a different `missing_topics`; "" without them."""
     rule = "zero" if topics == "all" else "skip"
     own = {name: one.setting("missing_topics") for name, one in measures.items()}
     said = [f"{name} has missing_topics={value!r} of its own" for name, value in own.items() if value != rule]

@@ -1,4 +1,4 @@
-"""What measures derive from the judgements alone, computed once and kept in their cache."""
+"""Values that measures derive from the judgements alone, computed once and cached with them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 
 
 class Hits:
-    """The documents that can contribute to a measure (those relevant at a level), and what no ranking changes.
+    """The documents that can contribute to a measure, for example the relevant ones.
 
-    `key` says what they are: rankings keep their ranks under it. `mask`, bool (n,), marks them among the rows; `query`,
-    `ordinal` (1, 2, … within each query) and `first_row` (of the document's query) are int64 (h,) in query order.
-    `queries` are those with such documents among the rows, `starts` where theirs begin in arrays of length h; `ranked`
-    and `total` (m,) count them among the rows, and with those that were not retrieved.
+    Attributes
+    ----------
+    key : hashable
+        Rankings cache the ranks of the documents under it.
+    mask : bool array (n,)
+        The documents among the rows.
+    query, ordinal, first_row : int64 arrays (h,)
+        In query order: the query of each document, its number 1, 2, … in the query, and the first row of the query.
+    queries, starts : int64 arrays
+        The queries with such documents, and where they begin in arrays of length h.
+    ranked, total : int64 arrays (m,)
+        Number of such documents among the rows, and including those that were not retrieved.
     """
 
     __slots__ = ("first_row", "key", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
@@ -37,26 +45,26 @@ class Hits:
         self.first_row = offsets[self.query]
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Sums by query (k, m) of values (k, h) of the relevant documents, added one after another."""
+        """Return sums by query (k, m) of values (k, h), added one after another."""
         k, m = len(values), len(self.ranked)
         query = self.query if k == 1 else (self.query + m * np.arange(k)[:, None]).ravel()
         return np.bincount(query, weights=values.ravel(), minlength=k * m).reshape(k, m)
 
 
 class TieOrder(NamedTuple):
-    """A total order within queries: `rank[row]` and its inverse `row[rank]`, queries keeping their ranges."""
+    """A total order within queries: `rank[row]`, and its inverse `row[rank]`."""
 
     rank: np.ndarray
     row: np.ndarray
 
 
 def hits_of(judgements: Judgements, rel: float) -> Hits:
-    """Relevant documents at grade `rel` and above, from the cache."""
+    """Return the documents of grade `rel` and above, cached."""
     key = ("hits", float(rel))
     if key not in judgements.cache:
         mask, missing = judgements.grades >= rel, missing_count(judgements, rel)
         known: list[Hits] = judgements.cache.setdefault("all hits", [])
-        for one in known:  # no grade lies between the levels: one object, whose ranks are found once
+        for one in known:  # two levels without a grade between them share one object, and its ranks
             if np.array_equal(one.mask, mask) and np.array_equal(one.total - one.ranked, missing):
                 break
         else:
@@ -67,7 +75,7 @@ def hits_of(judgements: Judgements, rel: float) -> Hits:
 
 
 def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
-    """The order among ties under a rule, from the cache; None is row order."""
+    """Return the order among ties under a rule, cached; None means row order."""
     if ties == "stable":
         return None
     key = ("ties", ties)
@@ -83,7 +91,7 @@ def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
 
 
 def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Rows in descending order of their keys within each query; equal keys keep their order."""
+    """Return rows in descending order of their keys within each query; equal keys keep their order."""
     row = np.empty(len(keys), dtype=np.int64)
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
         if end - start > 1:  # a stable sort of the reversed rows, reversed
@@ -94,14 +102,14 @@ def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def query_of_row(judgements: Judgements) -> np.ndarray:
-    """Number of each row's query, int64 (n,), from the cache."""
+    """Return the number of each row's query, int64 (n,), cached."""
     if "query_of_row" not in judgements.cache:
         judgements.cache["query_of_row"] = query_of_rows(judgements.offsets)
     return judgements.cache["query_of_row"]
 
 
 def ranks(judgements: Judgements) -> np.ndarray:
-    """Rank (1-based) of each place, int64 (n,), from the cache."""
+    """Return the rank (from 1) of each place, int64 (n,), cached."""
     if "ranks" not in judgements.cache:
         first = judgements.offsets[query_of_row(judgements)]
         judgements.cache["ranks"] = np.arange(1, judgements.n_rows + 1) - first
@@ -109,7 +117,7 @@ def ranks(judgements: Judgements) -> np.ndarray:
 
 
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
-    """Positive grades of all judged documents, retrieved or not, descending within each query, and offsets (m + 1,)."""
+    """Return the positive grades of all judged documents, descending within each query, and offsets (m + 1,)."""
     if "ideal" not in judgements.cache:
         kept, sizes = _positive(judgements.grades, judgements.offsets)
         if judgements.missing_grades is not None and judgements.missing_offsets is not None:
@@ -122,7 +130,7 @@ def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _falling(grades: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Positive grades in descending order within each query: counted where they are few small levels, else sorted."""
+    """Return positive grades in descending order within each query; few small levels are counted, not sorted."""
     m, highest = len(offsets) - 1, float(grades.max(initial=0.0))
     if highest * m > len(grades):  # infinite grades among them
         return -Blocks(offsets).sort(-grades)
@@ -135,13 +143,13 @@ def _falling(grades: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _positive(grades: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The grades above 0, and how many each query has (m,)."""
+    """Return the grades above 0, and their number in each query (m,)."""
     positive = np.flatnonzero(grades > 0)
     return grades[positive], np.diff(np.searchsorted(positive, offsets))
 
 
 def best_grade(judgements: Judgements) -> np.ndarray:
-    """Largest grade of each query (m,), 0 where no document has a positive grade."""
+    """Return the largest grade of each query (m,), 0 without positive grades."""
     grades, offsets = ideal_grades(judgements)
     result = np.zeros(judgements.n_queries)
     full = offsets[1:] > offsets[:-1]
@@ -150,7 +158,7 @@ def best_grade(judgements: Judgements) -> np.ndarray:
 
 
 def top_of(offsets: np.ndarray, cutoff: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """First `cutoff` places of each segment, their ranks less 1, where segments start among them, those not empty."""
+    """Return the first `cutoff` places of each segment, ranks from 0, starts of segments, and nonempty segments."""
     sizes = np.minimum(np.diff(offsets), cutoff)
     ends = np.cumsum(sizes)
     rank = segment_range(sizes)
@@ -160,13 +168,13 @@ def top_of(offsets: np.ndarray, cutoff: int) -> tuple[np.ndarray, np.ndarray, np
 
 
 def segment_range(sizes: np.ndarray) -> np.ndarray:
-    """0, 1, …, size - 1 for each size, one after another."""
+    """Return 0, 1, …, size - 1 for each size, one after another."""
     ends = np.cumsum(sizes)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
 def missing_count(judgements: Judgements, rel: float) -> np.ndarray:
-    """Judged documents (m,) of grade `rel` and above that are not among the rows."""
+    """Return the number of judged documents (m,) of grade `rel` and above that are not among the rows."""
     if judgements.missing_grades is None or judgements.missing_offsets is None:
         return np.zeros(judgements.n_queries, dtype=np.int64)
     return np.diff(np.searchsorted(np.flatnonzero(judgements.missing_grades >= rel), judgements.missing_offsets))

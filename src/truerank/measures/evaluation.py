@@ -25,13 +25,13 @@ from truerank.measures.ranking import Ranking
 
 
 class Evaluation(Tabular, dict[str, float]):
-    """Mean of each measure by name, with what a report needs beside it.
+    """Mean of each measure by name, with the data for reports.
 
     Attributes
     ----------
     measures : dict of str to Measure
     per_query : dict of str to float64 array (m,)
-        NaN where a query is skipped.
+        NaN for skipped queries.
     judgements : Judgements
     query_ids : array (m,)
     convention : str
@@ -59,30 +59,30 @@ class Evaluation(Tabular, dict[str, float]):
         return self._ranking.scores[0]
 
     def to_frame(self, *, per_query: bool = False) -> Any:
-        """A pandas data frame of one row of means; with `per_query`, of one row a query."""
+        """Return a pandas data frame with one row of means, or with one row for each query (`per_query`)."""
         pandas = _pandas()
         if per_query:
             return pandas.DataFrame(self.per_query, index=pandas.Index(self.query_ids, name="query_id"))
         return pandas.DataFrame([dict(self)])
 
-    __str__ = dict.__repr__  # a value a name, as documents and logs have it
+    __str__ = dict.__repr__
 
     def _table(self, style: str) -> str:
         return styled_table([list(self.values())], list(self), style)
 
     def empty_by_measure(self) -> dict[str, int]:
-        """Queries in which each measure is undefined for lack of (its) relevant documents."""
+        """Return the number of queries in which each measure is undefined without relevant documents."""
         return {name: measure.count_empty(self.judgements) for name, measure in self.measures.items()}
 
     def tied_queries(self) -> int:
-        """Queries in which documents of different grades share a score, so that the order among them matters."""
+        """Return the number of queries in which documents of different grades have the same score."""
         mixed = queries_with_mixed_ties(self._ranking.scores[0], self.judgements.grades, self.judgements.offsets)
         return int(np.count_nonzero(mixed))
 
     def tie_expected(self) -> dict[str, float | None]:
-        """Expected mean of each measure over all orders of the tied documents; None where it has no closed form.
+        """Return the expected mean of each measure over all orders of tied documents; None without a closed form.
 
-        A geometric mean (GMAP) has none. `tau` counts a tied pair as neither right nor wrong, whatever their order.
+        A geometric mean (GMAP) has none. `tau` does not depend on the order of tied documents.
         """
         return {
             name: measure.aggregate(measure(ties="average").values(self._ranking))
@@ -92,11 +92,10 @@ class Evaluation(Tabular, dict[str, float]):
         }
 
     def tie_range(self) -> dict[str, tuple[float, float] | None]:
-        """Lowest and highest mean of each measure that some order of the tied documents would give.
+        """Return the lowest and the highest mean of each measure over the orders of tied documents.
 
-        Found by ordering tied documents by rising and by falling grade. None for measures that can lose by a better
-        grade further up, so that these orders are not their ends: infAP, Accuracy@k, Judged, nDCG and DCG with
-        `gains`, and functions of the user's own.
+        These are the means with tied documents by rising and by falling grade. None for measures that may fall when a
+        better grade moves up: infAP, Accuracy@k, Judged, nDCG and DCG with `gains`, and functions of the user.
         """
         result: dict[str, tuple[float, float] | None] = {}
         for name, measure in self.measures.items():
@@ -114,7 +113,7 @@ class Evaluations(Tabular, dict[str, Evaluation]):
     """Evaluations of several runs over the same judgements, by name."""
 
     def to_frame(self, *, per_query: bool = False) -> Any:
-        """A pandas data frame of one row a run; with `per_query`, of one a run and query."""
+        """Return a pandas data frame with one row for each run, or for each run and query (`per_query`)."""
         pandas = _pandas()
         if not per_query:
             return pandas.DataFrame(
@@ -146,36 +145,37 @@ def evaluate(
     measures : str, Measure, or a sequence of these
         For example `"AP nDCG@10"` or `[AP(rel=2), nDCG @ 10]`.
     y : array-like (n,), RankingData or Judgements; or qrels
-        Grades, in any row order, which the scores share; so they do the rows that a RankingData was made from. Scores
-        for Judgements follow their (grouped) rows. Qrels are a path, `Qrels`, `{query: {document: grade}}`, a data
-        frame (columns such as query_id, doc_id, relevance), or an object of ranx or ir_measures.
+        Grades in any row order; scores are in the same order. The order of a RankingData is that of the rows from which
+        it was made, the order of Judgements that of their (grouped) rows. Qrels are a path, `Qrels`,
+        `{query: {document: grade}}`, a data frame (columns such as query_id, doc_id, relevance), or an object of ranx
+        or ir_measures.
     scores : array-like (n,); with qrels a run, or a list or dict by name of runs
         Higher is better. A run is a path, a `Run`, `{query: {document: score}}`, a frame (query_id, doc_id, score),
-        or an object of ranx or ir_measures. Of runs in a list the names are their files' or tags.
+        or an object of ranx or ir_measures. Runs in a list are named by their files or tags.
     qrels, run
         Other names of `y` and `scores`, for qrels and runs.
     qid : array-like (n,), optional
-        Query of each row; None means one query, and is an error for more than 1,000 rows.
+        Query of each row. None means a single query, and is an error for more than 1,000 rows.
     doc_ids : array-like (n,) of str, optional
-        Break ties under `trec`.
+        Used to break ties under `trec`.
     convention : str, optional
-        Fills in what the names leave open; by default ranklib for rows and trec for runs. trec_eval's names are always
-        pinned to trec.
+        Convention for settings that the names do not give, by default ranklib for rows and trec for runs. Names of
+        trec_eval always have the convention trec.
     topics : {"common", "all"}, optional
-        What the means of runs are over. By default the topics that the run and the qrels have; "all": those of the
-        qrels, where a topic that the run lacks counts 0 (trec_eval -c). Required for several runs with different
-        topics; "common" takes those that all runs have.
+        Topics of the means of runs. By default the topics that the run and the qrels have; "all" means those of the
+        qrels, where a topic that the run lacks counts 0 (trec_eval -c). Several runs with different topics require a
+        choice; "common" means the topics of all runs.
 
     Raises
     ------
     InvalidInputError
-        Without a ranked document, on several runs of different topics without `topics`,
-        on unknown measures, on arrays that do not fit together.
+        Without a ranked document, on several runs with different topics without `topics`, on unknown measures, and on
+        arrays of different lengths.
 
     Returns
     -------
     Evaluation, or Evaluations of several runs by name
-        A dict of means by name, with `.per_query` and counts, `.to_frame()`, `.to_markdown()`, `.to_latex()`.
+        A dict of means by name, with `.per_query`, counts, `.to_frame()`, `.to_markdown()` and `.to_latex()`.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _evaluate_runs(
 def evaluate_judged(
     parsed: dict[str, Measure], convention: str, judgements: Judgements, scores: np.ndarray
 ) -> Evaluation:
-    """As `evaluate`, of measures by name and scores in the judgements' order."""
+    """Evaluate measures by name on scores in the order of the judgements."""
     if judgements.n_rows == 0:
         raise InvalidInputError(
             "there is nothing to evaluate: no ranked document"
@@ -239,7 +239,7 @@ def evaluate_judged(
 
 
 def _either(name: str, value: object, other: str, same: Any) -> Any:
-    """The one that was given of an argument and its other name."""
+    """Return the value of an argument that has two names."""
     if (value is None) == (same is None):
         what = "neither was" if value is None else "both were"
         raise InvalidInputError(f"evaluate takes {name} or {other}, {what} given: evaluate(measures, qrels, run)")
@@ -247,7 +247,7 @@ def _either(name: str, value: object, other: str, same: Any) -> Any:
 
 
 def is_qrels(y: object) -> bool:
-    """Whether these are judgements by query and document, rather than grades of rows."""
+    """Return whether these are judgements by query and document, rather than grades of rows."""
     if isinstance(y, Judgements | RankingData | np.ndarray):
         return False
     if isinstance(y, Qrels | Mapping | str | os.PathLike) or hasattr(y, "read"):
@@ -260,7 +260,7 @@ def is_qrels(y: object) -> bool:
 
 
 def runs_by_name(runs: object) -> dict[str, Any] | None:
-    """Several runs by name, of a dict or list of them; None of a single run."""
+    """Return several runs by name from a dict or list of runs; None for a single run."""
     if isinstance(runs, Mapping):
         first = next(iter(runs.values()), None)
         if isinstance(first, Mapping) and not any(isinstance(value, Mapping) for value in first.values()):
@@ -287,7 +287,7 @@ def _pandas() -> Any:
 
 
 def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np.ndarray | None]:
-    """Judgements from grades, a RankingData or Judgements, and the order that brings the caller's rows into theirs."""
+    """Return Judgements from grades, RankingData or Judgements, and the order of the caller's rows in them."""
     if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError(
@@ -301,7 +301,7 @@ def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np
 def scores_in_order(
     scores: ArrayLike, judgements: Judgements, order: np.ndarray | None, name: str = "scores"
 ) -> np.ndarray:
-    """One ranking's scores, checked for their length, in the judgements' row order."""
+    """Return the scores of one ranking in the row order of the judgements, after a check of their length."""
     values = as_array(scores, name)
     if values.shape != (judgements.n_rows,):
         raise InvalidInputError(

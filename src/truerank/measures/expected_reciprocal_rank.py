@@ -14,15 +14,14 @@ from truerank.measures.ranking import Ordered
 class ExpectedReciprocalRank(Measure):
     """ERR = Σ_r 1/r · R_r · Π_{i<r} (1 - R_i) with R = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009).
 
-    `max_grade` is by default the largest grade of the judgements, so that figures of different data sets compare only
-    if it is given.
+    `max_grade` is by default the largest grade of the judgements. Give it to compare values of different data sets.
     """
 
     NAME = "ERR"
     OWN = ("cutoff", "max_grade")
 
     def largest(self, judgements: Judgements) -> float:
-        """The `max_grade` in force for these judgements."""
+        """Return the `max_grade` for these judgements."""
         given = self.setting("max_grade")
         return float(best_grade(judgements).max(initial=0.0)) if given is None else float(given)
 
@@ -43,7 +42,7 @@ class ExpectedReciprocalRank(Measure):
         stop = (np.exp2(judgements.grades[rows]) - 1.0) / np.exp2(largest)
         if self.cutoff is not None:
             stop[ranks > self.cutoff] = 0.0
-        # The cascade goes down all queries at once, those with most relevant documents first.
+        # Go down the ranks of all queries at once; queries with most relevant documents come first.
         order = np.argsort(-hits.ranked[hits.queries], kind="stable")
         starts, counts = hits.starts[order], hits.ranked[hits.queries[order]]
         going = np.ones((ordered.k, len(starts)))

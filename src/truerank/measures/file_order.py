@@ -1,4 +1,4 @@
-"""Does the order of the rows tell the grades? Constant scores, ties in file order, against ties averaged."""
+"""Check whether the order of the rows reveals the grades: constant scores with ties in file order and averaged."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from truerank.data.checkup import Finding
 from truerank.data.ranking_data import RankingData
 from truerank.measures.names import AP
 
-_LEAST = 0.005  # of AP, below which it does no harm
+_LEAST = 0.005  # smaller differences of AP are harmless
 _STANDARD_ERRORS = 3.0
-_FEW = (
-    100  # queries; fewer are compared with random orders, since three standard errors of a few values are nothing rare
-)
+_FEW = 100  # with fewer queries, compare with random orders: three standard errors of few values are not rare
 _SHUFFLES, _LEVEL = 999, 0.005
 
 
 def file_order_finding(data: RankingData) -> list[Finding]:
-    """The finding "file-order", where AP of constant scores depends on whether ties stand in file order.
+    """Return the finding "file-order" if AP of constant scores is different with ties in file order.
 
-    Found when the mean difference over queries is above 0.005 and 3 of its standard errors. With fewer than 100 queries
-    at most 5 of 1,000 random orders of the rows may have a mean difference as large. Grades of 1 and more are relevant.
-    Two evaluations of AP, and 999 with few queries.
+    The mean difference over queries must be above 0.005 and above 3 standard errors. With fewer than 100 queries, at
+    most 5 of 1,000 random orders of the rows may have a mean difference as large. Grades of 1 and more are relevant.
+    Costs two evaluations of AP, and 999 more with few queries.
     """
     if data.y is None or data.n_queries < 2:
         return []

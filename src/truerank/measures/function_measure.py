@@ -1,4 +1,4 @@
-"""A user's own function as a measure."""
+"""A function of the user as a measure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from truerank.measures.ranking import Ordered
 class FunctionMeasure(Measure):
     """`function(grades_in_ranked_order) -> float`, called once for each query that has documents.
 
-    Ties, the convention and `judged_only` hold as for any measure; no query counts as empty, the function decides.
-    It prints by the function's name, which no parser can read back, and so it does not go into model files.
+    Ties, conventions and `judged_only` apply as for other measures, but no query is empty. The measure is printed as
+    the name of the function, which cannot be parsed; model files do not store it.
 
     Parameters
     ----------
     function : callable
-        Takes a float64 array (n_i,), returns a finite number.
+        Maps a float64 array (n_i,) to a finite number.
 
     Examples
     --------
@@ -38,14 +38,14 @@ class FunctionMeasure(Measure):
 
     def __init__(self, function: Callable[[np.ndarray], float], **settings: Any) -> None:
         if not callable(function):
-            raise InvalidInputError(f"a measure of your own must be a function of the ranked grades, got {function!r}")
+            raise InvalidInputError(f"expected a function of the ranked grades as measure, got {function!r}")
         super().__init__(**settings)
         object.__setattr__(self, "function", function)
         object.__setattr__(self, "_key", (*self._key, function))
 
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
         if positional:
-            raise InvalidInputError("a measure of your own takes settings by name only")
+            raise InvalidInputError("a function as measure accepts settings by name only")
         return FunctionMeasure(self.function, **{**self._given, **settings})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ class FunctionMeasure(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """Nobody knows."""
+        """False, because the function may do anything."""
         return False
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:

@@ -6,9 +6,9 @@ from truerank.measures.average_precision import AveragePrecision
 
 
 class GeometricMAP(AveragePrecision):
-    """AP by query, reported as its geometric mean, each value at least .00001: trec_eval's gm_map.
+    """The geometric mean of AP over queries, with values of at least 0.00001: trec_eval's gm_map.
 
-    It gives weight to the queries that a ranker does badly on (Robertson 2006).
+    It gives more weight to queries with a low AP (Robertson 2006).
     """
 
     NAME = "GMAP"

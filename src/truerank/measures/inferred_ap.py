@@ -11,11 +11,11 @@ _EPSILON = 1e-5
 
 
 class InferredAP(Measure):
-    """AP estimated where only a sample of the pool was judged (Yilmaz and Aslam 2006): trec_eval's infAP.
+    """AP estimated from a judged sample of the pool (Yilmaz and Aslam 2006): trec_eval's infAP.
 
-    A document of negative grade was pooled and not judged; one without judgement was not pooled. The precision at a
-    relevant document of rank r is expected to be 1/r + (r - 1)/r · pooled/(r - 1) · (R + ε)/(R + N + 2ε), with R and N
-    the relevant and not relevant documents judged above it, `pooled` all pooled ones, ε = .00001.
+    A negative grade marks a document that was pooled but not judged; a document without a judgement was not pooled.
+    The expected precision at a relevant document of rank r is 1/r + (r - 1)/r · pooled/(r - 1) · (R + ε)/(R + N + 2ε).
+    Above that document, R documents were judged relevant, N not relevant, and `pooled` were in the pool; ε = 0.00001.
     """
 
     NAME = "infAP"
@@ -23,7 +23,7 @@ class InferredAP(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """No: what was pooled and not judged counts in favour of what stands below it."""
+        """False: pooled documents without a judgement increase the value of documents below them."""
         return False
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:

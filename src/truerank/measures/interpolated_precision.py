@@ -1,4 +1,4 @@
-"""Precision interpolated at a level of recall."""
+"""Interpolated precision at a level of recall."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from truerank.measures.ranking import Ordered
 
 
 class InterpolatedPrecision(Measure):
-    """`IPrec@0.1`: the best precision at any rank where a share of .1 of the relevant documents has been found.
+    """`IPrec@0.1`: the highest precision at a rank where a share of 0.1 of the relevant documents has been found.
 
-    trec_eval's iprec_at_recall: the share of R documents is recall · R of them, rounded to the nearest number
-    (`rounding="nearest"`, version 10) or ⌊recall · R + .9⌋ (`"truncated"`, version 9); 0 where fewer were retrieved.
+    This is trec_eval's iprec_at_recall. The share means recall · R documents, rounded to the nearest number
+    (`rounding="nearest"`, version 10), or ⌊recall · R + 0.9⌋ (`"truncated"`, version 9). The value is 0 if fewer
+    relevant documents were retrieved.
     """
 
     NAME = "IPrec"

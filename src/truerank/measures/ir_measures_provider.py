@@ -1,4 +1,4 @@
-"""truerank as a provider of ir_measures: its measures computed by ours.
+"""A provider of ir_measures that computes its measures with truerank.
 
 import ir_measures
 from truerank.measures.ir_measures_provider import provider
@@ -22,22 +22,20 @@ from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.base import Measure
 from truerank.measures.names import parse_measure
 
-_DIGITS = {"gdeval": 5}  # that a tool prints, whose providers read them from there
+_DIGITS = {"gdeval": 5}  # digits of tools whose providers parse their output
 
 
 @cache
 def provider(convention: str = "trec9") -> Any:
-    """The provider, which is also in `ir_measures.providers.registry` from then on, as "truerank",
-    "truerank-trec", "truerank-gdeval".
+    """Return a provider, and register it with ir_measures as "truerank", "truerank-trec" or "truerank-gdeval".
 
-    It takes every measure of ir_measures that has an equal here; ties are broken, and grades read, as in trec_eval.
+    It supports every measure of ir_measures that truerank has. Ties and negative grades are treated as in trec_eval.
 
     Parameters
     ----------
     convention : {"trec9", "trec", "gdeval"}, default "trec9"
-        What ir_measures' own providers compute is trec_eval 9; "trec" is version 10.
-        With "gdeval" nDCG and ERR with a cutoff alone, as that program computes and prints them: exponential gains,
-        five digits.
+        "trec9" is trec_eval 9, as in the providers of ir_measures; "trec" is version 10. "gdeval" supports only nDCG
+        and ERR with a cutoff, as that program prints them: exponential gains, five digits.
 
     Examples
     --------
@@ -66,7 +64,7 @@ def provider(convention: str = "trec9") -> Any:
             self.qrels = as_qrels(lists)
 
         def iter_calc(self, run: object) -> Iterator[Any]:
-            """Topics of the judgements; one in which a measure is undefined (Accuracy) is left out, as there."""
+            """Yield the topics of the judgements in which each measure is defined, as ir_measures does."""
             judgements, scores = judge_run(self.qrels, as_run(util.RunConverter(run).as_dict_of_dict()))
             for measure in self.measures:
                 values = settled(measure).per_query(judgements, scores)

@@ -11,7 +11,7 @@ from truerank.measures.rank_form import SUM, RankForm
 
 
 class JudgedShare(Measure):
-    """Judged documents among the first k ranks, over the number of documents there: at most k. No query is empty."""
+    """The share of the first k documents (or of all) that are judged. No query is empty."""
 
     NAME = "Judged"
     OWN = ("cutoff",)
@@ -19,7 +19,7 @@ class JudgedShare(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """No: what was not judged has no grade."""
+        """False: unjudged documents have no grade."""
         return False
 
     def rank_form(self, judgements: Judgements) -> RankForm:

@@ -14,8 +14,8 @@ from truerank.measures.ranking import Ordered
 class KendallTau(Measure):
     """tau-b = (C - D) / sqrt((P - T_s)(P - T_g)) over the P pairs of ranked documents of a query.
 
-    C and D are concordant and discordant pairs, T_s and T_g pairs tied in score and in grade; ties need no rule. The
-    value lies in [-1, 1]. A query whose grades are all equal is empty; equal scores under different grades give 0.
+    C and D are the numbers of concordant and discordant pairs; T_s and T_g pairs are tied in score and in grade. The
+    value is in [-1, 1] and does not depend on the tie rule. A query with equal grades is empty; equal scores give 0.
     """
 
     NAME = "tau"
@@ -38,7 +38,7 @@ class KendallTau(Measure):
 
 
 def _place_in_run(continues: np.ndarray) -> np.ndarray:
-    """How many places each place (k, n) is after the start of its run; their sum counts the pairs within runs."""
+    """Return the distance of each place (k, n) from the start of its run; the sum counts the pairs within runs."""
     flat = continues.ravel()
     place = np.arange(flat.size)
     start = np.maximum.accumulate(np.where(flat, 0, place))
@@ -46,7 +46,7 @@ def _place_in_run(continues: np.ndarray) -> np.ndarray:
 
 
 def _grade_codes(judgements: Judgements) -> np.ndarray:
-    """0 for the largest grade of all, 1 for the next, … (n,)."""
+    """Return 0 for the largest grade, 1 for the next one, … (n,)."""
     if "grade_codes" not in judgements.cache:
         judgements.cache["grade_codes"] = np.unique(-judgements.grades, return_inverse=True)[1].astype(np.int64)
     return judgements.cache["grade_codes"]
@@ -60,11 +60,10 @@ def _pairs_of_equal_grade(judgements: Judgements) -> np.ndarray:
 
 
 def _inversions(judgements: Judgements, ordered: Ordered) -> np.ndarray:
-    """For each query, at its places (k, n) in some order, numbers that sum to its pairs with the lower grade first.
+    """Return numbers (k, n) whose sum over a query is its number of pairs with the lower grade first.
 
-    Counted bit by bit of the grades' codes, from the highest: among documents that agree in all higher bits, a pair is
-    an inversion when a 1 stands before a 0; then they are parted by the bit, each part in its order. O(n log g) for g
-    different grades.
+    The codes of the grades are processed bit by bit from the highest. Among documents that agree in all higher bits, a
+    1 before a 0 is an inversion. Then the documents are split by the bit, in order. O(n log g) for g different grades.
     """
     codes = _grade_codes(judgements)
     ranked = codes[ordered.rows].ravel()

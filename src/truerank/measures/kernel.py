@@ -1,9 +1,9 @@
-"""Measures of many rankings of the same queries: of all columns of X at once, and of one score vector again and again.
+"""Evaluate many rankings of the same queries: all columns of X at once, or one score vector after another.
 
-AdaRank, single features and other learners that look at a measure itself ask this, and `evaluate` once numba is loaded.
-Any measure works; one with a rank form (`measures/rank_form.py`) goes through a kernel that sorts no more than it must:
-it needs the ranks of the documents that can contribute (relevant, or of positive gain) and nothing of the others'
-order. The kernel adds up as `RankForm.values` does, so that both have the same bits.
+AdaRank and other learners that evaluate a measure in each round use this, and `evaluate` if numba is loaded. Measures
+with a rank form (`measures/rank_form.py`) are computed by a kernel that needs only the ranks of contributing documents
+(relevant, or of positive gain), not a full sort. The kernel adds up in the order of `RankForm.values`, so that both
+have the same bits.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from truerank.measures.derived import tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
 from truerank.measures.ranking import Ranking
 
-_BLOCK_VALUES = 1 << 21  # scores in hand at a time: 16 MB as float64
+_BLOCK_VALUES = 1 << 21  # scores in memory at a time: 16 MB as float64
 _Ranks = tuple[np.ndarray, np.ndarray, np.ndarray]
-_COUNTING = 64  # hits up to which counting their ranks beats sorting them
-_MANY_HITS = 5  # with more than one hit in so many documents, sorting all of them beats finding the hits' ranks
+_COUNTING = 64  # with at most so many hits, counting their ranks is faster than sorting
+_MANY_HITS = 5  # with more than one hit in so many documents, sorting all documents is faster
 
 
 class QueryMeasure:
-    """A measure on the queries of one data set, whose grades and document ids are kept, and not its X."""
+    """A measure on the queries of one data set; it keeps the grades and document ids, but not X."""
 
     def __init__(self, data: RankingData, measure: Measure) -> None:
         self.measure, self.judgements = measure, data.judgements()
         self._plan = plan_of(measure.check(), self.judgements)
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Value of every query (m,) for scores (n,); NaN where the measure skips a query."""
+        """Return the value of every query (m,) for scores (n,); NaN for skipped queries."""
         if not math.isfinite(np.add.reduce(scores)) and not np.isfinite(scores).all():
             raise InvalidInputError("the scores exceed the range of float64; scale the features")
         if self._plan is None:
@@ -46,11 +46,11 @@ class QueryMeasure:
         return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[0]
 
     def mean_of_scores(self, scores: np.ndarray, query_weight: np.ndarray | None = None) -> float:
-        """Mean over the queries that are not skipped for scores (n,), weighted if `query_weight` (m,) is given."""
+        """Return the mean over queries that are not skipped for scores (n,), weighted by `query_weight` (m,)."""
         return self.measure.aggregate(self.of_scores(scores), query_weight)
 
     def of_columns(self, X: Matrix, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        """Value of every query when it is ranked by each column: float64 (m, p).
+        """Return the value of every query ranked by each column: float64 (m, p).
 
         Parameters
         ----------
@@ -58,11 +58,11 @@ class QueryMeasure:
         descending : bool
             False ranks small values first.
         n_jobs : int, optional
-            Threads; the result does not depend on it.
+            Number of threads; the result does not depend on it.
 
         Notes
         -----
-        X is read once, in blocks of queries, and never copied whole.
+        X is read once in blocks of queries, and never copied as a whole.
         """
         judgements, plan, p = self.judgements, self._plan, X.shape[1]
         result = np.empty((judgements.n_queries, p))
@@ -88,7 +88,7 @@ class QueryMeasure:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A rank form in the order in which the kernel meets the documents."""
+    """A rank form with its documents in the order of the kernel."""
 
     form: RankForm
     offsets: np.ndarray  # int64 (m + 1,)
@@ -102,18 +102,18 @@ class _Plan:
     cumulative: np.ndarray  # float64 (longest query + 1,)
     limits: np.ndarray  # int64 (m,)
     norm: np.ndarray  # float64 (m,)
-    is_fixed: np.ndarray  # bool (m,): whose value does not depend on their order by rule (empty, missing)
-    fixed: np.ndarray  # float64 (m,): those values
+    is_fixed: np.ndarray  # bool (m,): empty and missing queries, whose value does not depend on the order
+    fixed: np.ndarray  # float64 (m,): these values
 
     def evaluate(self, scores: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Values (k, last - first) of scores (k, rows of the queries first … last - 1)."""
+        """Return values (k, last - first) of scores (k, rows of the queries first … last - 1)."""
         values = np.empty((len(scores), last - first))
         for one, own in zip(self.compared(scores, first, last), values):
             own[:] = self.values_at(self.ranks(one, first, last), first, last)
         return values
 
     def compared(self, scores: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Scores (k, rows) of these queries as they are compared, in the order that settles ties."""
+        """Return scores (k, rows) of these queries in the compared precision, in the order that breaks ties."""
         start, stop = self.offsets[first], self.offsets[last]
         if self.order is not None:
             scores = scores[:, self.order[start:stop] - start]
@@ -123,7 +123,7 @@ class _Plan:
         return np.ascontiguousarray(scores)
 
     def ranks(self, compared: np.ndarray, first: int, last: int) -> _Ranks:
-        """In one ranking: documents before each hit, documents tied with it, and the hits of a query by rank."""
+        """Return for one ranking the documents before each hit, those tied with it, and the hits of a query by rank."""
         hit_offsets = self.hit_offsets[first : last + 1]
         before, size, order = (np.empty(hit_offsets[-1] - hit_offsets[0], dtype=np.int64) for _ in range(3))
         offsets = self.offsets[first : last + 1]
@@ -131,7 +131,7 @@ class _Plan:
         return before, size, order
 
     def values_at(self, ranks: _Ranks, first: int, last: int) -> np.ndarray:
-        """Values (last - first,) from the `ranks` of a plan that ranks the same hits."""
+        """Return values (last - first,) from the `ranks` of a plan with the same hits."""
         values, own = np.empty(last - first), slice(first, last)
         _values_at(
             *ranks, self.hit_offsets[first : last + 1], self.gains, self.weights, self.cumulative, self.limits[own],
@@ -140,20 +140,19 @@ class _Plan:
         return values
 
     def ranks_alike(self, other: _Plan) -> bool:
-        """Whether the ranks of the one are those of the other."""
+        """Return whether two plans have the same ranks."""
         same = self.order is other.order and self.averaged == other.averaged and self.single == other.single
         return same and np.array_equal(self.hits, other.hits)
 
 
 def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
-    """Values (k, m) of a ranking's scores; None where the ranking's own way is better.
+    """Return values (k, m) of the scores of a ranking; None if the NumPy evaluation is required or faster.
 
-    It has rules for scores that are not finite; and of a single ranking many of whose documents are hits, NumPy's sort
-    of all of them takes .6 to .9 of the time.
+    It is required for scores that are not finite. It needs 0.6 to 0.9 of the time for a single ranking with many hits.
     """
     form = measure.form_of(ranking.judgements)
     k, n = ranking.scores.shape
-    if form is None or (k == 1 and _MANY_HITS * len(form.hits.query) > n):  # before a plan is made, which takes long
+    if form is None or (k == 1 and _MANY_HITS * len(form.hits.query) > n):  # making a plan is slow
         return None
     plan = plan_of(measure, ranking.judgements)
     if plan is None:
@@ -165,7 +164,7 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
     m = ranking.judgements.n_queries
     if len(scores) > 1:
         return plan.evaluate(scores, 0, m)
-    # Of one ranking the ranks are kept: most measures of a report ask for those of the same documents.
+    # Keep the ranks of a single ranking: most measures of a report need the ranks of the same documents.
     kept = next((ranks for other, ranks in ranking.hit_ranks if plan.ranks_alike(other)), None)
     if kept is None:
         kept = plan.ranks(plan.compared(scores, 0, m)[0], 0, m)
@@ -174,7 +173,7 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
 
 
 def plan_of(measure: Measure, judgements: Judgements) -> _Plan | None:
-    """The kernel's view of a measure, kept with the judgements; None where only the measure itself will do."""
+    """Return the plan of a measure for the kernel, cached with the judgements; None if it has none."""
     key = ("plan", measure)
     if key not in judgements.cache:
         judgements.cache[key] = _plan(measure, judgements)
@@ -201,7 +200,7 @@ def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
     missing = judgements.sizes == 0
     fixed = np.full(m, EMPTY_VALUES[measure.setting("empty")])
     fixed[missing] = 0.0 if measure.setting("missing_topics") == "zero" else np.nan
-    # Fancy indices and np.array copy: the kernel meets writable arrays only, a read-only one is one more compilation.
+    # Fancy indices and np.array copy, because the kernel would be compiled again for read-only arrays.
     return _Plan(
         form=form,
         offsets=np.array(offsets),
@@ -222,12 +221,12 @@ def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
 
 @kernel
 def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, order):
-    """Ranks (h,) of the hits of some queries in one ranking of their rows.
+    """Write the ranks (h,) of the hits of some queries in one ranking of their rows.
 
-    `scores` starts at the first query's first row, the results at its first hit; `offsets`, `hits` and `hit_offsets`
-    count from the first of all. A hit's rank is found from the documents before it: those of a larger score, and where
-    ties are settled those of an equal one at an earlier place. Few hits count them directly; many are sorted first, and
-    each other document finds by bisection how many of them it stands behind.
+    `scores` starts at the first row of the first query, the results at its first hit; `offsets`, `hits` and
+    `hit_offsets` count from the start of the data. The documents before a hit have a larger score or, if ties are
+    broken, an equal score at an earlier place. For few hits they are counted. Many hits are sorted first, and bisection
+    finds the number of hits before each other document.
     """
     most = 0
     for i in range(offsets.shape[0] - 1):
@@ -244,7 +243,7 @@ def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, or
 def _values_at(
     before, size, order, hit_offsets, gains, weights, cumulative, limits, norm, is_fixed, fixed, kind, values
 ):
-    """Values (m,) from the ranks of the queries' hits, by the formulas of `RankForm`; the arguments are its parts."""
+    """Write values (m,) from the ranks of the hits, by the formulas of `RankForm`; the arguments are its parts."""
     for i in range(values.shape[0]):
         if is_fixed[i]:
             values[i] = fixed[i]
@@ -257,7 +256,7 @@ def _values_at(
 
 @kernel
 def _total(before, size, order, gains, weights, cumulative, limit, kind):
-    """What `RankForm` divides by the norm, from the ranks of a query's hits."""
+    """Return the total of `RankForm` from the ranks of the hits of a query."""
     if kind == PRECISION:
         return _precision(before, size, limit)
     if kind != SUM:
@@ -270,7 +269,7 @@ def _total(before, size, order, gains, weights, cumulative, limit, kind):
 
 @kernel
 def _weight(before, size, limit, weights, cumulative):
-    """Mean weight of the ranks of a tied group; ranks beyond the limit have none."""
+    """Return the mean weight of the ranks of a tied group; ranks beyond the limit have weight 0."""
     if size == 1:
         return weights[before] if before < limit else 0.0
     return (cumulative[min(before + size, limit)] - cumulative[min(before, limit)]) / size
@@ -278,7 +277,7 @@ def _weight(before, size, limit, weights, cumulative):
 
 @kernel
 def _precision(before, size, limit):
-    """Expected sum of the precisions at the hits, whose groups stand one after another."""
+    """Return the expected sum of the precisions at the hits, group by group."""
     total = 0.0
     j = 0
     while j < before.shape[0]:
@@ -295,7 +294,7 @@ def _precision(before, size, limit):
 
 @kernel
 def _first(before, size, limit, weights):
-    """Expected weight of the rank of the first hit."""
+    """Return the expected weight of the rank of the first hit."""
     if before.shape[0] == 0:
         return 0.0
     g, n, r = before[0], size[0], 1
@@ -313,7 +312,7 @@ def _first(before, size, limit, weights):
 
 @kernel
 def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
-    """Ranks of a query's hits: `order[j]` is the hit with the j-th rank."""
+    """Write the ranks of the hits of a query: `order[j]` is the hit with the j-th rank."""
     R = hits.shape[0]
     if R > _COUNTING:
         _rank_many(s, hits, start, averaged, before, size, order, spare, keys, counts)
@@ -326,7 +325,7 @@ def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
 
 @kernel
 def _count_before(s, p, averaged, j, before, size):
-    """Documents before the one at place p into `before[j]`, and how many are tied with it into `size[j]`."""
+    """Write the number of documents before place p to `before[j]`, and of documents tied with it to `size[j]`."""
     x = s[p]
     count = same = 0
     for q in range(s.shape[0]):
@@ -353,7 +352,7 @@ def _sort_few(before, size, order):
 
 @kernel
 def _rank_many(s, hits, start, averaged, before, size, order, spare, keys, counts):
-    """As counting, by sorting the hits: `order[j]` is the hit with the j-th rank."""
+    """Write what `_count_before` counts, by sorting the hits: `order[j]` is the hit with the j-th rank."""
     R = hits.shape[0]
     for j in range(R):
         order[j] = j
@@ -364,9 +363,9 @@ def _rank_many(s, hits, start, averaged, before, size, order, spare, keys, count
     counts[R] = 0
     for j in range(R):
         counts[j] = 0
-        spare[j] = 0  # averaged: documents that are no hits and are tied with the hits up to this one
-    # Each document that is no hit stands behind `low` hits: those with a larger score, or an equal one that is settled
-    # to be earlier; under an average those with an equal score count apart.
+        spare[j] = 0  # averaged: other documents that are tied with the hits up to this one
+    # Each other document is behind `low` hits: those with a larger score, or an equal score at an earlier place. If
+    # ties are averaged, documents with an equal score are counted separately.
     following = 0
     for place in range(s.shape[0]):
         if following < R and hits[following] - start == place:

@@ -1,4 +1,4 @@
-"""Where a measure's value comes from: one query, rank by rank."""
+"""Explain the value of a measure for one query, rank by rank."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from truerank.measures.ranking import Ranking
 
 
 class ExplainedRank(NamedTuple):
-    """A rank of one query's list.
+    """A rank in the list of one query.
 
-    `gained` is what the list up to this rank is worth less the list up to the rank before: these add up to the
-    value. `grade` is None where the document is unjudged; `gain`, `discount` and the ideal list's `ideal_grade` and
-    `ideal_gain` at this rank stand for nDCG alone.
+    `gained` is the value of the list up to this rank minus that of the list up to the previous rank; these add up to
+    the value. `grade` is None for an unjudged document. Only nDCG has `gain`, `discount`, and `ideal_grade` and
+    `ideal_gain` of the ideal list at this rank.
     """
 
     rank: int
@@ -39,7 +39,7 @@ class ExplainedRank(NamedTuple):
 
 
 class MeasureExplanation:
-    """What `explain_measure` found; prints as a table.
+    """The result of `explain_measure`; prints as a table.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class MeasureExplanation:
     query : str
     value : float
     ranks : list of ExplainedRank
-        Down to the cutoff, or the last document that is worth something and the ten first.
+        At least ten, down to the cutoff and to the last document that changes the value.
     n_ranked, n_relevant, n_unretrieved, n_unjudged : int
-        Documents in the list, relevant ones (judged, in the list or not), relevant ones not in it, unjudged ones in it.
+        Number of documents in the list, of relevant ones, of relevant ones not in the list, of unjudged ones in it.
     n_tied : int
-        Documents that share their score with another of the list.
+        Number of documents with the score of another document in the list.
     """
 
     def __init__(self, measure: Measure, query: str, judgements: Judgements, scores: np.ndarray) -> None:
@@ -94,7 +94,7 @@ class MeasureExplanation:
             )
 
     def _values_of_prefixes(self, judgements: Judgements, scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The measure of the list's first 1, 2, … documents, the rest judged but not retrieved."""
+        """Return the measure of the first 1, 2, … documents; the others count as not retrieved."""
         n, measure, judged = len(rows), self.measure, judgements.judged
         values = np.full(n, self.value)
         for place in range(min(n - 1, measure.cutoff or n)):
@@ -112,7 +112,7 @@ class MeasureExplanation:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return the explanation for JSON."""
         names = ("query", "value", "n_ranked", "n_relevant", "n_unretrieved", "n_unjudged", "n_tied")
         return (
             {"measure": self.measure.name, "convention": self.measure.convention}
@@ -121,7 +121,7 @@ class MeasureExplanation:
         )
 
     def table(self, style: str = "text") -> str:
-        """The ranks as a table: text, markdown, latex or html."""
+        """Return the ranks as a table: text, markdown, latex or html."""
         own = self.measure.NAME == "nDCG"
         header = ["rank", "document", "score", "grade", "gained"]
         header += ["gain", "discount", "ideal grade", "ideal gain"] if own else []
@@ -147,7 +147,7 @@ class MeasureExplanation:
 def explain_measure(
     run: object, qrels: object, measure: MeasureLike, query: object, *, convention: str = "trec"
 ) -> MeasureExplanation:
-    """Why a query has the value that it has: rank, grade, what each rank adds, for nDCG gain, discount and ideal.
+    """Explain the value of a query: grade and contribution of each rank; for nDCG also gain, discount and ideal.
 
     Parameters
     ----------
@@ -161,12 +161,10 @@ def explain_measure(
     InvalidInputError
         On a query that the run or the qrels lack.
 
-    Notes
-    -----
-    What a rank adds is the measure of the list cut after it, less that of the list cut before it, relevant documents
-    beyond the cut being not retrieved, and 0 where the measure is undefined: this adds up to the value for every
-    measure. It costs one evaluation a rank. Where ties are averaged
-    (`ties="average"`) the ranks show one order, by document id, and the last rank the rest.
+    Notes ----- The contribution of a rank is the measure of the list that ends with it, minus that of the list that
+    ends before it. Later documents count as not retrieved, and an undefined value as 0. So the contributions of every
+    measure add up to its value. Costs one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks
+    are in the order of the document ids, and the last rank has the remainder.
 
     Examples
     --------
@@ -184,7 +182,7 @@ def explain_measure(
             f"query {name!r} cannot be explained: {where}; queries are, for example, "
             f"{', '.join(map(str, judgements.query_ids[:3]))}"
         )
-    if isinstance(parsed, ExpectedReciprocalRank):  # its largest grade is that of all queries
+    if isinstance(parsed, ExpectedReciprocalRank):  # the largest grade of all queries
         parsed = parsed(max_grade=parsed.largest(judgements))
     i = int(places[0])
     part = slice(int(judgements.offsets[i]), int(judgements.offsets[i + 1]))

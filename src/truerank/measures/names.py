@@ -1,4 +1,4 @@
-"""From a measure's name to the measure: `nDCG@10`, `AP(rel=2)`, and trec_eval's `ndcg_cut_10`."""
+"""Parse names of measures: `nDCG@10`, `AP(rel=2)`, and trec_eval's `ndcg_cut_10`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from truerank.measures.base import Measure
 from truerank.measures.bpref import BinaryPreference
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
 from truerank.measures.counts import QueryCount, RelevantCount, RelevantRetrievedCount, RetrievedCount
-from truerank.measures.elsewhere import why_not_here
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.function_measure import FunctionMeasure
 from truerank.measures.geometric_map import GeometricMAP
@@ -73,11 +72,11 @@ _ALL = (
     AP, nDCG, DCG, MeanNDCG, RR, WTA, P, Success, R, Rprec, ROC, ERR, RBP, Bpref, Judged, tau, pairs, SetP, SetR, SetF,
     SetAP, GMAP, infAP, IPrec, Accuracy, NumRet, NumRel, NumRelRet, NumQ,
 )  # fmt: skip
-# With those of installed packages: entry points "truerank.measures", name -> a class of measures.
+# Includes measures of installed packages: entry points "truerank.measures", name -> a class of measures.
 MEASURES: Table[Measure] = Table(
     "truerank.measures", {measure.NAME: measure for measure in _ALL}, lambda point: point.load()()
 )
-# Other names in wide use for the same open measures; capitals and underscores do not matter (`hit_rate@10`, `MAP@5`).
+# Other common names of these measures; case and underscores do not matter (`hit_rate@10`, `MAP@5`).
 SYNONYMS = {
     "MAP": AP, "average_precision": AP, "average_precision_score": AP, "mean_average_precision": AP, "MRR": RR,
     "recip_rank": RR, "reciprocal_rank": RR, "mean_reciprocal_rank": RR, "normalized_discounted_cumulative_gain": nDCG,
@@ -89,7 +88,7 @@ SYNONYMS = {
     "SetRelP": SetRelP, "set_map": SetAP, "gm_map": GMAP, "kendall_tau": tau, "num_rel_ret": NumRelRet,
 }  # fmt: skip
 _BY_SPELLING = {name.replace("_", "").lower(): measure for name, measure in {**SYNONYMS, **MEASURES.own}.items()}
-# trec_eval's names: pinned to the trec convention, unless trec9 is in force.
+# Names of trec_eval, which have the convention trec unless trec9 is given.
 _TREC: dict[str, Measure] = {
     "map": AP, "ndcg": nDCG, "recip_rank": RR, "bpref": Bpref, "set_P": SetP, "set_recall": SetR, "set_F": SetF,
     "set_map": SetAP, "set_relative_P": SetRelP, "gm_map": GMAP, "num_ret": NumRet, "num_rel": NumRel,
@@ -107,21 +106,21 @@ _GRAMMAR = re.compile(r"\s*([A-Za-zα_][A-Za-z_0-9-]*?)(?:\.p?(\d+))?\s*(?:\((.*
 
 
 def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) -> Measure:
-    """The measure behind a name, with everything that the name leaves open taken from a convention.
+    """Return the measure with a name; settings that the name does not give come from a convention.
 
     Parameters
     ----------
     measure : str, Measure or callable
-        A name (`"nDCG@10"`, `"AP(rel=2)"`, in any usual spelling: `"ndcg@10"`, `"hit_rate@5"`; trec_eval's
-        `"ndcg_cut_10"` is pinned to `trec`), a measure, one of ir_measures' objects (which mean what they mean there:
-        `trec`, and 0 for topics that a run lacks), or a function `(grades_in_ranked_order) -> float`.
+        A name in any usual spelling (`"nDCG@10"`, `"AP(rel=2)"`, `"hit_rate@5"`), a measure, an object of ir_measures
+        or a function `(grades_in_ranked_order) -> float`. trec_eval's names (`"ndcg_cut_10"`) have the convention
+        `trec`. Objects of ir_measures have its meaning: `trec9`, and 0 for topics that a run lacks.
     convention : str
         One of trec, trec9, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
 
     Raises
     ------
     InvalidInputError
-        When the name or a setting is unknown, or a needed cutoff is missing.
+        If the name or a setting is unknown, or a required cutoff is missing.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
     if isinstance(measure, Measure):
         return measure.pinned(convention).check()
     if type(measure).__module__.partition(".")[0] == "ir_measures":
-        # What it means there: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: none).
+        # The meaning in ir_measures: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: no value).
         made = _from_text(str(measure))
         missing = made.DEFAULTS.get("empty", "zero")
         return made(convention="gdeval" if made.NAME == "ERR" else "trec9", missing_topics=missing).check()
@@ -148,7 +147,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
 
 
 def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:
-    """Measures by the name they were asked for: from one string of names, one measure, or several of either.
+    """Return measures by their given names, from one string of names, one measure, or several of either.
 
     >>> list(parse_measures("AP nDCG(gain='linear')@10, RR"))
     ['AP', "nDCG(gain='linear')@10", 'RR']
@@ -165,16 +164,16 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
         name = item.strip() if isinstance(item, str) else parsed.name
         if result.setdefault(name, parsed) != parsed:
             raise InvalidInputError(
-                f"two different measures are called {name!r}: {result[name]!r} and {parsed!r}; give their names as "
-                "texts, or functions of different names"
+                f"two different measures are called {name!r}: {result[name]!r} and {parsed!r}. Give their names as "
+                "text, or functions with different names"
             )
     if not result:
-        raise InvalidInputError("no measure was named; give for example 'AP nDCG@10'")
+        raise InvalidInputError("no measure was given; give for example 'AP nDCG@10'")
     return result
 
 
 def split_names(text: str) -> list[str]:
-    """Names separated by spaces or commas, both of which may stand inside parentheses."""
+    """Split names at spaces and commas outside of parentheses."""
     names, depth, word = [], 0, ""
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -197,7 +196,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         )
     odd = next((character for character in text if not character.isprintable() and character not in "\t\r\n"), None)
     if odd is not None:
-        raise InvalidInputError(f"a measure's name holds the character {odd!r}, which none has: {text[:40]!r}")
+        raise InvalidInputError(f"a measure's name has the character {odd!r}, which cannot be printed: {text[:40]!r}")
     head, parenthesis, inside = text.strip().partition("(")
     trec = _trec_measure(head, "trec9" if convention == "trec9" else "trec")
     if trec is not None and not parenthesis:
@@ -222,9 +221,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
             "(nDCG@10), settings stand in parentheses (RBP(p=0.95))"
         )
     if base is None:
-        reason = why_not_here(name)
-        what = f"the measure {name!r} {reason}" if reason else f"unknown measure {name!r} in {text!r}; {_suggest(name)}"
-        raise InvalidInputError(what)
+        raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")
     positional, settings = _arguments(inside or "", text)
     if persistence:
         settings["p"] = float(f"0.{persistence}")  # ranx's rbp.95
@@ -242,7 +239,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
 
 
 def _known(name: str) -> Measure | None:
-    """The measure of a name, in any usual spelling."""
+    """Return the measure with a name in any usual spelling."""
     own = MEASURES.own.get(name) or _BY_SPELLING.get(name.replace("_", "").replace("-", "").lower())
     return own or MEASURES.get(name)
 
@@ -268,14 +265,14 @@ def _trec_measure(name: str, version: str) -> Measure | None:
             return IPrec(recall=float(name.removeprefix("iprec_at_recall_")), convention=version)
         except ValueError:
             return None
-    stem, _, cut = name.replace(".", "_").rpartition("_")  # trec_eval asks for ndcg_cut.10 and prints ndcg_cut_10
+    stem, _, cut = name.replace(".", "_").rpartition("_")  # trec_eval reads ndcg_cut.10 and prints ndcg_cut_10
     if stem in _TREC_CUT and cut.isascii() and cut.isdigit() and len(cut) <= _DIGITS and int(cut) > 0:
         return _TREC_CUT[stem](cutoff=int(cut), convention=version)
     return trec_measure(name, version)
 
 
 def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
-    """Values and settings between the parentheses: Python's literals, and bare words, which stand for themselves."""
+    """Return values and settings between parentheses: literals of Python, and bare words, which are strings."""
     try:
         call = ast.parse(f"_({inside.strip().rstrip(',')})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

@@ -14,13 +14,13 @@ from truerank.measures.rank_form import SUM, RankForm
 
 
 class _DiscountedGains(Measure):
-    """Σ_{r ≤ k} gain(grade at rank r) · discount(r), over a norm of the query."""
+    """Σ_{r ≤ k} gain(grade at rank r) · discount(r), divided by a norm of the query."""
 
     TIE_AVERAGE = True
 
     @property
     def rises_with_grades(self) -> bool:
-        """Not with `gains`, which may give a lower grade more."""
+        """False with `gains`, which may give a lower grade a larger gain."""
         return self.setting("gains") is None
 
     def rank_form(self, judgements: Judgements) -> RankForm:
@@ -38,17 +38,17 @@ class _DiscountedGains(Measure):
         )
 
     def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
-        """What the sum is divided by, float64 (m,), where the best order of all judged documents has `ideal`."""
+        """Return the divisor of the sum, float64 (m,); `ideal` is the sum of the best order of all judged documents."""
         raise NotImplementedError
 
 
 class NormalisedDCG(_DiscountedGains):
     """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), over the DCG of the best order of all judged documents.
 
-    Gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), 0 for
-    grades below 0. Discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) beyond (`letor`, as the LETOR
-    scripts have it). `gains={0: 1, 1: 4}` gives judged documents of these grades another grade first, as ir_measures
-    has it. `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff (LETOR 4's script).
+    The gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), and
+    0 for negative grades. The discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) for larger r (`letor`,
+    as in the LETOR scripts). `gains={0: 1, 1: 4}` first replaces these grades of judged documents, as in ir_measures.
+    `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff, as in the script of LETOR 4.
     """
 
     NAME = "nDCG"
@@ -62,10 +62,10 @@ class NormalisedDCG(_DiscountedGains):
 
 
 class DiscountedCumulativeGain(_DiscountedGains):
-    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), gain and discount as in nDCG; a query without any is 0.
+    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), with gain and discount as in nDCG.
 
-    No mean of it says much, since queries of many relevant documents count most: it is there for comparison with tools
-    that print it. It lies beyond 1, so AdaRank cannot train it.
+    Its mean depends mostly on queries with many relevant documents; use it only to compare with tools that print it. It
+    can exceed 1, so AdaRank cannot train it.
     """
 
     NAME = "DCG"
@@ -77,7 +77,7 @@ class DiscountedCumulativeGain(_DiscountedGains):
 
 
 def relabelled(judgements: Judgements, gains: Any) -> Judgements:
-    """The judgements with other grades: `gains` as (grade, gain) pairs; what they do not name stays, unjudged is 0."""
+    """Return judgements with grades replaced by (grade, gain) pairs; unjudged documents get 0."""
     if gains is None:
         return judgements
     key = ("relabelled", gains)
@@ -103,25 +103,25 @@ def relabelled(judgements: Judgements, gains: Any) -> Judgements:
 
 
 def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
-    """Gain of each grade; 0 for grades below 0."""
+    """Return the gain of each grade; 0 for negative grades."""
     positive = np.maximum(grades, 0.0)
     if gain == "linear":
         return positive
-    positive = np.nan_to_num(positive, copy=False, posinf=np.inf)  # a grade that is nan is above no other
+    positive = np.nan_to_num(positive, copy=False, posinf=np.inf)  # a grade of nan is not above any other
     highest = float(positive.max(initial=0.0))
     if highest > LARGEST_EXPONENT:
         raise InvalidInputError(
-            f"a grade of {highest:g} is too large for the gain 2^grade - 1; take the grade itself as "
-            "gain, nDCG(gain='linear'), or map the grades to a few levels"
+            f"a grade of {highest:g} is too large for the gain 2^grade - 1. Use the grade as gain, "
+            "nDCG(gain='linear'), or map the grades to a few levels"
         )
     levels = positive.astype(np.int64)
-    if np.array_equal(levels, positive):  # as nearly always: looked up in a third of the time
+    if np.array_equal(levels, positive):  # the usual case: a table needs a third of the time
         return (np.exp2(np.arange(highest + 1.0)) - 1.0)[levels]
     return np.exp2(positive) - 1.0
 
 
 def gains_of(judgements: Judgements, gain: str) -> np.ndarray:
-    """Gain of each row (n,), from the cache."""
+    """Return the gain of each row (n,), cached."""
     key = ("gains", gain)
     if key not in judgements.cache:
         judgements.cache[key] = gain_of_grade(judgements.grades, gain)
@@ -129,7 +129,7 @@ def gains_of(judgements: Judgements, gain: str) -> np.ndarray:
 
 
 def discounts(discount: str, n: int) -> np.ndarray:
-    """Weights of the ranks 1 … n."""
+    """Return the weights of the ranks 1 … n."""
     rank = np.arange(1, n + 1, dtype=np.float64)
     if discount == "letor":
         return 1.0 / np.log2(np.maximum(rank, 2.0))
@@ -137,7 +137,7 @@ def discounts(discount: str, n: int) -> np.ndarray:
 
 
 def ideal_dcg(judgements: Judgements, gain: str, discount: str, cutoff: int | None) -> np.ndarray:
-    """Largest possible DCG of each query (m,), from the cache."""
+    """Return the largest possible DCG of each query (m,), cached."""
     key = ("ideal_dcg", gain, discount, cutoff)
     if key not in judgements.cache:
         grades, offsets = ideal_grades(judgements)

@@ -11,7 +11,7 @@ from truerank.measures.rank_form import SUM, RankForm
 
 
 class _Count(Measure):
-    """A measure that is linear in the number of relevant documents at the first ranks."""
+    """A measure that is linear in the number of relevant documents among the first ranks."""
 
     TIE_AVERAGE = True
 
@@ -22,19 +22,19 @@ class _Count(Measure):
         return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self._ranks(judgements, hits))
 
     def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray | None:
-        """Ranks that count in each query (m,), None for all."""
+        """Return the number of ranks that count in each query (m,), None for all."""
         return self.limits(judgements)
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        """What the number of relevant documents found is divided by, (m,): that of all, unless a class says other."""
+        """Return the divisor of the number of relevant documents found, (m,); by default that of all relevant ones."""
         return np.maximum(hits.total, 1)
 
 
 class Precision(_Count):
-    """Relevant documents among the first k ranks, over k, also where the list is shorter, as in trec_eval.
+    """Relevant documents among the first k ranks, divided by k, also for shorter lists, as in trec_eval.
 
-    For a query with fewer ranked documents than k, `short="zero"` gives 0, as LETOR 3's script does, and
-    `short="shorten"` divides by their number, as XGBoost and CatBoost do.
+    If a query has fewer than k ranked documents, `short="zero"` gives 0, as in the script of LETOR 3, and
+    `short="shorten"` divides by their number, as in XGBoost and CatBoost.
     """
 
     NAME = "P"
@@ -71,10 +71,10 @@ class RPrecision(_Count):
 
 
 class SetPrecision(_Count):
-    """Relevant documents among all that were retrieved, over their number: trec_eval's set_P.
+    """Relevant retrieved documents, divided by the number n of retrieved documents: trec_eval's set_P.
 
-    With a cutoff k only the first k of them are taken, and their number is min(n, k), where `P@k` divides by k.
-    `relative=True` divides by as many as could have been relevant among them, min(n, R): set_relative_P.
+    With a cutoff k only the first k documents count, divided by min(n, k); `P@k` divides by k. `relative=True` divides
+    by min(n, R): set_relative_P.
     """
 
     NAME = "SetP"
@@ -88,9 +88,9 @@ class SetPrecision(_Count):
 
 
 class SetRecall(_Count):
-    """Relevant documents among all that were retrieved, over all relevant documents: trec_eval's set_recall.
+    """Relevant retrieved documents, divided by all relevant documents: trec_eval's set_recall.
 
-    With a cutoff k only the first k are taken, which is `R@k`.
+    With a cutoff k only the first k documents count, which is `R@k`.
     """
 
     NAME = "SetR"
@@ -98,10 +98,10 @@ class SetRecall(_Count):
 
 
 class SetF(_Count):
-    """F of SetP and SetR, (1 + b) P R / (b P + R), b = `beta` (trec_eval's set_F takes it without the square).
+    """F of SetP and SetR, (1 + b) P R / (b P + R) with b = `beta`; trec_eval's set_F does not square b either.
 
-    With h relevant documents among n retrieved and T in all it is (1 + b) h / (n + b T) (0 where nothing is found).
-    With a cutoff k only the first k are taken: of `SetP@k` and `SetR@k`.
+    With h relevant documents among n retrieved and T relevant in all it is (1 + b) h / (n + b T), and 0 if h is 0.
+    With a cutoff k it is the F of `SetP@k` and `SetR@k`.
     """
 
     NAME = "SetF"
@@ -121,7 +121,7 @@ class SetAP(_Count):
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         hits = hits_of(judgements, self.rel)
-        # h²/(n T): every one of the h hits brings h.
+        # h²/(n T): each of the h hits adds h.
         gains = hits.mask * hits.ranked.astype(np.float64)[query_of_row(judgements)]
         norm = np.maximum(judgements.sizes, 1) * np.maximum(hits.total, 1).astype(np.float64)
         return RankForm(SUM, hits, np.ones(judgements.longest), norm, hits.total == 0, gains=gains)

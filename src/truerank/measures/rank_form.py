@@ -1,8 +1,8 @@
-"""The rank form: what a measure asks of the ranks of the documents that can contribute, stated once.
+"""The rank form: the formula of a measure in terms of the ranks of contributing documents.
 
-Two evaluators read it, NumPy's here and the compiled one of `measures/kernel.py`, and add up in the same order, so
-that they agree in every bit. A document's rank enters as its tied group: `before` documents stand above the group,
-`size` are in it (1 where ties are settled), and each order of the group is as likely as any other.
+Two evaluators use it, NumPy code here and the compiled code of `measures/kernel.py`. They add up in the same order, so
+that they agree in every bit. The rank of a document is given by its tied group: `before` documents are above the group,
+and `size` are in it (1 if ties are broken). Every order of the group is equally likely.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_LIMIT = np.iinfo(np.int64).max >> 1
 
 @dataclass(frozen=True, slots=True)
 class RankForm:
-    """Value of a query = total / norm, from the contributing documents ("hits") at the ranks r ≤ limit.
+    """The value of a query is total / norm, from the contributing documents ("hits") at ranks r ≤ limit.
 
     | kind | total |
     | --- | --- |
@@ -37,21 +37,21 @@ class RankForm:
     kind: int
     hits: Hits
     weights: np.ndarray  # float64 (longest query,): weight of each rank; not read by PRECISION
-    norm: np.ndarray  # float64 (m,): not 0; inf makes a query's value 0
+    norm: np.ndarray  # float64 (m,): not 0; inf makes the value of a query 0
     empty: np.ndarray  # bool (m,): queries in which the measure is undefined
-    gains: np.ndarray | None = None  # float64 (n,): gain of each row, for SUM; None is 1 for each hit
-    limits: np.ndarray | None = None  # int64 (m,): ranks that count in each query; None is all
+    gains: np.ndarray | None = None  # float64 (n,): gain of each row, for SUM; None means 1 for each hit
+    limits: np.ndarray | None = None  # int64 (m,): number of ranks that count in each query; None means all
 
     def limit_of(self) -> np.ndarray:
-        """Ranks that count in each query (m,)."""
+        """Return the number of ranks that count in each query (m,)."""
         return np.full(len(self.norm), NO_LIMIT) if self.limits is None else self.limits
 
     def cumulative(self) -> np.ndarray:
-        """Sums of the weights of the first 0, 1, … ranks, (longest + 1,)."""
+        """Return the sums of the weights of the first 0, 1, … ranks, (longest + 1,)."""
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def values(self, ordered: Ordered) -> np.ndarray:
-        """Values (k, m) of ordered documents; those of empty queries mean nothing."""
+        """Return values (k, m) of ordered documents; those of empty queries are meaningless."""
         hits = self.hits
         before = ordered.hit_places(hits)  # settled ties: each hit is a group of its own
         size = None
@@ -77,7 +77,7 @@ class RankForm:
         return self.hits.sum(terms)
 
     def _sum_of_top(self, ordered: Ordered, before: np.ndarray, limit: np.ndarray) -> np.ndarray:
-        """The sum over the hits above the limit alone: with many relevant documents and a small cutoff, few of them."""
+        """Return the sum over only the hits above the limit, which are few with a small cutoff."""
         hits, k, m = self.hits, ordered.k, len(self.norm)
         counted = np.flatnonzero(before < limit)
         ranking, hit = (0, counted) if k == 1 else np.divmod(counted, before.shape[1])
@@ -94,7 +94,7 @@ class RankForm:
         hits = self.hits
         if size is None:
             return hits.sum(np.where(before < limit, hits.ordinal / (before + 1), 0.0))
-        # Every place of a tied group with hits: k rankings one after another.
+        # Every place of a tied group with hits, for the k rankings one after another.
         query = hits.query + len(self.norm) * np.arange(ordered.k)[:, None]
         before, size, query = before.ravel(), size.ravel(), query.ravel()
         new = np.append(True, (before[1:] != before[:-1]) | (query[1:] != query[:-1]))

@@ -1,7 +1,7 @@
-"""Documents sorted by score within their queries: one sort that all measures share, ties put right afterwards.
+"""Sort documents by score within their queries, once for all measures.
 
-An unstable (vectorised) sort comes first; only the runs of equal scores are then put into the order that the tie rule
-asks for, all of them by one sort of packed integers.
+An unstable (vectorised) sort comes first. Then one sort of packed integers orders the runs of equal scores by the tie
+rule.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ TIES = ("stable", "trec", "average", "optimistic", "pessimistic", "end")
 
 
 class Ranking:
-    """Scores of judged documents, sorted when a measure first asks for it.
+    """Scores of judged documents, sorted on the first use by a measure.
 
     Parameters
     ----------
     judgements : Judgements
     scores : array (n,) or (k, n)
-        In the judgements' row order; finite or infinite, not NaN.
+        In the row order of the judgements; finite or infinite, not NaN.
     """
 
     __slots__ = ("_condensed", "_orders", "_sorted", "hit_ranks", "judgements", "scores", "single")
@@ -48,10 +48,10 @@ class Ranking:
         self._sorted: dict[str, _Sorted] = {}
         self._orders: dict[tuple[str, str], Ordered] = {}
         self._condensed: Ranking | None = None
-        self.hit_ranks: list[Any] = []  # what `measures/kernel.py` keeps
+        self.hit_ranks: list[Any] = []  # cache of `measures/kernel.py`
 
     def ordered(self, ties: str, compare: str) -> Ordered:
-        """The documents in ranked order under a tie rule, comparing scores as float64 or float32."""
+        """Return the documents in ranked order under a tie rule; scores are compared as float64 or float32."""
         if ties == "trec" and self.judgements.tie_keys is None:
             ties = "stable"
         key = (ties, compare)
@@ -63,7 +63,7 @@ class Ranking:
         return self._orders[key]
 
     def judged_only(self) -> Ranking:
-        """The ranking without its unjudged documents, those of negative grade among them, as trec_eval has it."""
+        """Return the ranking without unjudged documents and documents of negative grade, as in trec_eval."""
         judgements = self.judgements
         if judgements.known.all():
             return self
@@ -84,8 +84,8 @@ class Ordered:
     ties : str
         The tie rule.
     rows : int64 array (k, n)
-        `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i. Where the tie rule is an average,
-        runs of equal scores stand by falling grade, so that sums over them have the same bits in any order of the rows.
+        `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i. If the tie rule is an average,
+        equal scores are ordered by falling grade, so that sums have the same bits for any order of the rows.
     """
 
     __slots__ = ("_grades", "_hit_places", "_sorted", "judgements", "rows", "ties")
@@ -109,15 +109,15 @@ class Ordered:
         return self._grades
 
     def hits(self, rel: float) -> Hits:
-        """The documents of grade `rel` and above."""
+        """Return the documents of grade `rel` and above."""
         return hits_of(self.judgements, rel)
 
     def hit_ranks(self, rel: float) -> np.ndarray:
-        """Ranks (1-based) of the relevant documents, ascending within each query: int64 (k, h)."""
+        """Return the ranks (from 1) of the relevant documents, ascending within each query: int64 (k, h)."""
         return self.hit_places(self.hits(rel)) + 1
 
     def hit_places(self, hits: Hits) -> np.ndarray:
-        """How many documents stand before each of the hits, ascending within each query: int64 (k, h)."""
+        """Return the number of documents above each hit, ascending within each query: int64 (k, h)."""
         if hits.key not in self._hit_places:
             k, n = self.rows.shape
             first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]
@@ -125,11 +125,11 @@ class Ordered:
         return self._hit_places[hits.key]
 
     def hit_rows(self, hits: Hits) -> np.ndarray:
-        """Rows of the hits in ranked order, (k, h)."""
+        """Return the rows of the hits in ranked order, (k, h)."""
         return np.take_along_axis(self.rows, self.hit_places(hits) + hits.first_row, axis=1)
 
     def hit_groups(self, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
-        """For each hit (k, h), in ranked order: documents before its run of equal scores, and documents in the run."""
+        """Return for each hit (k, h) the number of documents above its run of equal scores, and in the run."""
         start, length = self.groups()
         k, n = self.rows.shape
         first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]
@@ -138,21 +138,21 @@ class Ordered:
 
     @property
     def any_tied(self) -> bool:
-        """Whether any two documents of a query have the same score."""
+        """Whether two documents of a query have the same score."""
         return self._sorted.any
 
     @property
     def tied(self) -> np.ndarray:
-        """Whether the document at a place has the score of the one before it in its query: bool (k, n)."""
+        """Whether a document has the score of the previous document of its query: bool (k, n)."""
         return self._sorted.tied
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """Flat first places of the runs of equal scores in the (k, n) ranked documents, and their lengths."""
+        """Return the flat first places of the runs of equal scores in the (k, n) documents, and their lengths."""
         starts = np.flatnonzero(~self.tied)
         return starts, np.diff(np.append(starts, self.tied.size))
 
     def smoothed(self, values: np.ndarray) -> np.ndarray:
-        """Expected value at each place (k, n) of values by row (n,), over all orders of the tied documents."""
+        """Return the expected value at each place (k, n) of values by row (n,), over all orders of ties."""
         ranked = values[self.rows]
         if not self.tied.any():
             return ranked
@@ -161,7 +161,7 @@ class Ordered:
         return np.repeat(means, lengths).reshape(ranked.shape)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Sums by query (k, m) of values by place (k, n)."""
+        """Return sums by query (k, m) of values by place (k, n)."""
         offsets = self.judgements.offsets
         result = np.zeros((len(values), len(offsets) - 1))
         full = np.flatnonzero(offsets[1:] > offsets[:-1])
@@ -170,28 +170,28 @@ class Ordered:
         return result
 
     def running(self, values: np.ndarray) -> np.ndarray:
-        """Running sums (k, n) of values by place (k, n), which start anew at each query."""
+        """Return running sums (k, n) within each query of values by place (k, n)."""
         offsets = self.judgements.offsets
         first = np.repeat(offsets[:-1], np.diff(offsets))
         total = np.cumsum(values, axis=1)
         return total - (total[:, first] - values[:, first])
 
     def count_above(self, mask: np.ndarray, hits: Hits) -> np.ndarray:
-        """How many rows of a mask (n,) stand before each of the hits, none of which is of it: int64 (k, h)."""
+        """Return the number of rows of a mask (n,), which has no hits, above each hit: int64 (k, h)."""
         above = self.running(mask[self.rows].astype(np.int64))
         return np.take_along_axis(above, self.hit_places(hits) + hits.first_row, axis=1)
 
 
 class _Sorted:
-    """Rows in descending order of score within each query, in any order among ties, and where the ties are."""
+    """Rows in descending order of score within each query, in any order among ties, and the places of ties."""
 
     __slots__ = ("any", "judgements", "rows", "tied")
 
     def __init__(self, judgements: Judgements, scores: np.ndarray, dtype: np.dtype) -> None:
         self.judgements = judgements
         k, n = scores.shape
-        falling = np.empty((k, n + 1), dtype=dtype)  # one more column: what the padding of short queries points at
-        with np.errstate(over="ignore"):  # beyond float32's range: infinite, as it is in trec_eval
+        falling = np.empty((k, n + 1), dtype=dtype)  # the last column is the padding of short queries
+        with np.errstate(over="ignore"):  # infinite beyond the range of float32, as in trec_eval
             np.negative(scores, out=falling[:, :n], casting="unsafe", dtype=dtype) if scores.dtype.kind == "f" else (
                 np.multiply(scores, -1.0, out=falling[:, :n], casting="unsafe")
             )
@@ -203,7 +203,7 @@ class _Sorted:
         if not np.isfinite(total):
             if np.isnan(body).any():
                 place = np.argwhere(np.isnan(body))[0]
-                raise InvalidInputError(f"scores must be numbers: document {place[1]} (row of the data) has nan")
+                raise InvalidInputError(f"scores must be numbers, but row {place[1]} of the data has nan")
             stable = True  # a score of -inf equals the padding; a stable sort leaves the padding last
         if "blocks" not in judgements.cache:
             judgements.cache["blocks"] = Blocks(judgements.offsets)
@@ -240,10 +240,10 @@ class _Sorted:
 
 
 def _sort_runs(key: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Sort keys that stand in runs of some lengths, every key of a run being below every key of the next.
+    """Sort keys within runs of given lengths; all keys of a run are below all keys of the next run.
 
-    Sorting short pieces costs a fraction of sorting the whole: pieces of 2c keys, and once more shifted by c, put every
-    run of at most c keys in order. Longer runs are sorted by themselves.
+    Sorting short pieces is much faster than sorting the whole. Pieces of 2c keys, sorted again after a shift by c, put
+    every run of at most c keys in order. Longer runs are sorted separately.
     """
     half = 128
     if len(key) <= 2 * half:

@@ -23,12 +23,12 @@ class _FirstHit(Measure):
         return RankForm(FIRST, hits, weights, norm, hits.total == 0, limits=self.limits(judgements))
 
     def _weights(self, rank: np.ndarray) -> np.ndarray:
-        """Value when the first relevant document has this rank."""
+        """Return the value if the first relevant document has this rank."""
         raise NotImplementedError
 
 
 class ReciprocalRank(_FirstHit):
-    """1 / rank of the first relevant document, 0 if it is not ranked or beyond the cutoff. Its mean is MRR."""
+    """1 / rank of the first relevant document, or 0 if it is not ranked or beyond the cutoff. The mean is MRR."""
 
     NAME = "RR"
 

@@ -10,10 +10,9 @@ from truerank.measures.ranking import Ordered
 
 
 class ROCArea(Measure):
-    """Share of the (relevant, non-relevant) pairs of ranked documents that stand in the right order.
+    """The share of (relevant, non-relevant) pairs of ranked documents in the right order.
 
-    A query without such a pair, be it for lack of relevant or of non-relevant documents, is empty. `ties="average"`
-    counts a tied pair as half, which is the area that statistics packages compute.
+    A query without such a pair is empty. `ties="average"` counts a tied pair as half, as statistics packages do.
     """
 
     NAME = "ROC"
@@ -34,10 +33,9 @@ class ROCArea(Measure):
 
 
 class Accuracy(Measure):
-    """Share of the (relevant, other) pairs among the first k documents that stand in the right order.
+    """The share of (relevant, non-relevant) pairs among the first k documents in the right order.
 
-    ir_measures' Accuracy: the probability that a relevant document is ranked above one that is not. A query without a
-    relevant document among them, or with nothing else, is empty and skipped.
+    This is the Accuracy of ir_measures. A query without such a pair is empty and skipped.
     """
 
     NAME = "Accuracy"
@@ -46,7 +44,7 @@ class Accuracy(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """Not with a cutoff: one more relevant document among the first k can stand below others."""
+        """False with a cutoff: another relevant document among the first k may be below others."""
         return self.cutoff is None
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
@@ -61,10 +59,10 @@ class Accuracy(Measure):
 
 
 class WrongPairs(Measure):
-    """`pairs(a, b)`: share of wrongly ordered pairs of a document of grade `a` and one of grade `b`. Lower is better.
+    """`pairs(a, b)`: the share of wrongly ordered pairs of documents of grades `a` and `b`. Lower is better.
 
-    The pairs of figure 6 of the AdaRank paper: `pairs(2, 0)` definitely and not relevant, `pairs(2, 1)` definitely and
-    partially, `pairs(1, 0)`. A query without such a pair is skipped, unless `empty=` says otherwise.
+    Figure 6 of the AdaRank paper shows `pairs(2, 0)`, `pairs(2, 1)` and `pairs(1, 0)`. By default a query without such
+    a pair is skipped.
     """
 
     NAME = "pairs"
@@ -85,13 +83,13 @@ class WrongPairs(Measure):
 
 
 def wrong_pairs(ordered: Ordered, good: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of a `good` and a `bad` row (masks (n,)) with the bad one first (k, m), and all such pairs (m,).
+    """Count pairs of a `good` and a `bad` row (masks (n,)): those with the bad row first (k, m), and all (m,).
 
-    Under `ties="average"` a tied pair is half wrong.
+    Under `ties="average"` a tied pair counts as half wrong.
     """
     is_good, is_bad = good[ordered.rows], bad[ordered.rows].astype(np.float64)
-    above = ordered.running(is_bad)  # bad ones of the query down to this place
-    if ordered.ties == "average":  # those of a place's own tied group count half
+    above = ordered.running(is_bad)  # bad rows of the query down to this place
+    if ordered.ties == "average":  # bad rows in the tied group of the place count half
         start, size = ordered.groups()
         inside = np.add.reduceat(is_bad.ravel(), start) if len(start) else np.zeros(0)
         above = np.repeat((above - is_bad).ravel()[start] + inside / 2, size).reshape(above.shape)

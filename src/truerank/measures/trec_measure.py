@@ -12,9 +12,9 @@ from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
 from truerank.measures.ranking import Ordered
 
-_UNWANTED = ("unj", "rbp_resid", "num_nonrel_judged_ret")  # count what is not relevant or has no grade
+_UNWANTED = ("unj", "rbp_resid", "num_nonrel_judged_ret")  # these count documents that are not relevant or unjudged
 
-# Names of trec_eval that no measure here has; the others have their own formulas for all queries at once.
+# Names of trec_eval without another measure here. The other names have measures that compute all queries at once.
 OWN_NAMES = [
     "num_nonrel_judged_ret",
     "gm_bpref",
@@ -38,9 +38,8 @@ _NEW = ("rbp", "rbp_resid", "unj")
 class TrecMeasure(Measure):
     """A measure of trec_eval 10.0 by its printed name: `Rndcg`, `relative_P_5`, `Rprec_mult_1.20`, `utility`.
 
-    Computed a topic at a time by the functions of `compat.trec_eval_measures`, which have the formulas; ties, coverage
-    of topics and averages are those of any measure. Grades are whole numbers; a negative one was not judged. For a
-    geometric mean (`gm_bpref`) the value of a topic is what the mean is taken of.
+    The functions of `compat.trec_eval_measures`, which document the formulas, compute one topic at a time. Ties, topics
+    and averages are treated as for other measures. Grades are whole numbers; a negative grade means unjudged.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ class TrecMeasure(Measure):
 
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
         if positional:
-            raise InvalidInputError(f"{self.root} takes settings by name only")
+            raise InvalidInputError(f"{self.root} accepts settings by name only")
         return TrecMeasure(self.root, self.parameter, **{**self._given, **settings})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,13 +78,13 @@ class TrecMeasure(Measure):
 
     @property
     def rises_with_grades(self) -> bool:
-        """Not for what counts unjudged documents."""
+        """False for measures that count unjudged documents."""
         return self.root not in _UNWANTED
 
     def check(self) -> Measure:
-        """The measure itself, or an error where the version has none of the name."""
+        """Return the measure; raise if the version of trec_eval does not have it."""
         if self.convention == "trec9" and self.root in _NEW:
-            raise InvalidInputError(f"{self.root} is new in trec_eval 10: it has no value under trec9, take trec")
+            raise InvalidInputError(f"{self.root} is new in trec_eval 10 and has no value under trec9; use trec")
         return super().check()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +114,7 @@ def _level(measure: TrecMeasure) -> int:
 
 
 def _counts(judgements: Judgements) -> list[list[int]]:
-    """Judged documents of each grade from 0, retrieved or not, for each query; from the cache."""
+    """Return the number of judged documents of each grade from 0, for each query; cached."""
     if "counts by grade" not in judgements.cache:
         made = []
         for query in range(judgements.n_queries):
@@ -127,14 +126,14 @@ def _counts(judgements: Judgements) -> list[list[int]]:
                 grades = np.concatenate([grades, missing])
             whole = grades.astype(np.int64)
             if not np.array_equal(whole, grades):
-                raise InvalidInputError("trec_eval's own measures take whole grades; these judgements have others")
+                raise InvalidInputError("measures of trec_eval require whole grades, but these judgements have others")
             made.append(np.bincount(whole[whole >= 0]).tolist())
         judgements.cache["counts by grade"] = made
     return judgements.cache["counts by grade"]
 
 
 def trec_measure(name: str, version: str) -> TrecMeasure | None:
-    """The measure of a name that trec_eval prints, or None; `relative_P.5` is read as `relative_P_5`."""
+    """Return the measure with a name that trec_eval prints, or None; `relative_P.5` means `relative_P_5`."""
     if name in OWN_NAMES and RANKED[name].kind not in ("cutoffs", "shares"):
         return TrecMeasure(name, convention=version)
     root, _, text = name.rpartition("_")
