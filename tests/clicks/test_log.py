@@ -181,6 +181,8 @@ def test_ubi_of_real_exports(tmp_path):
     path.write_text(json.dumps(event("impression", ["a", "b"], 1)))
     with pytest.raises(DataFileError, match=r"line 1: event_attributes.object.object_id must be text or a number"):
         read_clicks(path, format="ubi")
+    path.write_text(json.dumps({"hits": {"hits": [{"_source": event("impression", "a", 1)}] * 2}}))
+    assert told(read_clicks(path, format="ubi")) == [(0, "cat", "a", 1, False)]
     path.write_text(json.dumps(event("impression", "a", "first")))
     with pytest.raises(DataFileError, match=r"line 1: the position must be an integer from 1"):
         read_clicks(path, format="ubi")
@@ -199,5 +201,6 @@ def test_times_with_and_without_a_zone():
     times = ["2026-01-01T00:00:00Z", "2026-01-01 00:00:00", "2026-01-01T02:00:00+02:00", "2026-01-01"]
     log = ClickLog([1, 2, 3, 4], ["q"] * 4, ["d"] * 4, [1] * 4, [0] * 4, time=times)
     assert set(log.time.tolist()) == {1767225600 * 10**9}
-    with pytest.raises(InvalidInputError, match="got 'yesterday'"):
-        ClickLog([1], ["q"], ["d"], [1], [0], time=["yesterday"])
+    with pytest.raises(InvalidInputError, match="row 2: time must be a number or a date .* got 'yesterday'"):
+        ClickLog([1, 2], ["q"] * 2, ["d"] * 2, [1, 1], [0, 0], time=["2026-01-01", "yesterday"])
+    assert ClickLog([1, 2], ["q"] * 2, ["d"] * 2, [1, 1], [0, 0], time=["2026-01-01", None]).time is None

@@ -56,4 +56,4 @@ def examine_log(log: ClickLog) -> list[str]:
             found.append(
                 f"only {share:.1%} of the rows have documents at several positions; the rankers are too similar"
             )
-    return found + [f"{count} impressions left out: {reason}" for reason, count in log.skipped.items()]
+    return found + [f"left out ({reason}): {count}" for reason, count in log.skipped.items()]

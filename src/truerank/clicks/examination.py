@@ -39,7 +39,7 @@ from truerank.data.ranking_data import RankingData, check_ranking_data
 
 _GROUPS = 200  # of queries, which are resampled as a whole
 _DEEPEST = 50
-_REJECT = 2.576  # two-sided p of 0.01
+_REJECT, _UNBALANCED = 2.576, 3.291  # two-sided p of 0.01 and 0.001
 _FEWEST = 20  # clicks that the default max_position needs at a position
 _APART = 0.5  # distance of two rankers' distributions over time
 _MODEL_TESTS = {
@@ -95,13 +95,14 @@ class Examination:
         False if the log does not determine the propensities, or contradicts the model; `reasons_` explains why.
     reasons_ : list of str
     tests_ : dict of str to float
-        z of each test; beyond 2.58 the model, or the assignment of rankers, is rejected.
+        z of each test. The model is rejected beyond 2.58.
 
         * ``relevance``: do clicks fall with the position equally for documents of high and of low click rate?
           (position model)
         * ``context``: does the click rate of a document at one position depend on the clicks above it?
         * ``exclusion``: do clicks within one list exclude each other? Only below -2.58.
-        * ``balance``: do documents get equally many clicks at the same position in the lists of different rankers?
+        * ``balance``: do documents get equally many clicks at the same position in the lists of different rankers? The
+          assignment of rankers is rejected above 3.29.
         * ``levels``: do click rates differ between documents, as the trust model needs? At least 3.
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
@@ -264,9 +265,9 @@ class Examination:
             found.append(
                 f"the rankers were changed by date (their times differ by {apart:.0%}), so other changes mix in"
             )
-        if abs(z := self.tests_["balance"]) > _REJECT:
+        if (z := self.tests_["balance"]) > _UNBALANCED:
             found.append(
-                f"a document gets more clicks at the same position in the lists of one ranker (z = {abs(z):.1f}); the "
+                f"a document gets more clicks at the same position in the lists of one ranker (z = {z:.1f}); the "
                 "rankers were not chosen at random at the same time, or one is displayed differently"
             )
         if self.tests_.get("levels", 3.0) < 3.0:

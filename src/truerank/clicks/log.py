@@ -52,7 +52,7 @@ class ClickLog:
     session : array-like (n,) of ids, optional
         Session or user of the impression.
     time : array-like (n,), optional
-        Numbers that grow with time, or dates.
+        Numbers that grow with time, or dates; ignored if a row has none.
     team : array-like (n,) of ids, optional
         The ranker that contributed this document to an interleaved list; "" for none.
     first_position : {0, 1}, default=1
@@ -115,8 +115,8 @@ class ClickLog:
         columns["position"], columns["clicked"] = _positions(position, 1 - first_position), _clicks(clicked)
         if propensity is not None:
             columns["propensity"] = as_numbers(propensity, "propensity").astype(np.float32)
-        if time is not None:
-            columns["time"] = _times(time)
+        if time is not None and (times := _times(time, place)) is not None:
+            columns["time"] = times
         n = len(columns["impression"])
         for name, values in columns.items():
             if len(values) != n:
@@ -250,8 +250,8 @@ def _checks(
         ("missing id", lambda: (impression < 0) | (columns["query"] < 0) | (columns["document"] < 0),
          lambda row: "the impression, query or document is missing; every row needs all three"),
         ("position", lambda: (position < 1) | (position > _DEEPEST),
-         lambda row: f"the position must be an integer from 1 to {_DEEPEST}, got {value('position', row)}. "
-         "If the log counts from 0, use first_position=0 (--first-position 0)"),
+         lambda row: f"the position must be an integer from 1 to {_DEEPEST}. If the log counts from 0, use "
+         "first_position=0 (--first-position 0)"),
         ("clicked", lambda: columns["clicked"] > 1, lambda row: "clicked must be 0 or 1"),
         ("two queries", lambda: columns["query"] != columns["query"][first],
          lambda row: "an earlier row of the impression has another query"),
@@ -349,21 +349,28 @@ def _clicks(values: ArrayLike) -> np.ndarray:
     return np.where((numbers == 0) | (numbers == 1), numbers, 2).astype(np.int8)
 
 
-def _times(values: ArrayLike) -> np.ndarray:
+def _times(values: ArrayLike, place: Place) -> np.ndarray | None:
+    """Times as int64, dates as nanoseconds; None if a row has none."""
     array = as_array(values, "time")
     if array.dtype.kind == "M":
-        return array.astype("datetime64[ns]").astype(np.int64)
-    if array.dtype.kind in "OUT" and isinstance(array[:1].tolist()[0], str | datetime):
-        return np.array([_nanoseconds(value) for value in array.tolist()], dtype=np.int64)
-    return as_numbers(array, "time").astype(np.int64)
+        return None if np.isnat(array).any() else array.astype("datetime64[ns]").astype(np.int64)
+    if array.dtype.kind not in "OUT":
+        return None if np.isnan(array).any() else as_numbers(array, "time").astype(np.int64)
+    found = np.zeros(len(array), dtype=np.int64)
+    for row, value in enumerate(array.tolist()):
+        if is_missing(value) or value == "":
+            return None
+        try:
+            found[row] = value if isinstance(value, int | float) else _nanoseconds(str(value))
+        except ValueError:
+            message = f"time must be a number or a date such as 2026-01-31T12:00:00Z, got {value!r:.40}"
+            _refuse(message, row, place)
+    return found
 
 
-def _nanoseconds(text: object) -> int:
-    """A date in ISO format, UTC where it names no zone."""
-    try:
-        when = datetime.fromisoformat(str(text))
-    except ValueError:
-        raise InvalidInputError(f"time must be numbers or dates such as 2026-01-31T12:00:00Z, got {text!r}") from None
+def _nanoseconds(text: str) -> int:
+    """A date in ISO format, UTC if it names no zone."""
+    when = datetime.fromisoformat(text)
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
 
 

@@ -45,7 +45,7 @@ def read_clicks(
     source : path, pandas.DataFrame, polars.DataFrame or pyarrow.Table
         One row for each shown document. The ending of a path gives the format: .parquet, .pq, .arrow, .feather, .csv,
         .tsv, .jsonl, .ndjson (text also .gz, .xz, .zst). With `format="ubi"`: the events of OpenSearch's UBI as JSON
-        lines, each an event or a search hit (`{"_source": {...}}`).
+        lines, each an event, a search hit (`{"_source": {...}}`) or a search response.
     queries : path, optional
         UBI's queries as JSON lines. Their `query_response_hit_ids` are the shown lists. Without this file, the events
         named `shown_action` tell what was shown.
@@ -169,7 +169,7 @@ def _coded_batch(batch: Any) -> Any:
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects of JSON lines with their line numbers; a search hit is replaced by its `_source`."""
+    """Objects of JSON lines with their line numbers; search responses and hits are replaced by their `_source`."""
     with Source(path) as stream:
         for line, text in stream.lines(_LONGEST):
             if text is not None and not text.strip():
@@ -179,10 +179,12 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
             except (ValueError, RecursionError) as error:
                 message = f"expected one JSON object per line, got invalid JSON ({tables.first_line(error)})"
                 raise DataFileError(message, os.fspath(path), line) from error
-            row = row.get("_source", row) if isinstance(row, dict) else None
-            if not isinstance(row, dict):
-                raise DataFileError("expected one JSON object per line", os.fspath(path), line)
-            yield line, row
+            hits = row["hits"].get("hits") if isinstance(row, dict) and isinstance(row.get("hits"), dict) else [row]
+            for hit in hits if isinstance(hits, list) else [None]:
+                source = hit.get("_source", hit) if isinstance(hit, dict) else None
+                if not isinstance(source, dict):
+                    raise DataFileError("expected one JSON object per line", os.fspath(path), line)
+                yield line, source
 
 
 def _at(row: object, path: str) -> Any:
@@ -299,8 +301,6 @@ def _read_ubi(
             )  # fmt: skip
     impression, documents, positions = zip(*shown)
     columns = {key: [about[name][key] for name in impression] for key in paths}
-    if any(value is None for value in columns["time"]):
-        del columns["time"]
     for key in ("session", "ranker"):
         if key in columns and not any(columns[key]):
             del columns[key]

@@ -191,8 +191,8 @@ def evaluate_from_clicks(
     notes = list(examination.reasons_)
     if lost := int((every > 0).sum() - common.sum()):
         share = 1.0 - every[common].sum() / every.sum()
-        notes.append(f"{lost} queries ({share:.1%} of the impressions) are left out because a ranker lacks them")
-    notes += [f"{count} impressions left out: {reason}" for reason, count in log.skipped.items()]
+        notes.append(f"queries left out because a ranker lacks them: {lost} ({share:.1%} of the impressions)")
+    notes += [f"left out of the log ({reason}): {count}" for reason, count in log.skipped.items()]
     shares = np.where(common, every if weights == "impressions" else 1.0, 0.0)
     curves = np.concatenate([[np.stack([examination.propensities_, examination.beta_])], examination.draws_[:_DRAWS]])
     ratings = _Ratings(log, curves, _weights(discount, curves, cutoff), shares / shares.sum(), min_shown)
