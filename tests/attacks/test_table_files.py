@@ -92,3 +92,11 @@ def test_changed_bytes_are_read_or_refused(kind, tmp_path):
         except ValueError:
             refused += 1
     assert refused > 50
+
+
+def test_a_giant_text_is_not_repeated_in_the_message(tmp_path):
+    """The message had 200 million letters of a file of 7 kB."""
+    parquet.write_table(pa.table(columns(2, f1=pa.array(["x" * 1_000_000, "y"]))), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="column 'f1' is not numeric") as caught:
+        read_table(tmp_path / "rows.parquet")
+    assert len(str(caught.value)) < 500

@@ -28,6 +28,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import run_blocks
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
+from truerank.data.grouping import is_missing
 
 # What the joint forms are where there are two classes.
 _BINARY_FORMS = {"vector": "platt", "matrix": "platt", "dirichlet": "beta"}
@@ -207,6 +208,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """The classes, and one target (n,) for each label, as the labels that the estimator is to see."""
         if getattr(getattr(y, "dtype", None), "kind", "") == "f" and not hasattr(y, "tocsr"):
             assert_all_finite(y, input_name="y")
+        _check_labels(y)
         kind = type_of_target(y, input_name="y")
         if kind == "multilabel-indicator":
             indicator = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
@@ -414,6 +416,22 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Called after loading: one classifier for each class."""
         if len(self.estimators_) != len(self.classes_):
             raise ModelFileError(f"EachAgainstTheRest: {len(self.estimators_)} for {len(self.classes_)} classes")
+
+
+def _check_labels(y: Any) -> None:
+    """Raise where labels are missing or of kinds that have no common order; scikit-learn names neither."""
+    dtype = getattr(y, "dtype", None)
+    if hasattr(y, "tocsr") or (isinstance(dtype, np.dtype) and dtype.kind in "biufU"):
+        return
+    labels = np.asarray(y, dtype=object)
+    if labels.ndim != 1:
+        return
+    absent = sum(map(is_missing, labels.tolist()))
+    kinds = sorted({"texts" if isinstance(label, str) else "numbers" for label in labels.tolist()})
+    if absent:
+        raise InvalidInputError(f"{absent} of {len(labels)} labels in y are missing. Leave their rows out.")
+    if len(kinds) > 1:
+        raise InvalidInputError("the labels in y are numbers and texts, which have no common order. Use y.astype(str).")
 
 
 def _check_method(method: object) -> None:

@@ -93,7 +93,7 @@ def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], 
             absent = np.flatnonzero(np.isnan(values)).tolist()
         if name not in coded and not is_numeric(values):
             row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
-            shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r}"
+            shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r:.80}"
             few = len({str(value) for value in values.tolist()}) <= min(_FEW, max(2, len(values) // 2))
             (categories if few else texts).append((name, shown))
         if absent:

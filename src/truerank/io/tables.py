@@ -527,7 +527,7 @@ def _is_numeric(values: np.ndarray) -> bool:
 def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
     """Return the numbers of a column (n,)."""
     if not _is_numeric(values):
-        shown = f": row 1 has {values.tolist()[0]!r}" if len(values) else ""
+        shown = f": row 1 has {values.tolist()[0]!r:.80}" if len(values) else ""
         raise InvalidInputError(f"column {name!r} is not numeric{shown}")
     if values.dtype.kind == "O":
         values = np.array([np.nan if is_missing(value) else value for value in values], dtype=np.float64)
