@@ -122,7 +122,7 @@ def _every_judge(data: LLMJudge, replications: int, seed: int) -> list[Row]:
     kept: dict[str, dict[str, list[np.ndarray]]] = {name: {} for name in data.runs}
     for a, b in combinations(data.runs, 2):
         frame = Frame({a: data.runs[a], b: data.runs[b]}, measure)
-        w, q, g = frame.difference(0, 1), len(frame.topics), gains(measure, _looked_up(data.human, frame))
+        w, q, g = frame.difference(*frame.runs), len(frame.topics), gains(measure, _looked_up(data.human, frame))
         truth, n = float(w @ g) / q, len(w)
         uniform, planned = np.full(n, min(1.0, 100 / n)), allocate(np.abs(w), 100)
         if not w.any():
@@ -200,7 +200,7 @@ def _budgets(data: LLMJudge, replications: int, seed: int) -> list[Row]:
         while len(kept) < replications / 10:
             a, b, *judges = rng.choice(len(names), 2 + n_judges, replace=False)
             frame = Frame({names[a]: data.runs[names[a]], names[b]: data.runs[names[b]]}, measure)
-            w, g = frame.difference(0, 1), gains(measure, _looked_up(data.human, frame))
+            w, g = frame.difference(*frame.runs), gains(measure, _looked_up(data.human, frame))
             if not w.any():
                 continue
             chances, q = allocate(np.abs(w), budget), len(frame.topics)
@@ -224,7 +224,7 @@ def _rounds(data: LLMJudge, replications: int, seed: int) -> list[Row]:
         runs = {a: data.runs[a], b: data.runs[b]}
         measure = sum_measure(_GAIN)
         frame = Frame(runs, measure)
-        w, q = frame.difference(0, 1), len(frame.topics)
+        w, q = frame.difference(*frame.runs), len(frame.topics)
         if not w.any():
             continue
         truth = float(w @ gains(measure, _looked_up(data.human, frame))) / q
@@ -248,7 +248,7 @@ def _topics(data: LLMJudge, replications: int, seed: int) -> list[Row]:
     while len(covered[25]) < replications:
         a, b, judge = (names[k] for k in rng.choice(len(names), 3, replace=False))
         frame = Frame({a: data.runs[a], b: data.runs[b]}, measure)
-        w, g = frame.difference(0, 1), gains(measure, _looked_up(data.human, frame))
+        w, g = frame.difference(*frame.runs), gains(measure, _looked_up(data.human, frame))
         if not w.any():
             continue
         labels, truth = _looked_up(data.labels[judge], frame), float(w @ g) / len(frame.topics)

@@ -119,6 +119,13 @@ def test_losses_by_hand():
     assert of(lambda g, shown: shown / 8, kind="shown") == [0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 0, 1 / 8, 2 / 8]
 
 
+def test_a_measure_that_rounds_to_more_than_1_is_a_loss_of_0():
+    rng = np.random.default_rng(0)
+    grades = np.concatenate([np.sort(rng.integers(0, 5, 10))[::-1] for _ in range(200)]).astype(float)
+    losses = parse_loss("1-nDCG@10").of_rankings(grades, np.arange(0, 2001, 10), 1)
+    assert set(losses.tolist()) <= {0.0, 1.0}
+
+
 def test_a_function_equals_the_name():
     scores, y, qid = made(3)
     settings = {"at_most": 0.45, "confidence": 0.8}

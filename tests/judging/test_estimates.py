@@ -45,7 +45,7 @@ def test_the_mean_over_every_pair_of_rounds_is_the_true_value():
     runs, human, judge = made(topics=1, documents=4, runs=2, seed=5)
     one = plan_judgements(runs, "DCG@4", budget=2)
     frame = Frame(runs, sum_measure("DCG@4"))
-    w = frame.difference(0, 1)
+    w = frame.difference(*frame.runs)
     truth = float(w @ [human[t][d] for t, d in frame.keys])
     mean, seen = 0.0, set()
     for drawn, chance in reference.samples(one.probabilities):
@@ -222,7 +222,7 @@ def test_p_is_below_the_level_exactly_where_the_interval_excludes_nothing():
 
 def _weighted(runs, a, b):
     frame = Frame(runs, sum_measure("DCG@10"))
-    return zip(frame.difference(frame.run(a), frame.run(b)).tolist(), frame.keys)
+    return zip(frame.difference(a, b).tolist(), frame.keys)
 
 
 def test_intervals_cover_what_every_judgement_would_give():

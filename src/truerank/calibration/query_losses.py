@@ -58,7 +58,8 @@ class QueryLoss(NamedTuple):
             from truerank.measures import parse_measure
 
             in_order = -np.arange(len(grades), dtype=np.float64)  # scores without ties
-            return 1.0 - parse_measure(self.name[2:]).per_query(Judgements(grades, offsets), in_order)
+            loss = 1.0 - parse_measure(self.name[2:]).per_query(Judgements(grades, offsets), in_order)
+            return np.where(np.abs(loss) < 1e-12, 0.0, loss)  # a measure of 1 may round to more
         if self.kind == "answer":
             first = np.arange(len(grades)) - offsets[query] < (self.k or 1)
             found = sums_by_query((relevant & first).astype(np.float64), offsets)

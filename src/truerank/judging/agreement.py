@@ -18,31 +18,17 @@ from truerank.significance.intervals import Interval
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of two judges on the documents that both have judged.
-
-    Attributes
-    ----------
-    n, topics : int
-        Number of documents that both have judged, and of their topics.
-    levels : list of float
-        All grades that one of the judges gives.
-    confusion : int64 array (levels, levels)
-        Number of documents by grade of the first judge (rows) and of the second (columns).
-    same, kappa, weighted_kappa, alpha : Interval
-        Share of documents with the same grade; Cohen's kappa, also with quadratic weights; Krippendorff's alpha.
-    bias : dict of float to Interval
-        Mean of the second judge's grade minus the first's, by the first's grade.
-    """
+    """Agreement of two judges on the documents that both have judged."""
 
     n: int
     topics: int
-    levels: list[float]
-    confusion: np.ndarray
-    same: Interval
-    kappa: Interval
-    weighted_kappa: Interval
-    alpha: Interval
-    bias: dict[float, Interval]
+    levels: list[float]  # grades that one of the judges gives
+    confusion: np.ndarray  # documents by grade of the first judge (rows) and of the second (columns)
+    same: Interval  # share of documents with the same grade
+    kappa: Interval  # Cohen's
+    weighted_kappa: Interval  # with quadratic weights
+    alpha: Interval  # Krippendorff's
+    bias: dict[float, Interval]  # mean of the second judge's grade minus the first's, by the first's grade
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures for JSON."""

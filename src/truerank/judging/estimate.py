@@ -15,6 +15,7 @@ from truerank.core.printing import table
 from truerank.judging.plan import Plan, as_plan, check_judged
 from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
+from truerank.measures.base import Measure
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import student_quantile
 
@@ -25,44 +26,28 @@ _SHOWN_PAIRS = 30
 
 @dataclass(frozen=True)
 class Estimated:
-    """Value of a run, or difference of two runs, with intervals.
-
-    Attributes
-    ----------
-    a, b : str, str or None
-        `b` is None for the value of a.
-    value : float
-        NaN where a run gives weight to documents outside the plan.
-    low, high : float
-        95 % interval for *these topics*: the value if every document were judged. NaN with fewer than ten residuals.
-    low_topics, high_topics : float
-        95 % interval for *topics like these*.
-    p, p_topics : float
-        Two-sided p of the value 0, for this pair alone; below 0.05 exactly where the interval excludes 0.
-    worth, plan_worth : float
-        Ratio of variances: how many times the human judgements are needed without the judges, and with a uniform sample
-        instead of the plan, both without a judge.
-    judge_low, judge_high : float
-        95 % interval of the first judge's own difference minus the true one: above 0 the judge favours a.
-    residuals, outside : int
-        Number of judged documents that contribute to the interval, and of documents with weight outside the plan.
-    """
+    """Value of a run, or difference of two runs (`b` is not None), with intervals; NaN where there is none."""
 
     a: str
     b: str | None
-    value: float
+    value: float  # NaN where a run gives weight to documents outside the plan
+    # 95 % interval for these topics, that is of the value if every document were judged; NaN below ten residuals.
     low: float = math.nan
     high: float = math.nan
+    # 95 % interval for topics like these.
     low_topics: float = math.nan
     high_topics: float = math.nan
+    # Two-sided p of the value 0 for this pair alone, below 0.05 exactly where the interval excludes 0.
     p: float = math.nan
     p_topics: float = math.nan
+    # How many times the human judgements are needed without the judges, and with a uniform sample and no judge.
     worth: float = math.nan
     plan_worth: float = math.nan
+    # 95 % interval of the first judge's own difference minus the true one: above 0 the judge favours a.
     judge_low: float = math.nan
     judge_high: float = math.nan
-    residuals: int = 0
-    outside: int = 0
+    residuals: int = 0  # judged documents that contribute to the interval
+    outside: int = 0  # documents with weight outside the plan
 
 
 class Spread(NamedTuple):
@@ -74,7 +59,7 @@ class Spread(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half the width of the 95 % interval."""
+        """Return half the width of the 95 % interval."""
         return student_quantile(0.975, self.freedom) * self.error
 
 
@@ -90,16 +75,12 @@ def spread_of(variances: np.ndarray) -> Spread:
 
 
 class Sampled(NamedTuple):
-    """The rounds of a plan on the documents of a frame, arrays (rounds, N).
+    """The rounds of a plan on the documents of a frame, arrays (rounds, N)."""
 
-    `known` are documents judged before the round, `chances` their probabilities in it (1 where the round does not plan
-    them), and `shares` the weights of the rounds, which add up to 1 where a round covers the document.
-    """
-
-    known: np.ndarray
+    known: np.ndarray  # judged before the round
     drawn: np.ndarray
-    chances: np.ndarray
-    shares: np.ndarray
+    chances: np.ndarray  # probabilities in the round, 1 where it does not plan the document
+    shares: np.ndarray  # weights of the rounds, which add up to 1 where a round covers the document
 
 
 class GainEstimates(NamedTuple):
@@ -110,7 +91,7 @@ class GainEstimates(NamedTuple):
 
 
 def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
-    """The rounds of a plan on documents."""
+    """Return the rounds of a plan on documents."""
     column = {key: number for number, key in enumerate(keys)}
     shape = plan.n_rounds, len(keys)
     covered, drawn, chances = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool), np.ones(shape)
@@ -154,82 +135,75 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
 class Estimate:
     """Estimates of a measure for several runs, made by `estimate`.
 
-    Attributes
-    ----------
-    measure, convention, runs, judges, n_topics
-    budget, judged : float, int
-        Expected and realised number of human judgements.
-    values : dict of str to Estimated
-        By run.
-    remarks : list of str
-        What lies outside the plan.
+    `values` are by run, `budget` and `judged` the expected and the realised number of human judgements, and `remarks`
+    name what lies outside the plan.
     """
 
     def __init__(
-        self, measure: Any, frame: Frame, plan: Plan, grades: np.ndarray, judges: dict[str, np.ndarray],
+        self, measure: Measure, frame: Frame, plan: Plan, grades: np.ndarray, judges: dict[str, np.ndarray],
         others: np.ndarray, highest: float,
     ) -> None:  # fmt: skip
         sampled, gained = sampled_of(plan, frame.keys), gains(measure, grades)
-        self.measure, self.convention, self.runs = measure.name, measure.convention, frame.runs
+        self.measure, self.convention, self.runs, self.judges = measure.name, measure.convention, frame.runs, [*judges]
         self.n_topics, self.budget, self.judged = len(frame.topics), plan.expected, int(plan.drawn.sum())
-        self.judges, self.remarks = list(judges), list[str]()
-        self._frame = frame
-        self.inside = sampled.shares.sum(axis=0) > 0
+        self.remarks: list[str] = []
+        self._frame, self._inside = frame, sampled.shares.sum(axis=0) > 0
         self._bare = gain_estimates(sampled, make_factors(frame, {}), gained, others)
         self._full = gain_estimates(sampled, make_factors(frame, judges), gained, others) if judges else self._bare
         self._open = (~sampled.known & (sampled.chances < 1.0)).any(axis=0)
+        # Σ g² of each document, and with it the variance of a uniform sample with the same budget.
         squared = np.where(sampled.known | sampled.drawn, np.nan_to_num(gained), 0.0) ** 2
-        self._squared = (sampled.shares * squared / np.where(sampled.known, 1.0, sampled.chances)).sum(axis=0)
-        self._uniform = min(1.0, self.budget / len(set(plan.keys)))
-        labels = next(iter(judges.values()), None)
-        self._label_gains = None if labels is None else np.nan_to_num(gains(measure, np.clip(labels, 0.0, highest)))
+        squared = (sampled.shares * squared / np.where(sampled.known, 1.0, sampled.chances)).sum(axis=0)
+        share = min(1.0, self.budget / len(set(plan.keys)))
+        self._uniform = squared * (1.0 - share) / share
+        labels = np.clip(next(iter(judges.values()), np.zeros(0)), 0.0, highest)
+        self._label_gains = np.nan_to_num(gains(measure, labels))
         self.values = {name: self._estimated(name, None) for name in frame.runs}
 
     def difference(self, a: str, b: str) -> Estimated:
-        """The measure of run a less that of run b."""
+        """Return the measure of run a minus that of run b."""
         if a == b:
             raise InvalidInputError(f"difference({a!r}, {b!r}): name two different runs")
         return self._estimated(a, b)
 
     def differences(self) -> list[Estimated]:
-        """All pairs of runs."""
+        """Return the differences of all pairs of runs."""
         return [self.difference(a, b) for a, b in combinations(self.runs, 2)]
 
+    def first_outside(self, run: str) -> tuple[str, str]:
+        """Return topic and id of the first document outside the plan to which a run gives weight."""
+        return self._frame.keys[np.flatnonzero((self._frame.difference(run, None) != 0) & ~self._inside)[0]]
+
     def _estimated(self, a: str, b: str | None) -> Estimated:
-        frame, q = self._frame, self.n_topics
-        w = frame.difference(frame.run(a), None if b is None else frame.run(b))
-        outside = int(np.count_nonzero(w[~self.inside]))
-        if outside:
+        from scipy.special import stdtr
+
+        w, q = self._frame.difference(a, b) / self.n_topics, self.n_topics
+        if outside := int(np.count_nonzero(w[~self._inside])):
             return Estimated(a, b, math.nan, outside=outside)
-        terms, squares = w * self._full.gains / q, w**2 / q**2
-        value, spread = float(terms.sum()), spread_of(squares * self._full.variances)
-        exact = not squares[self._open].any()
+        terms = w * self._full.gains
+        value, spread = float(terms.sum()), spread_of(w**2 * self._full.variances)
         found: dict[str, float] = {}
-        if exact:
+        if not w[self._open].any():
             found = {"low": value, "high": value}
         elif spread.residuals >= FEWEST_RESIDUALS:
-            from scipy.special import stdtr
-
             found = {"low": value - spread.half, "high": value + spread.half}
             found["p"] = 2.0 * float(stdtr(spread.freedom, -abs(value) / spread.error))
-            bare = spread_of(squares * self._bare.variances).error ** 2
-            uniform = float((squares * self._squared).sum()) * (1.0 - self._uniform) / self._uniform
-            found["plan_worth"] = uniform / bare if bare > 0 else math.nan
-            if self._label_gains is not None:
-                bias = float((w * self._label_gains).sum()) / q - value
-                found |= {"worth": bare / spread.error**2, "judge_low": bias - spread.half}
-                found["judge_high"] = bias + spread.half
-        error = float(np.bincount(frame.topic, weights=terms, minlength=q).std(ddof=1)) * math.sqrt(q) if q > 1 else 0.0
+            bare = float((w**2 * self._bare.variances).sum())
+            found["plan_worth"] = float((w**2 * self._uniform).sum()) / bare if bare > 0 else math.nan
+            if self.judges:
+                bias = float((w * self._label_gains).sum()) - value
+                found |= {"judge_low": bias - spread.half, "judge_high": bias + spread.half}
+                found["worth"] = bare / spread.error**2
+        by_topic = np.bincount(self._frame.topic, weights=terms, minlength=q)
+        error = float(by_topic.std(ddof=1)) * math.sqrt(q) if q > 1 else 0.0
         if found and error > 0:
-            from scipy.special import stdtr
-
             half = student_quantile(0.975, q - 1) * error
             found |= {"low_topics": value - half, "high_topics": value + half}
             found["p_topics"] = 2.0 * float(stdtr(q - 1, -abs(value) / error))
         return Estimated(a, b, value, residuals=spread.residuals, **found)  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON takes them."""
+        """Return the figures for JSON."""
         kept = ("measure", "convention", "n_topics", "budget", "judged", "judges", "remarks")
         return {name: getattr(self, name) for name in kept} | {
             "values": [asdict(one) for one in self.values.values()],
@@ -237,15 +211,14 @@ class Estimate:
         }
 
     def blocks(self) -> list[Any]:
-        """What is printed: paragraphs, and tables as (header, rows)."""
+        """Return what is printed: paragraphs, and tables as (header, rows)."""
         header = ["value", "95% interval", "topics like these"]
         parts: list[Any] = [
             f"{self.measure}, convention {self.convention}, {self.n_topics} topics, from {self.judged} human "
             f"judgements (expected {self.budget:.1f}), judges: {', '.join(self.judges) or 'none'}",
             (["run", *header], [[one.a, *_cells(one)] for one in self.values.values()]),
         ]
-        pairs = self.differences()
-        if pairs:
+        if pairs := self.differences():
             corrected = holm(np.nan_to_num([one.p for one in pairs], nan=1.0)).tolist()
             rows = [
                 [f"{one.a} - {one.b}", *_cells(one), _number(one.p, ".4f"), _number(one.p * 0 + adjusted, ".4f"),
@@ -254,18 +227,17 @@ class Estimate:
             ]  # fmt: skip
             parts.append((["difference", *header, "p", "p (Holm)", "plan worth", "judge worth"], rows))
             if len(pairs) > len(rows):
-                parts.append(f"{len(pairs) - len(rows)} further pairs: difference(a, b) gives each")
+                parts.append(f"{len(pairs) - len(rows)} further pairs: difference(a, b) returns each")
             parts.append(
-                "Intervals and p are of each pair alone, for these topics unless a column says topics like these. "
-                "`worth`: how many times the judgements would be needed without the plan, and without the judges. "
-                "A plan for differences leaves the runs' own values uncertain: for them, plan with pairs=None "
-                "(--all-values)."
+                "Intervals and p are for each pair alone, and for these topics unless a column says otherwise. "
+                "`worth`: how many times the judgements are needed without the plan, and without the judges. A plan "
+                "for differences leaves values uncertain; for values, plan with pairs=None (--all-values)."
             )
             ahead = [(one.a, one.b) if one.judge_low > 0 else (one.b, one.a)
                      for one in pairs if one.judge_low > 0 or one.judge_high < 0]  # fmt: skip
             if ahead:
-                said = ", ".join(f"{better} over {worse}" for better, worse in ahead[:5])
-                parts.append(f"{self.judges[0]} by itself favours {said} ({len(ahead)} of {len(pairs)} pairs).")
+                named = ", ".join(f"{better} over {worse}" for better, worse in ahead[:5])
+                parts.append(f"{self.judges[0]} by itself favours {named} ({len(ahead)} of {len(pairs)} pairs).")
         return [*parts, *self.remarks]
 
     def __str__(self) -> str:
@@ -289,43 +261,30 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """Estimate a measure of runs, and all their differences, from the judgements of a plan.
 
-    The estimate of Σ_d w(d) g(d) is Σ_d w(d) b(d) + Σ_(d drawn) w(d) (g(d) - b(d)) / π(d), over the number of topics: b
-    predicts the gain from the judges' labels without the document's own judgement. It is unbiased whatever the judges
-    do; good judges make the interval narrower.
+    The estimate of Σ_d w(d) g(d) is Σ_d w(d) b(d) + Σ_(d drawn) w(d) (g(d) - b(d)) / π(d), divided by the number of
+    topics. b predicts the gain from the judges' labels without the document's own judgement. The estimate is unbiased
+    whatever the judges do; good judges make the interval narrower.
 
     Parameters
     ----------
     runs : dict of str to run
-        Those of the plan, or other runs over its documents.
+        Runs of the plan, or other runs over its documents.
     measure : str or Measure, default "DCG@10"
     human : qrels, optional
-        People's grades; None where the plan holds them. Labels of documents that were not drawn help predictions only.
+        Human grades; None where the plan has them. Grades of documents that were not drawn help predictions only.
     plan : Plan or path
-        Of `plan_judgements`; every document that was drawn must have a grade.
+        From `plan_judgements`; every drawn document must have a grade.
     judges : dict or list of qrels, optional
         Labels of model judges for the plan's documents, on any scale: each label is a level of its own.
     topics, totals, scale, convention
         As in `plan_judgements`.
 
-    Returns
-    -------
-    Estimate
-        With an `Estimated` for each run (`.values["a"]`) and pair (`.difference("a", "b")`). A run that gives weight to
-        a document outside the plan has no value.
-
-    Raises
-    ------
-    InvalidInputError
-        Without a plan, on drawn documents without a grade, grades outside the scale, a judge whose labels are the human
-        ones, and where no run has a value.
-
     Notes
     -----
-    Variance for these topics: Σ_(drawn) (1 - π) (w (g - b) / π)², with the normal quantile. For topics like these:
-    s²(T_q) / Q of the topics' own estimates, with Student's quantile of Q - 1 degrees of freedom. Predictions are ridge
-    regressions on judges' labels, topics and the runs' weights, of each document without itself (see
-    `judging/predictions.py`). O(documents · runs + judged · columns²). Särndal, Swensson and Wretman (1992), section
-    6.3; Angelopoulos et al. (2023), Science 382, equation 1.
+    The variance for these topics is Σ_(drawn) (1 - π) (w (g - b) / π)², with Student's quantile of Satterthwaite's
+    degrees of freedom. For topics like these it is s²(T_q) / Q of the topics' own estimates, with Q - 1 degrees of
+    freedom. `judging/predictions.py` has the predictions. O(documents · runs + judged · columns²). Särndal, Swensson
+    and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
 
     Examples
     --------
@@ -336,8 +295,7 @@ def estimate(
     >>> round(found.value, 4), found.low == found.high  # every document was judged
     (0.7381, True)
     """
-    one = sum_measure(measure, convention, totals)
-    plan = as_plan(plan)
+    one, plan = sum_measure(measure, convention, totals), as_plan(plan)
     if human is not None:
         plan = plan.with_grades(human)
     highest = check_judged(plan, scale)
@@ -349,28 +307,25 @@ def estimate(
         rest = np.where(np.isnan(rest), frame.grades(human), rest)
     others = np.isnan(grades) & ~np.isnan(rest)
     grades = np.where(others, rest, grades)
-    labels = judges_labels(frame, judges, highest)
-    both = ~np.isnan(grades)
+    labels, both = judges_labels(frame, judges, highest), ~np.isnan(grades)
     for name, own in labels.items():
         if both.sum() >= FEWEST_RESIDUALS and np.ptp(grades[both]) > 0 and np.array_equal(own[both], grades[both]):
             raise InvalidInputError(
                 f"judge {name!r} gives every one of the {int(both.sum())} judged documents the human grade: its labels "
-                "are the human ones, or were copied from them. Leave it out, or give the judge's own labels"
+                "are copies of the human ones. Leave it out, or give the judge's own labels"
             )
     found = Estimate(one, frame, plan, grades, labels, others, highest)
     lost = [run for run in found.values.values() if run.outside]
     for run in lost:
-        row = np.flatnonzero((frame.difference(frame.run(run.a), None) != 0) & ~found.inside)[0]
+        topic, document = found.first_outside(run.a)
         found.remarks.append(
             f"{run.a}: no value, since {run.outside} documents with weight are not in the plan (the first: topic "
-            f"{frame.keys[row][0]}, document {frame.keys[row][1]}). Plan another round with this run"
+            f"{topic}, document {document}). Plan another round with this run"
         )
     if len(lost) == len(found.runs):
         raise InvalidInputError(f"no run has a value. {found.remarks[0]}")
     if lost:
         warn(found.remarks[0])
     if others.any():
-        found.remarks.append(
-            f"{int(others.sum())} labels are of documents that were not drawn: they help predictions and are in no sum"
-        )
+        found.remarks.append(f"{int(others.sum())} grades of documents that were not drawn only help predictions")
     return found

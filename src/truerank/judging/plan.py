@@ -30,28 +30,15 @@ _LEAST_DEVIATION = 0.1
 
 @dataclass(frozen=True)
 class Plan:
-    """Documents with their probabilities of being drawn; a document has a row in each round that could draw it.
-
-    Attributes
-    ----------
-    topics, documents : str arrays (n,)
-    rounds : int64 array (n,)
-        From 1.
-    budgets, probabilities : float64 arrays (n,)
-        Requested budget of the round, which is also its weight in estimates, and probability of being drawn in it.
-    drawn : bool array (n,)
-        Documents that people should judge.
-    grades : float64 array (n,)
-        Human grades; NaN where there is none.
-    """
+    """Documents with their probabilities of being drawn; a document has a row in each round that could draw it."""
 
     topics: np.ndarray
     documents: np.ndarray
-    rounds: np.ndarray
-    budgets: np.ndarray
-    probabilities: np.ndarray
-    drawn: np.ndarray
-    grades: np.ndarray
+    rounds: np.ndarray  # from 1
+    budgets: np.ndarray  # requested budget of the round, which is also its weight in estimates
+    probabilities: np.ndarray  # of being drawn in the round
+    drawn: np.ndarray  # whether people should judge the document
+    grades: np.ndarray  # human grades; NaN where there is none
 
     @property
     def expected(self) -> float:

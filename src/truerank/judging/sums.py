@@ -1,6 +1,6 @@
-"""Measures that are sums over documents, and the documents to which runs give weight.
+"""Measures that are sums over documents, and the weights that runs give to documents.
 
-A measure M = (1/Q) Σ_d w(d) g(d) with weights w from the ranks and gains g from the grades: DCG, P, RBP, and R with
+A measure M = (1/Q) Σ_d w(d) g(d) has weights w from the ranks and gains g from the grades: DCG, P, RBP, and R with
 known totals. Only for these is an estimate from a sample of documents unbiased.
 """
 
@@ -23,20 +23,18 @@ from truerank.measures.ndcg import discounts, gain_of_grade
 from truerank.measures.ranking import Ranking
 
 SUMS = ("DCG", "P", "RBP", "R")
-"""Names of the measures that can be estimated."""
 
 
 def sum_measure(measure: Any, convention: str = "trec", totals: Mapping[Any, float] | None = None) -> Measure:
-    """The measure; `InvalidInputError` unless it is one sum over documents, and `totals` are given for R alone."""
+    """Return the measure, which must be one sum over documents; `totals` belong to R alone."""
     parsed = parse_measures(measure, convention)
     if len(parsed) != 1:
         raise InvalidInputError(f"a plan is for one measure, got {len(parsed)}: {', '.join(parsed)}; make a plan each")
     (one,) = parsed.values()
-    known = "DCG@k, P@k, RBP, or R@k with totals="
     if one.NAME not in SUMS:
         raise InvalidInputError(
             f"{one.name} is no sum over documents, and no interval for it from few judgements is known to hold. "
-            f"Choose {known}, for example DCG@{one.cutoff or 10}"
+            f"Choose DCG@k, P@k, RBP, or R@k with totals=, for example DCG@{one.cutoff or 10}"
         )
     if one.setting("judged_only") or one.setting("ties") not in ("trec", "stable"):
         raise InvalidInputError(f"{one!r}: its ranks depend on the judgements; leave out judged_only and ties=")
@@ -52,7 +50,7 @@ def sum_measure(measure: Any, convention: str = "trec", totals: Mapping[Any, flo
 
 
 def gains(measure: Measure, grades: np.ndarray) -> np.ndarray:
-    """Gain of each grade; NaN stays NaN."""
+    """Return the gain of each grade; NaN stays NaN."""
     known = np.where(np.isnan(grades), 0.0, grades)
     if measure.NAME != "DCG":
         return np.where(np.isnan(grades), np.nan, known >= measure.rel)
@@ -62,7 +60,7 @@ def gains(measure: Measure, grades: np.ndarray) -> np.ndarray:
 
 
 def _rank_weights(measure: Measure, size: int) -> np.ndarray:
-    """Weights of the ranks 1 … size of a list of that size."""
+    """Weights of the first ranks of a list of that size."""
     k = size if measure.cutoff is None else measure.cutoff
     if measure.NAME == "DCG":
         return discounts(measure.setting("discount"), size)[:k]
@@ -75,10 +73,10 @@ def _rank_weights(measure: Measure, size: int) -> np.ndarray:
 
 
 class Frame:
-    """Documents to which some run gives weight, and the weights.
+    """The N documents to which some run gives weight.
 
-    Attributes are the names of the `runs`, the `topics` of the mean, the `keys` (topic, document) of the N documents in
-    order, the number of each one's `topic` (N,), and the `weights`, a csr_matrix (runs, N).
+    Attributes: names of the `runs`, `topics` of the mean, `keys` (topic, document) in order, the number of each
+    document's `topic` (N,), and the `weights`, a csr_matrix (runs, N).
     """
 
     def __init__(
@@ -86,8 +84,7 @@ class Frame:
         among: list[str] | None = None,
     ) -> None:  # fmt: skip
         named = runs_by_name(runs)
-        if named is None:
-            named = {as_run(runs).tag or "run": as_run(runs)}
+        named = {as_run(runs).tag or "run": as_run(runs)} if named is None else named
         if not named:
             raise InvalidInputError("there are no runs; give a dict of runs by name")
         self.runs = list(named)
@@ -117,26 +114,29 @@ class Frame:
         values = [weight for own in found for weight in own.values()]
         ends = np.cumsum([0, *map(len, found)])
         self.weights = csr_matrix((values, indices, ends), shape=(len(found), len(every)))
-        self.weights.sort_indices()
         self.keys = [(self.topics[topic], document) for topic, document in every]
         self.topic = np.array([topic for topic, _ in every], dtype=np.int64)
 
     def grades(self, qrels: Any) -> np.ndarray:
-        """Grades (N,) of the documents in qrels; NaN where there is none, or a negative one."""
+        """Return the grades (N,) of the documents in qrels; NaN where there is none, or a negative one."""
         known = as_qrels(qrels)
         table = known.by_topic(known.grades)
         found = np.array([table.get(topic, {}).get(document, np.nan) for topic, document in self.keys], dtype=float)
         return np.where(found >= 0, found, np.nan)
 
-    def difference(self, a: int, b: int | None) -> np.ndarray:
-        """Weights of run a, less those of run b if there is one, (N,)."""
-        own = self.weights[a].toarray()[0]
-        return own if b is None else own - self.weights[b].toarray()[0]
+    def difference(self, a: str, b: str | None) -> np.ndarray:
+        """Return the weights (N,) of run a, minus those of run b if there is one."""
+        own = self._of(a)
+        return own if b is None else own - self._of(b)
+
+    def _of(self, run: str) -> np.ndarray:
+        if run not in self.runs:
+            raise InvalidInputError(f"{run!r} is none of the runs: {', '.join(self.runs[:20])}")
+        return np.asarray(self.weights[self.runs.index(run)].toarray()[0])
 
     def mean_square(self, pairs: Any) -> np.ndarray:
-        """Root mean square (N,) of the differences of weights over pairs of runs, or of the runs' own weights."""
-        squares = np.asarray(self.weights.multiply(self.weights).sum(axis=0))[0]
-        n = len(self.runs)
+        """Return the root mean square (N,) of weights, or of their differences over `pairs` of runs."""
+        squares, n = np.asarray(self.weights.multiply(self.weights).sum(axis=0))[0], len(self.runs)
         if pairs is None or n == 1:
             return np.sqrt(squares / n)
         if isinstance(pairs, str):
@@ -144,16 +144,9 @@ class Frame:
                 raise InvalidInputError(f'pairs must be "all", None or a list of (run, run), got {pairs!r}')
             sums = np.asarray(self.weights.sum(axis=0))[0]
             return np.sqrt(np.maximum(n * squares - sums**2, 0.0) / (n * (n - 1) / 2))
-        found = [self.difference(self.run(a), self.run(b)) ** 2 for a, b in pairs]
-        if not found:
-            raise InvalidInputError('pairs is empty; name pairs of runs, or take pairs="all"')
-        return np.sqrt(np.mean(found, axis=0))
-
-    def run(self, name: str) -> int:
-        """Number of a run."""
-        if name not in self.runs:
-            raise InvalidInputError(f"{name!r} is none of the runs: {', '.join(self.runs[:20])}")
-        return self.runs.index(name)
+        if not len(pairs):
+            raise InvalidInputError('pairs is empty; name pairs of runs, or use pairs="all"')
+        return np.sqrt(np.mean([self.difference(a, b) ** 2 for a, b in pairs], axis=0))
 
 
 def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | None) -> list[str]:
