@@ -203,7 +203,7 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
         )
 
 
-def group_rows(qid: ArrayLike, n_rows: int | None = None) -> Grouping:
+def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     """Group rows by query id.
 
     Parameters

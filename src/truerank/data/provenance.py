@@ -60,7 +60,7 @@ class TrainingSketch:
 
     model_attributes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, rows: Any = "", ids: Any = "", complete: Any = (True, True)) -> None:
+    def __init__(self, rows: str | np.ndarray = "", ids: str | np.ndarray = "", complete: Any = (True, True)) -> None:
         self.rows, self.ids = _digests(rows), _digests(ids)
         if not isinstance(complete, list | tuple) or [type(one) for one in complete] != [bool, bool]:
             raise InvalidInputError(f"complete must be two bools, got {complete!r:.60}")

@@ -109,14 +109,14 @@ class RankingData(Grouping):
     def __init__(
         self,
         X: Any,
-        y: Any = None,
-        qid: Any = None,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
         *,
-        doc_ids: Any = None,
-        comments: Any = None,
+        doc_ids: ArrayLike | None = None,
+        comments: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
-        query_weight: Any = None,
-        sample_weight: Any = None,
+        query_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> None:
         if feature_names is None and hasattr(X, "columns"):
             check_column_names(X)
@@ -279,7 +279,7 @@ class RankingData(Grouping):
         """Return `function(part, *state)` of these rows; see `truerank.data.row_source`."""
         return function(HeldPart(self), *state)
 
-    def scores(self, model: Any) -> np.ndarray:
+    def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,), float64, in grouped order, by a fitted ranker."""
         return np.asarray(model.predict(self.as_grouped()), dtype=np.float64)
 
@@ -460,7 +460,7 @@ class Judgements(RowsByQuery):
 
     @classmethod
     def from_labels(
-        cls, y: ArrayLike, qid: Any = None, *, doc_ids: ArrayLike | None = None
+        cls, y: ArrayLike, qid: ArrayLike | None = None, *, doc_ids: ArrayLike | None = None
     ) -> tuple[Judgements, Grouping]:
         """Return judgements of rows in any order, and the grouping for scores in that order."""
         grades = as_grades(y, None)

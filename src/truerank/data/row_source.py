@@ -70,7 +70,7 @@ class Rows(Protocol):
         """Return `function(part, *state)` of every part, merged; with `keep` it changes the part's memory."""
         ...
 
-    def scores(self, model: Any) -> np.ndarray:
+    def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,), in grouped order, by a fitted ranker."""
         ...
 
@@ -282,7 +282,7 @@ class RowSource(ABC):
         """Return for each part: query ids, offsets, document ids or None, and scores in grouped order."""
         return list(self.statistics(_ranked, model, merge=beside))
 
-    def scores(self, model: Any) -> np.ndarray:
+    def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,) of all rows by a fitted ranker, in grouped order, part by part."""
         return np.concatenate(self.statistics(_scores, model, merge=beside))
 

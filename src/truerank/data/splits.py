@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,12 @@ class QueryKFold:
         self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
 
     def split(
-        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None, *, qid: ArrayLike | None = None
+        self,
+        X: Matrix | Sequence[Any],
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row numbers of the training and the test rows of each fold, in the caller's row order.
 

@@ -12,6 +12,7 @@ from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import Tabular, styled_table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import RandomState
 from truerank.data.ranking_data import check_ranking_data
 from truerank.data.row_source import RowSource
 from truerank.data.splits import query_folds
@@ -120,7 +121,7 @@ def cross_validate(
     repeats: int = 1,
     validate: bool = False,
     convention: str = "ranklib",
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> CrossValidation:
     """Train and test rankers over the same folds of queries.
 

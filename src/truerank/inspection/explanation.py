@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import factorial
@@ -13,7 +13,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
-from truerank.core.types import Scorer
+from truerank.core.types import MeasureLike, Scorer
 from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
@@ -173,7 +173,7 @@ def explain(
     below: Any = None,
     *,
     reference: Any = None,
-    measure: Any = None,
+    measure: MeasureLike | None = None,
     convention: str = "ranklib",
 ) -> Explanation:
     """Explain why one document of a query ranks above another, by contributions of the features.
@@ -483,7 +483,7 @@ def _changes(
     i: int,
     j: int,
     reference: np.ndarray,
-    names: Any,
+    names: Sequence[str],
     columns: list[int],
 ) -> list[Change]:
     """Single changes of row j in these columns with which it ranks above row i, nearest first."""

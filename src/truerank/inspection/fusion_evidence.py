@@ -24,7 +24,7 @@ from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import mean_interval
-from truerank.significance.comparison import MeasuredValues, compare_measures
+from truerank.significance.comparison import MeasuredValues, PairComparison, compare_measures
 
 DEPTH = 1000  # documents of a fused list that are measured
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
@@ -93,7 +93,7 @@ class FusionEvidence:
         name, comparison = next(iter(self.comparisons.items()))
         means, higher = comparison.means, comparison.higher_is_better
 
-        def shown(pair: Any) -> str:
+        def shown(pair: PairComparison) -> str:
             runs = f" ({', '.join(sorted(set(self.best_runs)))})" if pair.a == "best-run" else ""
             return (
                 f"{pair.a}{runs} {means[pair.a]:.4f}, difference {-pair.difference:+.4f} "

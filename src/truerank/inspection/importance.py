@@ -98,7 +98,7 @@ def permutation_importance(
     ranker: Any,
     data: RankingData,
     *,
-    measure: Any = None,
+    measure: MeasureLike | None = None,
     convention: str = "ranklib",
     repeats: int = 5,
     random_state: RandomState = None,
@@ -169,7 +169,12 @@ def permutation_importance(
 
 
 def removal_importance(
-    ranker: Any, train: RankingData, test: RankingData, *, measure: Any = None, convention: str = "ranklib"
+    ranker: Any,
+    train: RankingData,
+    test: RankingData,
+    *,
+    measure: MeasureLike | None = None,
+    convention: str = "ranklib",
 ) -> Importance:
     """Return the loss of a measure if the ranker is trained again without each feature.
 
@@ -239,7 +244,9 @@ def _importance(
     return Importance(means, ends[:, 0], ends[:, 1], p_adjusted, floor, n, label, names, overlap)
 
 
-def partial_dependence(ranker: Scorer, data: RankingData, feature: Any, *, points: int = 20) -> tuple[np.ndarray, ...]:
+def partial_dependence(
+    ranker: Scorer, data: RankingData, feature: int | str, *, points: int = 20
+) -> tuple[np.ndarray, ...]:
     """Return the mean score of all rows with the same value of one feature in every row.
 
     Parameters
@@ -301,7 +308,7 @@ def scores_of(ranker: Scorer, X: np.ndarray, data: RankingData) -> np.ndarray:
     return ranker_scores(ranker, data.replaced(X=X, order=None))
 
 
-def measure_of(ranker: Scorer, measure: MeasureLike, convention: str) -> Measure:
+def measure_of(ranker: Scorer, measure: MeasureLike | None, convention: str) -> Measure:
     """Return the given measure, else the ranker's own, else nDCG@10."""
     chosen = measure if measure is not None else getattr(ranker, "measure", None) or "nDCG@10"
     return parse_measure(chosen, convention=convention).check_mean()

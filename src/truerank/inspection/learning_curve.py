@@ -12,6 +12,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import MeasureLike, RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -66,9 +67,9 @@ def learning_curve(
     *,
     train_sizes: Sequence[int] | None = None,
     draws: int = 5,
-    measure: Any = None,
+    measure: MeasureLike | None = None,
     convention: str = "ranklib",
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> LearningCurve:
     """Measure how held-out quality grows with the number of training queries.
 

@@ -14,7 +14,7 @@ from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import RandomState, Scorer
+from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import as_in_training
 from truerank.data.provenance import query_digests, training_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
@@ -60,8 +60,8 @@ class Decision(NamedTuple):
 
 
 def decide(
-    candidate: Any,
-    against: Any,
+    candidate: ArrayLike,
+    against: ArrayLike,
     *,
     test: str = "randomisation",
     level: float = 0.05,
@@ -164,7 +164,7 @@ def retrain(
     how: str = "auto",
     more: int = MORE,
     params: dict[str, Any] | None = None,
-    measure: Any = None,
+    measure: MeasureLike | None = None,
     convention: str | None = None,
     test: str = "randomisation",
     level: float = 0.05,

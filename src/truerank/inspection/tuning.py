@@ -27,10 +27,10 @@ from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
-from truerank.core.types import MeasureLike, RandomState
+from truerank.core.types import MeasureLike, PathLike, RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.splits import query_folds
-from truerank.measures import parse_measure
+from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 
 
@@ -113,7 +113,7 @@ def tune(
     folds: int = 5,
     random_state: RandomState = None,
     jobs: int = 1,
-    state: Any = None,
+    state: PathLike | None = None,
     refit: bool = True,
     watch: Callable[[dict[str, Any]], None] | None = None,
 ) -> Tuning:
@@ -259,7 +259,7 @@ def _tried(
     build: Callable[[dict[str, Any]], Any],
     settings: dict[str, Any],
     pairs: list[tuple[RankingData, RankingData]],
-    judged: Any,
+    judged: Measure,
     pool: ThreadPoolExecutor | None,
     number: int,
 ) -> dict[str, Any]:

@@ -7,12 +7,12 @@ which copy replaces the original. All hypotheses share a draw.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import RandomState
+from truerank.core.types import ArrayLike, RandomState
 from truerank.significance.signs import Signs, as_differences, rounding_of, smallest_p
 
 
@@ -36,12 +36,12 @@ class Family(NamedTuple):
 
 
 def step_down_max_t(
-    differences: Any,
-    measures: Any = None,
+    differences: ArrayLike,
+    measures: ArrayLike | None = None,
     *,
     n_resamples: int = 10_000,
-    random_state: Any = 0,
-    magnitude: Any = 0.0,
+    random_state: RandomState = 0,
+    magnitude: ArrayLike = 0.0,
 ) -> Family:
     """Return p-values of mean differences, adjusted for the whole family (step-down max-T).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -174,7 +174,7 @@ def queries_needed(
     )
 
 
-def _smallest(power_at: Any, wanted: float) -> int | None:
+def _smallest(power_at: Callable[[int], float], wanted: float) -> int | None:
     """Find the smallest number of queries with the requested power, by bisection; None beyond 100,000."""
     low, high = 4, 8
     while power_at(high) < wanted:

@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike
+from truerank.core.types import ArrayLike, RandomState
 
 _ROWS = 256  # resamples made at a time, always the same number, so that a seed gives the same signs everywhere
 
@@ -27,13 +27,14 @@ class Signs(NamedTuple):
     seed: np.random.SeedSequence
 
     @classmethod
-    def of(cls, n: int, n_resamples: int, random_state: Any) -> Signs:
+    def of(cls, n: int, n_resamples: int, random_state: RandomState) -> Signs:
         """Return the signs for `n` topics and at most `n_resamples` resamples."""
         b = check_positive_int(n_resamples, "n_resamples")
         exhaustive = 2**n <= b
         if isinstance(random_state, np.random.Generator):
             random_state = int(random_state.integers(2**63))
-        return cls(n, exhaustive, 2**n if exhaustive else b, np.random.SeedSequence(random_state))
+        seed = None if random_state is None else int(random_state)  # type: ignore[arg-type]
+        return cls(n, exhaustive, 2**n if exhaustive else b, np.random.SeedSequence(seed))
 
     @property
     def rows(self) -> int:
