@@ -11,26 +11,26 @@ DOCS = Path(__file__).parents[1] / "docs"
 PICTURE = DOCS / "images" / "validation.png"
 HEAD = f"""# Validation
 
-This page shows how well truerank keeps each of its statistical promises. Error rates are measured where nothing is
-there to be found: on simulated values, and on real differences between rankings (TREC-9, MQ2008) from which the mean
-was subtracted.
+This page shows how well truerank keeps each of its statistical promises. Error rates are measured on data without a
+true difference: on simulated values, and on real differences between rankings (TREC-9, MQ2008) less their mean.
 
-Read a row as follows. `value` is the measured error rate, coverage or power, and `±` its Monte Carlo standard error. A
-bar counts as met within two Monte Carlo errors, and only with at least {FEWEST:,} replications (cut-offs: 1,000). Rows
-without a bar are there for comparison, for example a method that truerank does not use.
+In each row, `value` is the measured error rate, coverage or power, and `±` is its Monte Carlo standard error. A bar is
+met within two Monte Carlo errors, and only with at least {FEWEST:,} replications (cut-offs: 1,000). Rows without a bar
+are for comparison, for example with a method that truerank does not use.
 
 ```sh
 python -m validation max_t     # one module: from some seconds to several minutes of one core
-python -m validation all       # every module, one after another
+python -m validation all       # every module
 python -m validation page      # this page and its picture, from validation/results/
 ```
 
-The rows with real data need the collections that `TRUERANK_DATA` names.
+The rows with real data require the collections that `TRUERANK_DATA` names.
 """
 CAPTION = """![Measured rates against their bars, with two Monte Carlo errors](../images/validation.png)
 
-Above, error rates, with the highest rate that is allowed as a vertical stroke. Below, coverage and power, less the
-lowest value that is allowed. Blue is met, red is not. Promises of never and always are in the tables only.
+The upper part shows error rates, with the highest allowed rate as a vertical line. The lower part shows coverage and
+power, less the lowest allowed value. Blue bars are met, and red bars are not. Promises of never and always are only in
+the tables.
 """
 
 

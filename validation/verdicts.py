@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.significance.intervals import Interval
+from truerank.significance.intervals import Interval, student_quantile
 from truerank.significance.paired import paired_tests
 from truerank.significance.verdicts import Verdict, verdict
 from validation.harness import Row, centred_differences, mq2008, rate, trec9
@@ -66,7 +66,16 @@ def _of(setting: str, differences: np.ndarray, replications: int, seed: int) -> 
         "undecided": '"undecided" where the difference is 0',
     }
     rows = [rate(setting, text, found[key], high=0.05) for key, text in wrong.items()]
-    return rows + [rate(setting, text, found[key]) for key, text in right.items()]
+    usual = [_within_90(sample, margins) for sample in (d - margins, d)]
+    rows.append(rate(setting, "the 90 % interval lies within ±δ (TOST) where it is worse by δ", usual[0]))
+    rows += [rate(setting, text, found[key]) for key, text in right.items()]
+    return [*rows, rate(setting, "the 90 % interval lies within ±δ (TOST) where the difference is 0 (power)", usual[1])]
+
+
+def _within_90(d: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    """Whether Student's 90 % interval of each sample (n, replications) lies within ±δ."""
+    half = student_quantile(0.95, len(d) - 1) * d.std(axis=0, ddof=1) / np.sqrt(len(d))
+    return np.abs(d.mean(axis=0)) + half < margins
 
 
 def _verdicts(d: np.ndarray, margins: np.ndarray) -> list[Verdict]:

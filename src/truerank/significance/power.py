@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,7 @@ def queries_needed(
         return _power(centred, effect / scale, test, alpha, n, n_resamples, seed)
 
     scales = (1.0, high_s / deviation, low_s / deviation)  # a larger deviation has less power
-    needed = [_smallest(lambda n, scale=scale: of(n, scale), power) for scale in scales]
+    needed = [_smallest(partial(of, scale=scale), power) for scale in scales]
     largest = max(2 * (needed[1] or _MOST), 100)
     by_n = {}
     sizes = {size for size in _SIZES if size <= largest} | {len(d)} | {check_positive_int(n, "at", 2) for n in at}
