@@ -1,4 +1,4 @@
-"""The same rankers over data that live on a Dask cluster, or that do not fit into memory: see docs/scale-out.md."""
+"""Train and apply rankers on a Dask cluster, or on data that do not fit into memory; see docs/scale-out.md."""
 
 from truerank.cluster.clients import connect
 from truerank.cluster.dask_collections import from_dask_collections

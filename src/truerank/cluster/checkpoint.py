@@ -1,8 +1,8 @@
-"""The answers of a fit's rounds in a file: a client that was killed goes on where it stopped, with the same bits.
+"""Checkpoints: after a kill, a fit resumes from a file and ends with the same bits.
 
-A fit is a function of the answers to its rounds. Read from the file they bring it to where it was; the workers follow
-by the journal, and the next round is a real one. A tree stands in the file as one answer, not its histograms. Answers
-have numbers and the names of their rounds, which are compared when they are read.
+A fit is a function of the answers to its rounds, and the file holds these answers. A resumed fit replays them, the
+workers replay the journal, and then new rounds begin. A tree is one answer; its histograms are not stored. Each answer
+is stored with its number and the name of its round, and both are checked during the replay.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _KNOWN = {
 
 
 class Checkpoint:
-    """The file of one fit, in a folder that is made where it is not there; the folder is locked until `close`.
+    """The file of one fit in a folder, which is created if necessary and locked until `close`.
 
-    `fit` says what is fitted to what: a file with the rounds of another fit is an `InvalidInputError`, and so is a
+    `fit` identifies the fit (`name_of_fit`). A file with rounds of another fit raises InvalidInputError, and so does a
     folder that another process uses.
     """
 
@@ -86,7 +86,7 @@ class Checkpoint:
             )
 
     def answer(self, what: str) -> Any:
-        """The next answer of the file, which must be that of the round `what`."""
+        """Return the next answer of the file. Its round must be `what`."""
         number, of, value = self._ahead
         if (number, of) != (self._number, what):
             raise DataFileError(
@@ -98,14 +98,14 @@ class Checkpoint:
         return value
 
     def close(self, done: bool = False) -> None:
-        """Close the file, and delete it, with those of fits inside this one, when the fit is done."""
+        """Close the file. If the fit is done, delete it and the files of inner fits."""
         if done:
             self.path.unlink(missing_ok=True)
             shutil.rmtree(self.path.parent / INSIDE, ignore_errors=True)
         self._lock.close()
 
     def add(self, what: str, value: object) -> None:
-        """Keep the answer to the round `what`; it is on the disk when this returns."""
+        """Append the answer to the round `what` and flush it to disk."""
         written = io.BytesIO()
         _Writer(written, protocol=5).dump((self._number, what, value))
         payload = written.getvalue()
@@ -118,7 +118,7 @@ class Checkpoint:
             raise DataFileError(f"{self.path}: the checkpoint cannot be written: {error}") from error
 
     def _advance(self) -> bool:
-        """Read one record ahead; what a kill left unfinished at the end is cut off."""
+        """Read one record ahead; cut off a record that a kill left incomplete."""
         start = self._file.tell()
         head = self._file.read(_HEAD.size)
         if len(head) == _HEAD.size:
@@ -141,7 +141,7 @@ class _Known(pickle.Unpickler):
 
 class _Writer(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        """Arrays of texts as lists: NumPy's own form of them names functions that differ between its versions."""
+        """Write arrays of texts as lists: NumPy's pickles of them name functions that differ between versions."""
         return (_texts, (value.tolist(),)) if getattr(value, "dtype", None) == _TEXT else NotImplemented
 
 
@@ -158,9 +158,9 @@ def _load(payload: bytes, path: Path) -> tuple[int, str, Any]:
 
 
 def name_of_fit(ranker: Any, data: Any, valid: Any) -> dict[str, str]:
-    """What is fitted to what, by content: digests of the settings, and of the rows as the workers hold them.
+    """Identify a fit by digests of the version, the settings and the content of the data.
 
-    The workers read their partitions for it, once more where they do not hold the rows.
+    The workers compute the digests of their partitions, and read them again if they do not hold the rows.
     """
     settings = {name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"}
     begun = {}

@@ -1,4 +1,4 @@
-"""Clients of a cluster: that of this process, and new ones by address."""
+"""Dask clients: the current one of this process, and new ones by address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from truerank.core.errors import InvalidInputError, imports_of_extra
 
 
 def current_client(client: object) -> Any:
-    """The client given, or that of this process, or None."""
+    """Return the given client, the current one of this process, or None."""
     if client is not None:
         return client
     import sys
@@ -40,8 +40,8 @@ _NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distribut
 def connect(where: str) -> Any:
     """A client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
 
-    Processes on this machine talk under TLS, with a certificate that exists for as long as they do and in their memory
-    alone, so that no other user of the machine can reach them; there is no dashboard, and no other page.
+    Local processes communicate under TLS with a temporary certificate in memory, so that no other user of the machine
+    can reach them. There is no dashboard.
 
     A `MissingExtraError` without the extra `cluster`; an `InvalidInputError` when `where` is neither.
     """

@@ -1,4 +1,4 @@
-"""What the members that run one program together tell one another, without the client."""
+"""Messages between members that run one program together, without the client."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PAUSE_SECONDS = 0.5  # between two attempts
 
 
 class Parted(RuntimeError):
-    """The program is not run together any more: a member is lost or has failed, or a newer call has come."""
+    """Raised when the common program has ended: a member is lost or has failed, or a newer call has arrived."""
 
 
 class Communicator:
-    """This member, number `rank` of `size`, among those that run one program together; `number` is the call's."""
+    """The messages of member `rank` of `size` in a common program; `number` is the number of the call."""
 
     def __init__(self, number: int = 0) -> None:
         self._number, self.rank, self.size, self.bytes_sent = number, 0, 1, 0
@@ -36,11 +36,11 @@ class Communicator:
         self._error: Exception | None = None
 
     def begin(self, rank: int, doors: Sequence[Door], context: object = None) -> None:
-        """Take the place `rank` among the members with these doors, for which `context` is that of TLS, if any."""
+        """Join the program as member `rank`. `doors` are the members' doors, `context` is the TLS context, if any."""
         self.rank, self.size, self._doors, self._context = rank, len(doors), doors, context
 
     def tell(self, other: int, value: object) -> None:
-        """Begin to send a value, which must not change any more, to another member.
+        """Start to send a value to another member. The value must not be changed afterwards.
 
         Raises
         ------
@@ -56,7 +56,7 @@ class Communicator:
             self._senders[other].submit(self._send, other, value)
 
     def hear(self, other: int) -> Any:
-        """Wait for the next value that another member tells; raises as `tell`."""
+        """Wait for the next value from another member; raises as `tell`."""
         try:
             return self._link_from(other).result(timeout=_LONGEST_WAIT).receive()
         except Exception as error:
@@ -64,7 +64,7 @@ class Communicator:
             raise Parted from error
 
     def welcome(self, other: int, link: Link) -> None:
-        """Take the link on which another member sends."""
+        """Accept the link on which another member sends."""
         promised = self._link_from(other)
         with self._lock:
             if self._ended.is_set() or promised.done():
@@ -73,7 +73,7 @@ class Communicator:
                 promised.set_result(link)
 
     def end(self, error: Exception | None = None) -> None:
-        """Nobody waits here any more."""
+        """End all waits."""
         with self._lock:
             if not self._ended.is_set() and not isinstance(error, OSError | Parted):
                 self._error = error
@@ -87,14 +87,14 @@ class Communicator:
                     promised.result().interrupt()
 
     def finish(self) -> None:
-        """At the end of the program: wait until all that was told is sent; raises as `tell`."""
+        """Wait until all values are sent; raises as `tell`."""
         for sender in self._senders.values():
             sender.shutdown()
         with self._lock:
             self._check()
 
     def close(self) -> None:
-        """Let go of the links, after the last thread that sends."""
+        """Close the links after the last send."""
         self.end()
         for sender in self._senders.values():
             sender.shutdown()

@@ -1,16 +1,15 @@
-"""The workers of one data set: who holds which partition, one round of statistics over all of them, and their loss.
+"""The workers of one data set: their partitions, rounds of statistics over all partitions, and lost workers.
 
-A round applies `step(partition, *arguments)` to every partition where it lives and adds the answers along a fixed
-binary tree (`sums`). Rounds that change what a partition remembers are kept in a journal; where a worker is lost, its
-partitions go to the others, which read them again from their source and play the journal. A round that was broken off
-is asked again: a partition that had answered already gives the same answer without working twice. A program that all
-members run together is begun again.
+A round applies `step(partition, *arguments)` to every partition on its worker and adds the results along a fixed binary
+tree (`sums`). Rounds that change the memory of a partition are recorded in a journal. If a worker is lost, others read
+its partitions from the source and replay the journal. An interrupted round is repeated; a partition that has already
+answered returns the same answer without computing it again. A common program of all members is restarted.
 
-No wait is without a limit. Every two seconds of waiting the scheduler is asked who is there, and every member whether
-it knows of the call. A worker that has left the cluster is lost at once; one that answers nothing for `SILENCE_SECONDS`
-is given up and not used again; a call that a member has never heard of is sent again.
+Every wait has a limit. After two seconds, and again every two seconds, the client asks the scheduler for the workers
+and each member for the call. A worker that has left the cluster is lost at once. A worker that is silent for
+`SILENCE_SECONDS` is not used again. A call that a member does not know is sent again.
 
-The same class runs without Dask: with `client=None` the partitions live in this process.
+With `client=None` the partitions are in this process, without Dask.
 """
 
 from __future__ import annotations
@@ -43,10 +42,9 @@ _ATTEMPTS = 20  # at one round, or at giving partitions to workers
 class Crew:
     """The members that hold the partitions of one data set.
 
-    With `client=None` this process holds all partitions, and a pool of `n_jobs` threads runs the rounds. `bytes_sent`
-    counts what the client has sent to all workers, `bytes_received` what all processes have sent up the tree of sums,
-    `n_rounds` and `n_lost` rounds and lost workers; `progress`, where it is set, is called with the crew after each
-    round.
+    With `client=None` this process holds all partitions, and `n_jobs` threads run the rounds. `bytes_sent` counts bytes
+    from the client to the workers, `bytes_received` bytes up the tree of sums; `n_rounds` and `n_lost` count rounds and
+    lost workers. `progress`, if set, is called with the crew after each round.
     """
 
     def __init__(self, client: Any, sources: Sequence[Source], hold: bool = True, n_jobs: int | None = None) -> None:
@@ -76,17 +74,17 @@ class Crew:
 
     @property
     def n_workers(self) -> int:
-        """Workers that hold partitions."""
+        """Number of workers that hold partitions."""
         return len(self._members)
 
     def begin(self, log: Checkpoint | None = None) -> None:
-        """A new fit: nothing is remembered of an earlier one; `log` keeps the answers of its rounds."""
+        """Begin a new fit with an empty journal; `log` stores the answers of its rounds."""
         self._journal.clear()
         self._log, self._behind = log, False
         self._try("replay", ([],))
 
     def end(self) -> None:
-        """Leave the checkpoint of a fit, which may have failed."""
+        """Detach the checkpoint at the end of a fit, also of a failed one."""
         self._log = None
 
     def _try(self, method: str, arguments: tuple[Any, ...]) -> None:
@@ -102,7 +100,7 @@ class Crew:
         self.retried(once)
 
     def retried(self, work: Callable[[], T]) -> T:
-        """`work()`, from its beginning once more wherever a worker was lost in it."""
+        """Return `work()`. If a worker is lost, run it again from the beginning."""
         for _ in range(_ATTEMPTS):
             try:
                 return work()
@@ -111,19 +109,19 @@ class Crew:
         raise self._no_progress()
 
     def mark(self) -> int:
-        """A place in the journal, for `rewind`."""
+        """Return a place in the journal, for `rewind`."""
         return len(self._journal)
 
     def note(self, step: Step, *arguments: Any) -> None:
-        """Put a step into the journal that stands for rounds that have been done."""
+        """Record a step in the journal that replaces rounds that are done."""
         self._journal.append((-1, step, arguments))
 
     def rewind(self, mark: int) -> None:
-        """Drop what the journal holds since `mark`: rounds whose result the next kept round says in short."""
+        """Drop the journal's entries since `mark`; the next recorded round contains their result."""
         del self._journal[mark:]
 
     def round(self, step: Step, *arguments: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """`step(partition, *arguments)` of all partitions, merged; with `keep` the journal notes it.
+        """Return `step(partition, *arguments)` of all partitions, merged; with `keep`, record it in the journal.
 
         Raises
         ------
@@ -141,10 +139,10 @@ class Crew:
         return result
 
     def together(self, program: Step, *arguments: Any) -> Any:
-        """What `program(communicator, workers, partitions, *arguments)` returns at the first member.
+        """Run `program(communicator, workers, partitions, *arguments)` on all members, and return the first result.
 
-        All that hold partitions run it at the same time and exchange messages without the client. To be called in
-        `retried`: a program that has lost a member ends everywhere.
+        The members exchange messages without the client. Call this inside `retried`: if a member is lost, the program
+        ends everywhere.
         """
         self._call(program, arguments)
         self._catch_up()
@@ -168,7 +166,7 @@ class Crew:
         return whole[0][0]
 
     def _doors_of(self, names: list[str]) -> list[Door]:
-        """Where members are reached by others, each asked once."""
+        """Return the doors of the members; each member is asked once."""
         new = [name for name in names if name not in self._doors]
         for name, door in zip(new, self._gather([(name, "door", ()) for name in new])):
             _raise(door)
@@ -181,7 +179,7 @@ class Crew:
         return self._serial, step, arguments
 
     def remembered(self, what: str, work: Callable[[], Any]) -> Any:
-        """`work()`, which may be several rounds: a checkpoint keeps what it gives, as `what`, not their answers."""
+        """Return `work()`, which may be several rounds. A checkpoint stores its result as `what`, not their answers."""
         log, self._log = self._log, None
         try:
             if log is not None and log.replaying:
@@ -199,7 +197,7 @@ class Crew:
         return self._ask(call, merge)
 
     def _catch_up(self) -> None:
-        """Bring the partitions to where a checkpoint has brought the fit."""
+        """Bring the partitions to the state of a resumed fit."""
         if self._behind:
             self._try("replay", (list(self._journal),))
             self._behind = False
@@ -228,7 +226,7 @@ class Crew:
         return next(iter(whole.values()))
 
     def _tree(self, addresses: list[str]) -> list[tuple[str, list[Any]]]:
-        """At most `FAN_IN` roots, each with at most as many below it: member i hangs under member i // FAN_IN - 1."""
+        """Arrange the members in a tree of at most `FAN_IN` roots: the parent of member i is i // FAN_IN - 1."""
         below: dict[int, list[Any]] = {i: [] for i in range(len(addresses))}
         for i in range(len(addresses) - 1, FAN_IN - 1, -1):
             below[i // FAN_IN - 1].append((self._members[addresses[i]], below[i]))
@@ -237,7 +235,7 @@ class Crew:
     # Calls, and the wait for their answers.
 
     def _do(self, roots: list[tuple[str, list[Any]]], method: str, arguments: Any) -> list[Any]:
-        """A call of a method of members; `arguments` are the same for all, or a dict by address."""
+        """Call a method of members; `arguments` are the same for all, or a dict by address."""
         return self._gather(
             [
                 (address, "do", (method, arguments[address] if isinstance(arguments, dict) else arguments, below))
@@ -246,21 +244,21 @@ class Crew:
         )
 
     def _gather(self, starts: list[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
-        """The answers of members to a call, by address, method and arguments."""
+        """Return the answers to calls, given by address, method and arguments."""
         self._calls += 1
         call = _Watch(self._calls, time.monotonic())
         futures = [self._start(address, method, call.number, *own) for address, method, own in starts]
         return [self._wait(future, call) for future in futures]
 
     def _start(self, address: str, method: str, *arguments: Any) -> Any:
-        """Start a method of a member; `_Lost` where it is known to be gone."""
+        """Start a method of a member; raise `_Lost` if it is known to be gone."""
         try:
             return getattr(self._members[address], method)(*arguments)
         except Exception as error:
             raise _Lost from error
 
     def _wait(self, future: Any, call: _Watch) -> Any:
-        """An answer; `_Lost` where it will not come."""
+        """Wait for an answer; raise `_Lost` if none will come."""
         while True:
             try:
                 return future.result(timeout=_LOOK_SECONDS)
@@ -271,7 +269,7 @@ class Crew:
                 raise _Lost from error
 
     def _look(self, call: _Watch) -> None:
-        """`_Lost` where a member has left, is silent for too long, or has not heard of the call."""
+        """Raise `_Lost` if a member has left, is silent for too long, or does not know the call."""
         if not set(self._members) <= set(self._addresses()):
             raise _Lost
         now = time.monotonic()
@@ -298,7 +296,7 @@ class Crew:
     # Workers come and go.
 
     def _addresses(self) -> list[str]:
-        """Workers that the scheduler knows of and that have not been given up."""
+        """Return the scheduler's workers that are still in use."""
         until = time.monotonic() + _RETURN_SECONDS
         while self.client.status != "running":
             if self.client.status != "connecting" or time.monotonic() > until:
@@ -316,7 +314,7 @@ class Crew:
         return sorted(set(known) - self._given_up)
 
     def _settle(self) -> None:
-        """Every partition with a member that is there: who is lost goes, and others take what it held."""
+        """Give the partitions of lost members to others, so that every partition has a member."""
         for _ in range(_ATTEMPTS):
             try:
                 self._count()
@@ -329,7 +327,7 @@ class Crew:
         raise self._no_progress()
 
     def _count(self) -> None:
-        """Drop members that are gone or silent, and ask the others what they hold."""
+        """Drop members that are gone or silent, and ask the others for their partitions."""
         until = time.monotonic() + SILENCE_SECONDS
         waiting, lost = set(self._members), []
         while waiting:
@@ -363,7 +361,7 @@ class Crew:
         self._given_up |= silent
 
     def _spread(self, numbers: list[int]) -> None:
-        """Give partitions to members, to those with the fewest first, neighbours together."""
+        """Distribute partitions: first to the members with the fewest, neighbours together."""
         self._enlist()
         share = -(-(sum(map(len, self._held.values())) + len(numbers)) // len(self._members))
         rest = list(numbers)
@@ -382,7 +380,7 @@ class Crew:
         return [(number, self.sources[number], self.hold) for number in numbers]
 
     def _enlist(self) -> None:
-        """A member on every worker; waits for a worker where there is none."""
+        """Create a member on every worker; wait for a worker if there is none."""
         until = time.monotonic() + SILENCE_SECONDS
         while True:
             fresh = [address for address in self._addresses() if address not in self._members]
@@ -433,13 +431,13 @@ class Crew:
         )
 
     def close(self) -> None:
-        """Let go of the partitions."""
+        """Release the partitions."""
         for of in (self._members, self._doors, self._held, self._futures):
             of.clear()
 
 
 class _Watch:
-    """What the client knows of a call under way."""
+    """The client's state of a running call."""
 
     def __init__(self, number: int, begun: float) -> None:
         self.number, self.begun = number, begun
@@ -449,7 +447,7 @@ class _Watch:
 
 
 class _Lost(Exception):
-    """A worker does not answer any more, or not to this call."""
+    """Raised when a worker does not answer, or not to this call."""
 
 
 def _raise(answer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Dask's arrays, data frames and series as judged rankings in partitions."""
+"""Convert Dask arrays, data frames and series to judged rankings in partitions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from truerank.data.ranking_data import RankingData
 
 @dataclass(frozen=True)
 class DaskBlocks:
-    """A Dask array, data frame or series at the border of a ranker: what is done block by block, where they are."""
+    """A Dask array, data frame or series as an argument of a ranker; functions run block by block on the workers."""
 
     values: Any
 
     def source(self, y: object, qid: object) -> ClusterRankingData:
-        """Its rows with their grades and queries; see `from_dask_collections`."""
+        """Return the rows with their grades and queries; see `from_dask_collections`."""
         return from_dask_collections(self.values, y, qid=qid)
 
     def each(self, function: Callable[..., Any], *state: Any) -> Any:
-        """`function(rows, *state)` as a Dask array, of a data frame as a series; not yet computed."""
+        """Return `function(rows, *state)` as a lazy Dask array, or as a series for a data frame."""
         if hasattr(self.values, "map_partitions"):
             from dask.delayed import delayed
 
@@ -38,10 +38,10 @@ class DaskBlocks:
         return rows.map_blocks(lambda block: function(block, *state), dtype=np.float64, drop_axis=1, meta=np.empty(0))
 
     def queries(self, numbered: Callable[[Any], np.ndarray]) -> Any:
-        """Query of each row, from sizes of consecutive queries (m,) that are cut as the rows are.
+        """Return the query of each row, from sizes (m,) of consecutive queries in the same blocks as the rows.
 
-        A Dask array of int64 (n,) in as many blocks, of unknown lengths; a query's number has its block's in the upper
-        32 bits.
+        The result is a Dask array of int64 (n,) with blocks of unknown lengths. The upper 32 bits of a query's number
+        are the number of its block.
         """
         sizes = self.values if hasattr(self.values, "map_blocks") else self.values.to_dask_array()
 
@@ -60,20 +60,20 @@ def _of_frame(frame: Any, function: Callable[..., Any], *state: Any) -> Any:
 
 @dataclass(frozen=True)
 class BlockSource(Whole):
-    """A block of rows as the tasks that make it: whoever holds the partition runs them."""
+    """A block of rows as the tasks that produce it. The worker that holds the partition runs them."""
 
     tasks: Any
 
     def read(self) -> RankingData:
-        """The rows. The tasks run in the thread that asks: a worker's thread cannot wait for its scheduler."""
+        """Return the rows. The tasks run in this thread, because a worker's thread cannot wait for its scheduler."""
         rows: RankingData = self.tasks.compute(scheduler="synchronous")
         return rows
 
 
 def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None, hold: bool = True) -> Any:
-    """Judged rankings from a Dask array or data frame with its grades and queries beside it, one partition a block.
+    """Return judged rankings from a Dask array or data frame, its grades and queries; one partition per block.
 
-    `fit` of a ranker makes them by itself of the collections that it is given.
+    A ranker's `fit` calls this for the collections that it receives.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
 
 
 def _blocks_of(values: ArrayLike, name: str) -> list[Any]:
-    """A collection's blocks of rows, as Dask's delayed objects."""
+    """Return the blocks of rows as Dask's delayed objects."""
     if not is_dask(values) or not hasattr(values, "to_delayed"):
         raise InvalidInputError(
             f"{name} must be a Dask array, data frame or series beside X, got {type(values).__name__}"

@@ -1,4 +1,4 @@
-"""ClusterRankingData: judged rankings in partitions of whole queries that live on the workers of a Dask cluster."""
+"""ClusterRankingData: judged rankings in partitions of whole queries on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -35,22 +35,23 @@ def read_letor(
     columns: Columns | None = None,
     **options: Any,
 ) -> Any:
-    """Judged rankings from LETOR files, one partition a file, which the workers read.
+    """Read judged rankings from LETOR files on the workers, one partition per file.
 
     Parameters
     ----------
     paths : str or list of str
-        Files or patterns, `"parts/*.txt"`; every worker must see them under these names.
+        Files or patterns, such as `"parts/*.txt"`. Every worker must have access to them under these names.
     client : distributed.Client, optional
-        None: the client of this process (`distributed.Client(...)`), or this process itself where there is none.
+        By default the current client of this process (`distributed.Client(...)`). Without a client this process
+        holds the partitions.
     hold : bool, default True
-        Whether the workers keep the rows in memory. False reads a file anew in each pass: for more data than memory.
+        Whether the workers keep the rows in memory. With False each pass reads the files, for data beyond memory.
     n_jobs : int, optional
-        Threads, without a client; workers use their own threads.
+        Threads without a client; workers use their own threads.
     columns : Columns, optional
-        Which columns are features (`truerank.data.columns`); all of them by default.
+        Columns that are features (`truerank.data.columns`); by default all.
     **options
-        As `truerank.read_letor` takes them (`missing`, `n_features`, `dtype`, …).
+        Options of `truerank.read_letor` (`missing`, `n_features`, `dtype`, …).
 
     Returns
     -------
@@ -59,11 +60,11 @@ def read_letor(
     Raises
     ------
     InvalidInputError, DataFileError
-        When no file fits, or a file cannot be read, with its name and line.
+        If no file matches, or a file cannot be read; the message names file and line.
 
     Notes
     -----
-    A file that lacks the highest features needs `n_features`. Each file is read once for its queries.
+    Give `n_features` if a file lacks the highest features. Each file is read once for its queries.
     """
     return ClusterRankingData(
         [LetorSource(path, options, columns or Columns()) for path in expand(paths)], client, hold, n_jobs
@@ -81,22 +82,23 @@ def read_parquet(
     rows_per_partition: int = 1_000_000,
     **options: Any,
 ) -> Any:
-    """Judged rankings from Parquet files (or other tables), which the workers read.
+    """Read judged rankings from Parquet files or other tables on the workers.
 
-    A file is a partition; a Parquet file of more rows and of several row groups is cut between these, and one without
-    rows is left out. Columns are matched by name: those of the first file give their order.
+    A file is a partition. A large Parquet file is split between its row groups, and a file without rows is skipped.
+    Columns are matched by name, in the order of the first file.
 
     Parameters
     ----------
     paths, client, hold, n_jobs
         As in `read_letor`.
     qid, y : str, optional
-        Columns of the query and of the grade; None means "qid" and "y".
+        Columns of the query and of the grade; by default "qid" and "y".
     rows_per_partition : int, default 1,000,000
-        Row groups of a Parquet file are put together up to about so many rows. A worker that reads a partition holds
-        its values, 8 bytes each (4 with `dtype=numpy.float32`), whatever `hold` is; queries over a cut are joined.
+        Approximate number of rows of a partition; row groups of a Parquet file are combined up to it. While a worker
+        reads a partition it holds all values, 8 bytes each (4 with `dtype=numpy.float32`). Queries in several
+        partitions are joined.
     **options
-        As `truerank.read_table` takes them (`document`, `features`, `missing`, `dtype`).
+        Options of `truerank.read_table` (`document`, `features`, `missing`, `dtype`).
 
     Examples
     --------
@@ -122,29 +124,29 @@ def read_parquet(
 def from_dask_dataframe(
     ddf: Any, qid: str = "qid", y: str | None = "y", *, client: object = None, hold: bool = True, **options: Any
 ) -> Any:
-    """Judged rankings from a Dask data frame, one partition each; queries split over partitions are joined.
+    """Return judged rankings from a Dask data frame with the same partitions; split queries are joined.
 
     Parameters
     ----------
     ddf : dask.dataframe.DataFrame
-        One row a document. Each partition's tasks run on the worker that holds it, and again on another one where that
-        is lost, never on the client. Not `persist`ed: then the tasks are gone and only results are left.
+        One row per document. The tasks of a partition run on the worker that holds it, and on another worker if that
+        one is lost. The frame must not be persisted, because its tasks would be gone.
     qid, y : str
-        Columns of the query and of the grade; all others are features, unless `features` names these.
+        Columns of the query and of the grade. All others are features, unless `features` is given.
     client, hold
         As in `read_letor`.
     **options
-        As `truerank.read_table` takes them.
+        Options of `truerank.read_table`.
 
     Raises
     ------
     InvalidInputError
-        When the frame is not a Dask data frame, or was persisted.
+        If the frame is not a Dask data frame, or was persisted.
 
     Notes
     -----
-    Tasks that several partitions share (a shuffle, say) are run by each of them: write such a frame to Parquet first
-    and use `read_parquet`.
+    Each partition runs all tasks that it depends on. After a shuffle, write the frame to Parquet first and use
+    `read_parquet`.
     """
     client = current_client(client)
     if not hasattr(ddf, "to_delayed"):
@@ -156,7 +158,7 @@ def from_dask_dataframe(
 
 
 def refuse_persisted(collection: Any) -> None:
-    """Refuse a Dask collection of results, which nothing could make again."""
+    """Raise for a persisted Dask collection: its partitions could not be computed again."""
     if any(hasattr(task, "key") and hasattr(task, "client") for task in dict(collection.dask).values()):
         raise InvalidInputError(
             f"the {type(collection).__name__} was persisted, so its partitions cannot be made again where a worker is "
@@ -165,15 +167,15 @@ def refuse_persisted(collection: Any) -> None:
 
 
 def from_parts(parts: Sequence[RankingData], *, client: object = None, n_jobs: int | None = None) -> Any:
-    """Partitions that are in memory here and are sent to the workers: for tests, and for data made by code."""
+    """Send partitions that are in memory here to the workers: for tests and for generated data."""
     return ClusterRankingData([GivenSource(part) for part in parts], client, True, n_jobs)
 
 
 class ClusterRankingData(PartitionedData):
-    """Rows grouped by query in partitions of whole queries, which live on workers; made by `read_parquet` and others.
+    """Judged rankings in partitions of whole queries on workers; `read_parquet` and other functions return it.
 
-    Every ranker's `fit`, `predict` and `rank`, and `evaluate`, take it in place of a `RankingData`. What the client
-    holds of it is one number a query and partition.
+    `fit`, `predict` and `rank` of rankers and `evaluate` accept it in place of a `RankingData`. The client holds one
+    number per query and partition.
 
     Attributes
     ----------
@@ -183,9 +185,8 @@ class ClusterRankingData(PartitionedData):
     query_ids : array (m,)
         Names of the queries, partition by partition.
     crew : Crew
-        The workers; `crew.bytes_sent` and `crew.bytes_received` count what went over the wire.
+        The workers; `crew.bytes_sent` and `crew.bytes_received` count the traffic.
     checkpoint : path or None
-        A folder, to be set before `fit`: a fit whose client is killed goes on there when it is called again with the
-        same settings and data, and ends with the same bits. The file in it grows by the answers of the rounds (of trees
-        some kilobytes each) and is deleted when the fit is done.
+        A folder, to be set before `fit`. If the client is killed, the same fit to the same data resumes there and ends
+        with the same bits. The file grows by some kilobytes per round and is deleted when the fit is done.
     """

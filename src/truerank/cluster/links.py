@@ -1,7 +1,7 @@
-"""Links between members: connections of their own, on which arrays go from one to another as they lie in memory.
+"""Links: direct connections between members, which send arrays without copies.
 
-A link goes one way. The member that listens hands its door to the others: host, port and a token, without which it
-hears nobody. On a cluster under TLS links are under TLS as well, with the worker's certificates.
+A link is one-way. The member that listens gives the others its door: host, port and a secret token, which every sender
+must present. On a cluster under TLS the links use TLS with the worker's certificates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIZE = struct.Struct("!Q")
 
 @dataclass(frozen=True)
 class Door:
-    """Where a member is reached."""
+    """Address and token of a member."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Link:
 
     @classmethod
     def to(cls, door: Door, number: int, rank: int, context: Any) -> Link:
-        """Connect as member `rank` of program `number`; an OSError where nobody is reached."""
+        """Connect as member `rank` of program `number`. Raises OSError if the door cannot be reached."""
         connection = socket.create_connection((door.host, door.port), _CONNECT_SECONDS)
         try:
             if context is not None:
@@ -60,7 +60,7 @@ class Link:
         return cls(connection)
 
     def send(self, value: object) -> None:
-        """Send a value; returns when the machine has taken all of it."""
+        """Send a value. Returns when the system has accepted all bytes."""
         buffers: list[pickle.PickleBuffer] = []
         parts = [memoryview(pickle.dumps(value, protocol=5, buffer_callback=buffers.append))]
         parts += [buffer.raw() for buffer in buffers]
@@ -69,30 +69,30 @@ class Link:
             self._socket.sendall(part)
 
     def receive(self) -> Any:
-        """Wait for a value; an OSError where none will come."""
+        """Wait for a value. Raises OSError if the connection ends."""
         (n_parts,) = _SIZE.unpack(_exactly(self._socket, _SIZE.size))
         sizes = [size for (size,) in _SIZE.iter_unpack(_exactly(self._socket, _SIZE.size * n_parts))]
         body, *buffers = [_exactly(self._socket, size) for size in sizes]
         return pickle.loads(body, buffers=buffers)
 
     def interrupt(self) -> None:
-        """End whatever waits for this link, from another thread."""
+        """End all waits for this link, from another thread."""
         _interrupt(self._socket)
 
     def close(self) -> None:
-        """Let go of the connection; what was sent still arrives."""
+        """Close the connection; bytes that were sent still arrive."""
         self._socket.close()
 
     __del__ = close  # of a program that never begins
 
 
 class Listener:
-    """Takes the links of other members at its `door`.
+    """Accepts the links of other members at its `door`.
 
-    It listens on the host `bind`, at the first free one of `ports`; others reach it under `announce`. An SSL `context`
-    must be its own: it sends no tickets of TLS. `greeted`, a bound method, is called with the number of the program,
-    the rank of the member that has come, and the link, on any thread. It keeps nothing alive: the listener ends with
-    its owner.
+    It listens on the host `bind` at the first free port of `ports`; `announce` is the host that others use. The SSL
+    `context` must not be shared: it is changed to send no TLS tickets. The bound method `greeted` is called on any
+    thread with the number of the program, the rank of the sender and the link. Only a weak reference to it is kept, so
+    the listener ends with its owner.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ def _listen(listening: socket.socket, token: bytes, context: object, greeted: we
 
 
 def _greet(connection: socket.socket, token: bytes, context: Any, greeted: weakref.WeakMethod[Any]) -> None:
-    """Hand over a link, if it knows the token in time."""
+    """Pass on a link if the sender presents the token in time."""
     deadline = threading.Timer(_GREETING_SECONDS, lambda: _interrupt(connection))
     deadline.daemon = True
     try:
@@ -182,17 +182,17 @@ def _interrupt(connection: socket.socket) -> None:
 
 
 def connection_context(worker: Any) -> Any:
-    """The SSL context with which a Dask worker connects to others; None without TLS."""
+    """Return the SSL context of a Dask worker for outgoing connections; None without TLS."""
     return None if worker is None else worker.security.get_connection_args("worker")["ssl_context"]
 
 
 def listener_of(worker: Any, greeted: Callable[[int, int, Link], None]) -> Listener:
-    """A listener on the hosts of a Dask worker, or without one on this machine alone.
+    """Return a listener on the host of a Dask worker, or on the loopback interface if `worker` is None.
 
     Raises
     ------
     ClusterError
-        Where no port of those allowed by the configuration `truerank.ports` is free.
+        If no port of the configuration `truerank.ports` is free.
     """
     if worker is None:
         return Listener("127.0.0.1", "127.0.0.1", range(1), None, greeted)

@@ -252,7 +252,7 @@ static double probability(double s) {
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The file's text, with a header comment that says how it is called."""
+    """Return the file's text. A comment at the top describes how to call it."""
     prefix = identifier(name)
     if not prefix or prefix[0].isdigit():
         raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")
@@ -342,7 +342,7 @@ def _oblivious(depth: int) -> str:
 
 
 def _with_leaves_as_nodes(form: ModelForm) -> dict[str, Any]:
-    """Trees of any shape with nodes and leaves in one numbering: a leaf is its own child, so all rows step alike."""
+    """Number nodes and leaves together. A leaf is its own child, so that all rows take the same number of steps."""
     trees = form.body.trees
     nodes, leaves = len(trees.features), len(trees.values)
     heights = np.zeros(nodes, dtype=np.int64)

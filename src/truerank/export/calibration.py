@@ -65,7 +65,7 @@ class Calibration:
                 yield share, member, place == len(own) - 1
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All members one after the other.
+        """Return the members as concatenated arrays.
 
         Member m has the knots from `member_starts[m]` to `member_starts[m + 1]`; its pieces start at
         `member_starts[m] + m`.

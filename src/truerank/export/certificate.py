@@ -1,8 +1,8 @@
-"""The certificate of an export: its scores in the format's own arithmetic, beside the model's.
+"""Certificates: compare the scores of an export with those of the model.
 
-The exported text is read back and evaluated as the engine does it (float32, `<` or `≤`, slack, missing values, base
-score), and by the engine's own library where it is installed. Compared are all rows, the numbers next to every
-threshold, and missing values under the stated policy.
+The export is read back and evaluated in the engine's arithmetic (float32, `<` or `≤`, slack, missing values, base
+score), and by the engine's own library where it is installed. The comparison covers all rows, the numbers next to
+every threshold, and missing values under the stated policy.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ _ROUNDING = 1e-12  # of probabilities: where a calibrator is flat, those of diff
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was compared, and what came out.
+    """The result of comparing an export with its model.
 
     Attributes
     ----------
     format : str
     rows, queries : int
     made_up : bool
-        The rows were drawn, for lack of data.
+        Whether the rows were generated because no data were given.
     largest_difference : float
-        Of scores on the rows, over all evaluators, after the constant that the format leaves out.
+        Largest difference of scores over all rows and evaluators, apart from a constant that the format omits.
     rank_agreement : float
-        Share of queries in which no two documents stand in reversed order.
+        Share of queries without a reversed pair of documents.
     out_of_order : int
-        Documents that stand after one that should be below them.
+        Documents that rank below a document that they should rank above.
     neighbours : int
-        Pairs of neighbours in the model's order that have different scores: what can be compared of it.
+        Pairs of neighbours in the model's order with different scores, which the export can put in order.
     ties_made, ties_broken : int
-        Neighbours with different scores here and equal ones there, and the other way round.
+        Neighbours with different scores in the model and equal ones in the export, and the reverse.
     tied : float
-        Share of documents that have the same score as another of their query in the model.
+        Share of documents that the model ties with another one of their query.
     border_cases, border_differences : int
-        Rows with a feature at, or next to, a threshold, and how many of them score differently.
+        Rows with a feature at or next to a threshold, and how many of them have another score.
     missing_cases, missing_differences : int
-        The same for rows with a feature missing.
+        The same for rows with a missing feature.
     evaluators : dict of str to float
-        Largest difference by each: "mimic" is the interpreter here, others are the engines' own libraries.
+        Largest difference by evaluator: "mimic" is truerank's interpreter, the others are the engines' libraries.
     policy : dict
-        What was taken for missing, in what precision, which constant is left out.
+        Missing values, precision, kinds of numbers, and the constant that was omitted.
     notes : tuple of str
     distilled : dict or None
-        Cost of a distillation.
+        What a distillation cost.
     model_hash, export_hash, data_hash : str
         SHA-256.
     truerank : str
@@ -97,7 +97,7 @@ class Certificate:
 
     @property
     def subject(self) -> str:
-        """What was compared, in words."""
+        """One sentence that names what was compared."""
         if self.made_up:
             return (
                 f"{self.format}: no row of yours was compared, only {self.rows} generated ones. Give certify=data "
@@ -109,7 +109,7 @@ class Certificate:
         )
 
     def __str__(self) -> str:
-        """What was compared and what came out, in lines."""
+        """Return the certificate as text of several lines."""
         lines = [
             self.subject,
             f"features: {self.policy['features']}, absent ones are {self.policy['missing']}; exported for "
@@ -130,7 +130,7 @@ class Certificate:
 
 
 class _Differences:
-    """The worst that any evaluator of an export did, beside what the model says."""
+    """The largest differences of any evaluator from the model."""
 
     def __init__(self, n_queries: int) -> None:
         self.by_evaluator: dict[str, float] = {}
@@ -167,7 +167,7 @@ def certify_export(
     factor: float = 1.0,
     step: float | None = None,
 ) -> Certificate:
-    """Compare an export with the form that it was written from, whose numbers it has times `factor`, in steps."""
+    """Compare an export with its form. The export holds the form's numbers times `factor`, rounded to `step`."""
     from truerank import __version__
 
     made_up = data is None
@@ -230,7 +230,7 @@ def certify_export(
 
 
 def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
-    """What the export takes for missing, in what precision, and what comes out."""
+    """Return missing values, precision, kinds of numbers and output of the export."""
     policy: dict[str, Any] = {
         "missing": missing,
         "features": "float32" if properties.float32 else "float64",
@@ -242,7 +242,7 @@ def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict
 
 
 def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str:
-    """A note of the rows with missing values, which an export without these scores as 0."""
+    """Return a note on rows with missing values, which the export reads as 0."""
     with_absent = reference_scores(form, X)
     differ = int((np.abs(with_absent - expected) > 1e-9 * (1.0 + np.abs(with_absent))).sum())
     return (
@@ -252,7 +252,7 @@ def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
-    """Refuse rows and thresholds that are infinite to programs that hold features as float32."""
+    """Raise where rows or thresholds are beyond the range of float32."""
     largest = float(np.finfo(np.float32).max)
     features, thresholds = thresholds_of(form)
     ends = np.abs(thresholds) == np.finfo(np.float64).max  # what undoing a scaling makes of a question without effect
@@ -271,7 +271,7 @@ def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
 
 
 def _check_small(form: ModelForm, tiny: float, format: str) -> None:
-    """Refuse thresholds of so small a magnitude that the format's programs read the numbers around them as 0."""
+    """Raise where a threshold is so small that the format's programs read the numbers around it as 0."""
     features, thresholds = thresholds_of(form)
     small = np.flatnonzero((thresholds != 0) & (np.abs(thresholds) <= tiny))
     if len(small):
@@ -284,7 +284,7 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
 
 
 def _rounded_as_in_training(form: ModelForm, X: np.ndarray) -> str:
-    """A note of rows in more digits than the training rows had."""
+    """Return a note on rows that have more digits than the training rows."""
     rounded = X.astype(np.float32).astype(np.float64)
     moved = int((reference_scores(form, rounded) != reference_scores(form, X)).sum())
     return (
@@ -294,7 +294,7 @@ def _rounded_as_in_training(form: ModelForm, X: np.ndarray) -> str:
 
 
 def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: float) -> str:
-    """A note of the rows whose scores change where features are rounded to float32."""
+    """Return a note on rows whose scores change when features are rounded to float32."""
     largest = float(np.finfo(np.float32).max)
     rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
     moved = int((np.abs(rounded - expected) > tolerance).sum())
@@ -305,12 +305,12 @@ def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tol
 
 
 def dense_rows(data: RankingData) -> np.ndarray:
-    """The rows (n, p) as float64 numbers."""
+    """Return the rows (n, p) as dense float64 numbers."""
     return np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
 
 
 def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """What the model says of float64 rows: `predict`, or P(relevant) where it is calibrated."""
+    """Return the model's scores of float64 rows: `predict`, or P(relevant) of a calibrated model."""
     model = form.model
     with warnings.catch_warnings():
         # The rows are arrays, whose columns have no names.
@@ -321,7 +321,7 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
 
 
 def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
-    """What the format's scores are lower by: linear models of engines have no constant, which no ranking needs."""
+    """Return the constant that the format omits. Linear models in engines have none, and a ranking needs none."""
     if format == "painless" or not isinstance(form.body, Linear) or properties.keeps_constant:
         return 0.0
     if format in ("ranklib", "xgboost"):
@@ -332,10 +332,10 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
 def compare_orders(
     expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0
 ) -> tuple[np.ndarray, int, int, int]:
-    """Queries with a reversed pair (m,), documents out of order, ties made and ties broken.
+    """Return queries with a reversed pair (m,), documents out of order, ties made and ties broken; O(n log n).
 
-    A pair is reversed when each side puts another of the two strictly higher, by more than `slack`. A document that
-    is nan on one side alone has no place there, and counts as out of order. O(n log n).
+    A pair is reversed when the two sides order it differently by more than `slack`. A document that is nan on one
+    side only counts as out of order.
     """
     wrong = np.zeros(len(offsets) - 1, dtype=bool)
     places = made = broken = 0
@@ -358,7 +358,7 @@ def compare_orders(
 
 
 def ties(scores: np.ndarray, offsets: Any) -> tuple[int, int]:
-    """Neighbours with different scores in the order of their query, and documents that share a score with another."""
+    """Count neighbours with different scores, and documents that share a score with another one of their query."""
     neighbours = tied = 0
     for start, stop in zip(offsets[:-1], offsets[1:]):
         sizes = np.unique(scores[start:stop], return_counts=True)[1]
@@ -368,7 +368,7 @@ def ties(scores: np.ndarray, offsets: Any) -> tuple[int, int]:
 
 
 def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
-    """Features and thresholds of all different questions, in the units of the rows."""
+    """Return features and thresholds of all distinct questions, in the units of the rows."""
     body = form.body
     if isinstance(body, Linear):
         return np.empty(0, dtype=np.int64), np.empty(0)
@@ -389,9 +389,9 @@ def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tiny: float = 0.0) -> np.ndarray:
-    """Rows of X with one feature at a threshold or at the next number on either side, in the engine's precision.
+    """Return rows of X with one feature at a threshold or at the next number on either side.
 
-    Numbers that the engine reads as 0 (of magnitude up to `tiny`) are left out, 0 itself is not.
+    "Next" is in the engine's precision. Numbers up to `tiny`, which the engine reads as 0, are omitted; 0 is kept.
     """
     features, thresholds = thresholds_of(form)
     if not len(features) or not len(X):
@@ -415,7 +415,7 @@ def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tin
 
 
 def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
-    """Rows of X with one used feature missing, and one row without any; none where the model takes no nan."""
+    """Return rows with one missing feature, and a row without any. There are none if the model accepts no nan."""
     if not len(X) or (missing == "nan" and not form.allow_nan):
         return np.empty((0, form.n_features))
     value = np.nan if missing == "nan" else 0.0
@@ -426,7 +426,7 @@ def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
 
 
 def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
-    """Rows for a certificate without data: features drawn between and beyond their thresholds, seed 0."""
+    """Generate rows for a certificate without data: features between and beyond their thresholds, seed 0."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(_MADE_UP, form.n_features))
     features, thresholds = thresholds_of(form)
@@ -446,7 +446,7 @@ def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
 
 
 def _mixed_directions(form: ModelForm) -> tuple[str, ...]:
-    """A note where the questions about one feature send missing values both ways, which CatBoost cannot."""
+    """Return a note if one feature sends missing values both ways, which CatBoost cannot do."""
     from truerank.export.form import as_oblivious
 
     own = as_oblivious(form).body.ensemble

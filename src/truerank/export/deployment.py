@@ -1,4 +1,4 @@
-"""A model is put into a live engine. Nothing is deleted or overwritten without `replace`, and a copy in a file."""
+"""Put models into live engines. An old model is replaced only with `replace`, and is first copied to a file."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ def deploy(
     model : fitted ranker
     url : str
     name : str
-        Of the stored script or model.
+        Name of the stored script or model.
     kind : {"painless", "ltr", "solr"}, optional
-        A stored Painless script whose parameters go along with each request (OpenSearch, Elasticsearch, no plugin);
-        the LTR plugin's model store, which needs `feature_set`; Solr's model store. By default "solr" for an address
-        with /solr/ in it, else "painless".
+        "painless" stores a script for OpenSearch or Elasticsearch without a plugin; each request carries the
+        parameters. "ltr" uses the model store of the LTR plugin and requires `feature_set`. "solr" uses Solr's model
+        store. By default "solr" for an address that contains /solr/, else "painless".
     feature_names : sequence of str, optional
         What the engine calls the columns.
     feature_set : str, optional
-        The LTR plugin's feature set, with all features that the model uses in any order; Solr's feature store.
+        The LTR plugin's feature set, which must contain all features of the model; or Solr's feature store.
     certify : RankingData, optional
-        Rows as the engine logs them, for the certificate of the export: a model that puts one of their documents in
-        another place is refused, after other roundings were tried (`export_model`).
+        Rows as the engine logs them, for the certificate of the export (see `export_model`). The deployment is refused
+        if the export ranks a document differently and no other rounding helps.
     replace : bool, default False
-        Overwrite what has this name. What is there is first written to a file NAME.DIGEST.json of the working folder,
-        and put back when the new model is refused, not confirmed, or its coming is interrupted.
+        Replace the model of this name. The old model is first written to NAME.DIGEST.json in the working folder. It
+        is restored if the new model is refused or not confirmed, or if the deployment is interrupted.
     timeout : float, default 30
         Seconds for each request.
 
     Returns
     -------
     dict
-        "kind", "name", "url", "replaced", "previous" (the file of what was replaced, or None), "times" (the engine's
-        scores are the model's times this number), and for painless "params".
+        "kind", "name", "url", "replaced", "previous" (file of the old model, or None), "times" (factor between the
+        engine's scores and the model's), and for Painless "params".
 
     Raises
     ------
     EngineError
-        When the engine refuses, does not answer, or does not confirm that it has the model: Solr's store and scripts
+        If the engine refuses, does not answer, or does not confirm that it has the model. Scripts and Solr's models
         are read back and compared.
     InvalidInputError
-        When the name is taken and `replace` is False, and when the feature set lacks a feature.
+        If the name is taken and `replace` is False, or the feature set lacks a feature.
     """
     engine = Engine(url, timeout)
     kind = kind_of(kind, url)
@@ -95,7 +95,7 @@ def deploy(
 
 
 def kind_of(kind: str | None, url: str) -> str:
-    """The kind of engine that was named, or the one that an address says."""
+    """Return the given kind of engine, or derive it from the address."""
     return check_choice(kind or ("solr" if "/solr/" in url else "painless"), "kind", KINDS)
 
 
@@ -124,7 +124,7 @@ def _put_script(engine: Engine, name: str, script: Any, replace: bool) -> dict[s
 
 
 def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any]) -> Any:
-    """The part of an answer that holds what an engine has at a place; None where it has nothing there."""
+    """Return `part` of what an engine has stored at a place; None if it has nothing there."""
     answer = engine.request("GET", place, missing_ok=True, form={"found?": bool})
     return None if answer is None or not answer.get("found", True) else part(checked(answer, form))
 
@@ -137,7 +137,7 @@ def _confirm(holds: Any, what: str, name: str) -> None:
 def _order_features(
     engine: Engine, feature_set: str, stored: dict[str, Any], model: Scorer, names: Sequence[str] | None
 ) -> None:
-    """RankLib's models know features by their places, which become those of the feature set."""
+    """Check the feature set, and renumber the features of a RankLib model by their places in it."""
     form = {"_source": {"featureset": {"features": [{"name": str}]}}}
     there = _there(engine, f"_ltr/_featureset/{quoted(feature_set)}", form, lambda there: there["_source"])
     if there is None:
@@ -200,7 +200,7 @@ def _put_into_solr(engine: Engine, name: str, body: object, replace: bool) -> di
 
 
 def _exchanged(name: str, new: Callable[[], None], put: Callable[[Any], None], old: Any) -> dict[str, Any]:
-    """Put a new model in the place of an old one (a request's body; None: of none), which is kept in a file."""
+    """Replace the old model (a request body, or None) with the new one, and keep the old one in a file."""
     path = None
     if old is not None:
         text = json.dumps(old)

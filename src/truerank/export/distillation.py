@@ -1,4 +1,4 @@
-"""Plain trees that stand in for a model that a format cannot hold, and what that costs."""
+"""Approximate a model by plain trees for formats that cannot hold it, and measure the loss."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class ModelForm:
     float32_sums : bool
         Whether the sum is rounded to float32 after each tree, as the tool that trained the model does.
     inputs : str or None
-        What the training columns held, of `truerank.core.float32.INPUTS`; None where nobody knows.
+        Kind of numbers in the training columns (`truerank.core.float32.INPUTS`); None if unknown.
     """
 
     names: tuple[str, ...]
@@ -207,7 +207,7 @@ def _columns(body: Any) -> np.ndarray:
 
 
 def form_of(model: Scorer, feature_names: Sequence[str] | None = None, *, calibrated: bool = True) -> ModelForm:
-    """The intermediate form of a fitted ranker, a `CalibratedRanker`, or a `Pipeline` of column scalings and a ranker.
+    """Return the intermediate form of a fitted ranker, a `CalibratedRanker`, or a `Pipeline` that ends in a ranker.
 
     Parameters
     ----------
@@ -215,13 +215,12 @@ def form_of(model: Scorer, feature_names: Sequence[str] | None = None, *, calibr
     feature_names : sequence of str, optional
         By default the names of the training data, or "f1", "f2", … without any.
     calibrated : bool, default True
-        Whether a `CalibratedRanker`'s probability is part of the form, or its scores alone.
+        Whether the form of a `CalibratedRanker` gives probabilities; otherwise it gives the ranker's scores.
 
     Raises
     ------
     InvalidInputError
-        For a model that depends on more than a document's own features (a scaling within the query), and for one
-        without a formula (a random ranking).
+        For a model that depends on other documents (a scaling within the query), or has no formula (a random ranking).
     """
     from truerank.calibration.ranker import CalibratedRanker
     from truerank.rankers.pipeline import RankerPipeline
@@ -410,7 +409,7 @@ def as_oblivious(form: ModelForm) -> ModelForm:
 
 
 def as_linear(form: ModelForm) -> ModelForm:
-    """A linear model on the features as they are: its normalisers become part of the weights and the intercept."""
+    """Return a linear model of the raw features: normalisers become part of the weights and the intercept."""
     if not isinstance(form.body, Linear):
         raise InvalidInputError(f"a model of {form.kind} form is not linear")
     if form.normalizers is None:
@@ -422,7 +421,7 @@ def as_linear(form: ModelForm) -> ModelForm:
 
 
 def _oblivious_stumps(body: object) -> Any:
-    """Stumps as a tree of one question each (equal ones are not joined); any other body as it is."""
+    """Return stumps as trees of one question each, without merging equal ones. Return any other body unchanged."""
     if not isinstance(body, Stumps):
         return body
     values = np.stack([np.zeros(len(body.features)), body.weights], axis=1)

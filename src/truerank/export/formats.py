@@ -1,4 +1,4 @@
-"""What each format holds, and `export_model`, which writes a model in one of them."""
+"""The formats, what each of them can hold, and `export_model`."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _ALL = ("linear", *_TREES, "fuzzy", "polynomial")
 
 @dataclass(frozen=True)
 class Format:
-    """One format.
+    """A format and the arithmetic of the programs that read it.
 
     Attributes
     ----------
     module : str
-        "module:function" that writes it.
+        Writer, as "module:function".
     nan_module : str
-        The one that writes it where an absent feature is nan, if that is another.
+        Another writer for exports in which an absent feature is nan; "" if `module` serves both.
     kinds : tuple of str
-        Forms that it holds exactly.
+        Forms that the format holds exactly.
     float32 : bool
-        Its programs round features to float32.
+        Whether its programs round features to float32.
     missing : {"nan", "zero"}
-        What its programs take for a feature that a document does not have.
+        The value of an absent feature in its programs.
     expression : bool
-        It holds formulas: a linear start, a probability.
+        Whether it can hold formulas: a linear start, a probability.
     keeps_constant : bool
-        A linear model keeps its constant.
+        Whether a linear model keeps its constant.
     float32_scores : bool
-        A score is rounded to float32.
+        Whether scores are rounded to float32.
     scorer : str
-        "module:function" of an export and the names of the features; returns a function of rows (n, p) to scores, as
-        the format's program computes them, for the certificate. "" for a format that truerank reads itself.
+        For certificates of formats of other packages: a "module:function" that maps an export and the names of the
+        features to a function from rows (n, p) to scores. "" for the formats of truerank.
     tiny : float
-        Its programs read numbers of at most this magnitude as 0.
+        Magnitude up to which its programs read numbers as 0.
     """
 
     module: str
@@ -111,17 +111,16 @@ def export_model(
     distil: Any = None,
     force: bool = False,
 ) -> TextExport | BytesExport:
-    """A fitted ranker in the format of another program, with a certificate of what was compared.
+    """Write a fitted ranker in the format of another program, with a certificate that compares the scores.
 
-    Linear rankers, RankBoost's stumps and boosted trees of constant leaves go to every format that holds them; fuzzy
-    and polynomial leaves to those that hold formulas, and elsewhere, with `distil`, as plain trees that were fitted to
-    the model's scores. A scikit-learn scaling of columns before the ranker travels with it. A `CalibratedRanker` gives
-    probabilities where the format holds formulas, and the ranker's scores elsewhere.
+    Linear rankers, RankBoost's stumps and boosted trees with constant leaves fit most formats. Fuzzy and polynomial
+    leaves need a format with formulas; elsewhere `distil` fits plain trees to the model's scores. A scikit-learn
+    scaling before the ranker is included. A `CalibratedRanker` gives probabilities in formats with formulas, and the
+    ranker's scores elsewhere.
 
-    Programs that add up in float32 may reverse documents of nearly equal scores, or give them one score. Where that
-    happens on the rows of `certify`, other roundings of the same model are tried (`truerank.export.roundings`): all
-    numbers times a factor next to 1, leaf values first on a grid on which float32 sums have no error. The
-    certificate's policy names both.
+    Programs that sum in float32 may reverse or tie documents with nearly equal scores. If that happens on the rows of
+    `certify`, other roundings of the model are tried (`truerank.export.roundings`), and the certificate names the one
+    that was chosen.
 
     Parameters
     ----------
@@ -129,34 +128,31 @@ def export_model(
     format : str
         A key of `truerank.export.formats.FORMATS`.
     feature_names : sequence of str, optional
-        What the engine calls the columns, in order. By default the names of the training data, or f1, f2, ….
+        The engine's names of the columns, in order. By default the names of the training data, or f1, f2, ….
     name : str, default "model"
-        Name of the model, where the format has one.
+        Name of the model, for formats that have one.
     certify : RankingData, optional
-        Rows to compare on; by default generated ones, which the certificate says first. Programs that hold features as
-        float32 get thresholds for the kind of numbers that the model was trained on (`inputs_`); a model trained on
-        float64 numbers gets those for float32 numbers where these rows are such.
+        Rows for the comparison. By default rows are generated, and the certificate's first line states it. Thresholds
+        for float32 programs suit the kind of numbers in training (`inputs_`), or float32 numbers if these rows are.
     missing : {"zero", "nan"}, optional
-        What a document's absent feature is; by default as the format's programs have it. With "zero" nan in the data
-        counts as 0 on both sides. With "nan" an export that scores missing features differently is refused; by
-        default only where the model's training data, or `certify`, held missing values (else a note states it).
+        Value of an absent feature; by default the value in the format's programs. With "zero", nan in the data counts
+        as 0 on both sides. With "nan", an export that scores missing features differently is refused. By default it
+        is refused only if the training data or `certify` had missing values; otherwise a note is added.
     distil : RankingData, optional
-        Rows to fit plain trees to where the format cannot hold the model.
+        Rows for fitting plain trees to the scores, if the format cannot hold the model.
     force : bool, default False
-        Return an export also when the certificate says that a rank, or the score of a row with missing features,
-        differs.
+        Return the export even if a rank or the score of a row with missing features differs.
 
     Returns
     -------
     str or bytes
-        With the attribute `certificate`.
+        The export. Its attribute `certificate` is a `Certificate`.
 
     Raises
     ------
     InvalidInputError
-        When the format cannot hold the model (the message says which can), and when scores in the format's arithmetic
-        put a document in another place than `predict` does, make most of its neighbours tie, or give missing features
-        another score.
+        If the format cannot hold the model (the message names formats that can), or if the export ranks documents
+        differently from `predict`, ties most neighbours, or scores missing features differently.
 
     Examples
     --------
@@ -225,7 +221,7 @@ def export_model(
 
 
 def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> Certificate:
-    """The certificate, with a note where only missing features differ that nobody met; refuses other differences."""
+    """Raise if the differences are not acceptable; add a note if only rows with missing features differ."""
     format = certificate.format
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
     if not force and (certificate.rank_agreement < 1.0 or unscored):
@@ -257,14 +253,14 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> C
 
 
 def _missing_matters(form: ModelForm, data: Any, missing: str | None) -> bool:
-    """Whether missing features were asked for, learned, or met in the rows of the certificate."""
+    """Whether missing values were requested, or occurred in training or in the rows of the certificate."""
     if missing == "nan" or getattr(form.model, "saw_missing_", True):
         return True
     return data is not None and holds_missing(stored(data.X))
 
 
 def reason_against(form: ModelForm, format: str) -> str | None:
-    """Why the format cannot hold the form, with what can; None when it can."""
+    """Return why the format cannot hold the form, and which formats can; None if it can."""
     own = FORMATS[format]
     can = ", ".join(key for key, other in FORMATS.items() if other.expression)
     if form.kind not in own.kinds:
@@ -282,7 +278,7 @@ def reason_against(form: ModelForm, format: str) -> str | None:
 
 
 def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
-    """The least score over the rows of `data`, where the model itself does not bound it."""
+    """Return the lowest score of the rows of `data`; None if the model itself has a bound."""
     import numpy as np
 
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
@@ -295,7 +291,7 @@ def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
 
 
 def _inputs(form: ModelForm, data: Any) -> str:
-    """The kind of numbers that the export is for: what the model was trained on, or other kinds that the rows show."""
+    """Return the kind of numbers to export for: that of the training data, or that of the given rows."""
     known = form.inputs
     kind = known or "decimal"
     if data is not None and known != "float32":

@@ -1,4 +1,4 @@
-"""Weights of a learned fusion as search engines take them, with the certificate that they give the same order."""
+"""Write the weights of a learned fusion for search engines, with a certificate that compares the orders."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _LOWEST = np.float32(0.001)  # what OpenSearch gives to the last document of a l
 def export_fusion(
     model: RunFusion, engine: str, *, queries: Mapping[str, Any] | None = None, window: int = 1000
 ) -> str:
-    """The engine's own configuration of a fusion with one weight of at least 0 for each run.
+    """Return the engine's configuration for a fusion with one nonnegative weight per run.
 
     Parameters
     ----------
     model : RunFusion fitted with `nonnegative=True`
         On "min-max"; for Vespa on "reciprocal-rank" too; for "bool-query" on "score".
     engine : {"opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"}
-        "opensearch": a search pipeline with the normalization processor, for a `hybrid` query whose queries stand in
-        the order of `model.run_names_`. "elasticsearch": a `linear` retriever. "vespa": a rank profile whose global
-        phase normalises. "weaviate": `alpha` of a hybrid search of exactly two runs, the second being the vectors.
-        "bool-query": a query of Elasticsearch and OpenSearch that adds up the queries' scores, each times its weight.
+        "opensearch": a search pipeline with the normalization processor, for a `hybrid` query with queries in the
+        order of `model.run_names_`. "elasticsearch": a `linear` retriever. "vespa": a rank profile whose global phase
+        normalises. "weaviate": `alpha` of a hybrid search of exactly two runs, of which the second is the vectors.
+        "bool-query": a query for Elasticsearch and OpenSearch that sums the weighted scores of the queries.
     queries : mapping of run name to the engine's query, optional
         Elasticsearch: a retriever; "bool-query": a query; Vespa: an expression such as `bm25(text)`. By default
-        something to be replaced.
+        placeholders, which you replace.
     window : int, default 1000
-        Documents that each query brings (Elasticsearch's rank_window_size, Vespa's rerank-count).
+        Documents that each query retrieves (Elasticsearch's rank_window_size, Vespa's rerank-count).
 
     Returns
     -------
@@ -120,12 +120,11 @@ def export_fusion(
 
 
 def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
-    """Scores (n,) that the engine's rule gives to a pool's documents, in float32 as it computes.
+    """Return the scores (n,) of a pool's documents under the engine's rule, in float32.
 
-    The rules are those of the engines' sources: OpenSearch gives 1 where all scores of a list are equal and .001 in
-    place of 0; Elasticsearch keeps the raw score where all are equal; Weaviate gives 0 there; all three count 0 for a
-    document that a query did not bring. Vespa scores every document that any query brings with every expression: the
-    runs should hold all of them, else the order is that of the others.
+    The rules follow the engines' sources. If all scores of a list are equal, OpenSearch gives 1, Elasticsearch the raw
+    score and Weaviate 0. OpenSearch gives 0.001 in place of 0. All three give 0 to documents that a query did not
+    retrieve. Vespa scores every retrieved document with every expression, so each run should contain all of them.
     """
     feature, weights = _checked(model, engine)
     pool = model.known_runs(pool)
@@ -151,14 +150,14 @@ def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
 
 
 def certify_fusion(model: RunFusion, engine: str, runs: object, *, depth: int = 100) -> dict[str, Any]:
-    """How far the engine's order is ours, on given runs: the certificate.
+    """Compare the engine's order with the model's on given runs.
 
     Returns
     -------
     dict
-        "format"; "rows", documents; "largest_difference" of scores; "rank_agreement", the share of ranks 1 to `depth`
-        over the topics at which both orders have the same document (ties by descending id in both); "topics" and
-        "topics_equal", those whose first `depth` documents are the same in the same order.
+        "format"; "rows", the number of documents; "largest_difference" of scores; "rank_agreement", the share of ranks
+        1 to `depth` with the same document in both orders (ties by descending id); "topics"; and "topics_equal", the
+        number of topics with the same first `depth` documents in the same order.
     """
     pool = model.known_runs(runs if isinstance(runs, RunPool) else RunPool(runs))
     ours, theirs = model.pool_scores(pool), engine_scores(model, engine, pool).astype(np.float64)

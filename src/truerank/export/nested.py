@@ -9,7 +9,7 @@ from truerank.trees.binary import BinaryTrees
 
 
 def nested_trees(trees: BinaryTrees, leaf: Callable[[int], Any], split: Callable[[int, Any, Any], Any]) -> list[Any]:
-    """Each tree from `leaf(number)` and `split(node, left, right)`, bottom up without recursion."""
+    """Build each tree from `leaf(number)` and `split(node, left, right)`, bottom up and without recursion."""
     built: list[Any] = [None] * len(trees.features)
 
     def child(c: int) -> Any:
@@ -22,9 +22,9 @@ def nested_trees(trees: BinaryTrees, leaf: Callable[[int], Any], split: Callable
 
 
 def breadth_first(trees: BinaryTrees, root: int) -> tuple[list[int], list[int]]:
-    """The nodes of a tree and its leaves (as ~leaf), level by level, and the place of each one's left child.
+    """Return nodes and leaves (as ~leaf) of a tree level by level, and the place of each left child.
 
-    The right child stands behind the left one; a leaf has the place 0.
+    The right child follows the left one. A leaf has the place 0.
     """
     order, left = [root], []
     for node in order:

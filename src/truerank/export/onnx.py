@@ -20,7 +20,7 @@ from truerank.export.nested import breadth_first
 
 
 class _Graph:
-    """Nodes and constants of a graph in the making."""
+    """Nodes and constants of a graph under construction."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -43,7 +43,7 @@ class _Graph:
         return name
 
     def sum(self, x: str, axis: int) -> str:
-        """The sum along an axis, which is dropped."""
+        """Return the sum along an axis, without this axis."""
         return self.add("ReduceSum", x, self.constant([axis], np.int64), keepdims=0)
 
 
@@ -88,10 +88,10 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
 
 
 def _round_questions(form: ModelForm, arrays: dict[str, Any], inputs: str) -> None:
-    """Borders and knots for the features as they come: before any normaliser, and rounded to float32.
+    """Convert borders and knots to the raw float32 features.
 
-    A float32 feature is not the float64 number that it was rounded from; a question at a value of the data would
-    otherwise be answered the other way.
+    A float32 feature differs from the float64 number that it was rounded from, and would be on the wrong side of a
+    border at a value of the data.
     """
 
     def rounded(features: np.ndarray, limits: np.ndarray) -> np.ndarray:
@@ -134,7 +134,7 @@ def _linear_start(graph: _Graph, x: str, a: dict[str, Any]) -> str:
 
 
 def _leaf_rows(graph: _Graph, x: str, a: dict[str, Any]) -> str:
-    """Row of each tree's leaf in the flat values (N, T), int64."""
+    """Return the row of each tree's leaf in the flattened values (N, T), int64."""
     trees, depth = a["features"].shape
     v = _columns(graph, x, a["features"])
     largest = np.finfo(np.float64).max
@@ -178,7 +178,7 @@ def _polynomial(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
 
 
 def _states(graph: _Graph, v: str, lost: str, a: dict[str, Any]) -> str:
-    """The state of each value, by a search step by step in all features at once."""
+    """Find the state of each value by a binary search in all features at once."""
     first, used = a["first"], len(a["used"])
     size = np.diff(first)
     # Each feature's knots are padded with inf to a power of two, so that all features take the same steps.

@@ -1,9 +1,9 @@
-"""Other roundings of a model, for programs that add up in float32 and so reverse or tie documents of close scores.
+"""Other roundings of a model, for programs whose float32 sums reverse or tie documents with close scores.
 
-A ranking does not change when all weights, leaf values and constants are multiplied by one positive number; their
-float32 roundings do. Trees are rounded to a grid besides: with steps g = 2^k so wide that every partial sum is at most
-2^24 g, float32 sums of multiples of g have no error at all, in any order of adding. Products of weights and features
-have more digits than float32 holds, so that linear models have no such grid.
+Multiplying all weights, leaf values and constants by a positive number keeps the ranking but changes the float32
+roundings. Trees can also be rounded to a grid of steps g = 2^k. If every partial sum is at most 2^24 g, float32 sums of
+multiples of g are exact in any order. Linear models have no such grid: products of weights and features have more
+digits than float32 holds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _DIGITS = 2.0**24
 
 
 def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]]:
-    """The form times `factor`, the factor, and the step of the grid (None without one), for several factors.
+    """Yield the form times `factor`, the factor, and the step of the grid (None without one), for several factors.
 
-    Trees are tried on grids first and then without, since a grid too may turn two documents round: it is coarser than
-    float32 where values are small.
+    Trees are tried on grids first and then without. A grid is coarser than float32 for small values, so it too can
+    reverse two documents.
     """
     for grid in (False,) if isinstance(form.body, Linear) else (True, False):
         for k in range(int(not grid), _TRIES):
@@ -35,7 +35,7 @@ def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]
 
 
 def _step(form: ModelForm, factor: float) -> float:
-    """The least power of two that is wide enough for all partial sums."""
+    """Return the smallest power of two that is large enough for all partial sums."""
     body: Any = form.body
     if isinstance(body, Stumps):
         largest = np.abs(body.weights)

@@ -1,6 +1,6 @@
-"""Exports at work: the interpreter that mimics an engine, and the engine's own library where it is installed.
+"""Evaluate exports with an interpreter that mimics the engine, and with the engine's library if it is installed.
 
-Exports that are programs (Python, C) run in a process of their own, with limits of time and memory.
+Python and C exports run in a separate process with limits of time and memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ with open(folder + "/scores", "wb") as stream:
 
 
 def _scores_of_program(kind: str, file: str, program: bytes, X: np.ndarray) -> np.ndarray:
-    """Scores (n,) of rows (n, p) by a new process: of `model.py`, or of the function `kind` of `model.so`."""
+    """Score rows (n, p) in a new process with `model.py`, or with the function `kind` of `model.so`."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, file), "wb") as stream:
             stream.write(program)
@@ -89,7 +89,7 @@ def _scores_of_program(kind: str, file: str, program: bytes, X: np.ndarray) -> n
 
 
 def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, Evaluator]:
-    """Scores of float64 rows by each evaluator of the export: "mimic" first, then the engines that are installed."""
+    """Return a scoring function for each evaluator: "mimic" first, then the engines that are installed."""
     if format == "python":
         return {"python": run_python(str(content))}
     if format == "c":
@@ -122,7 +122,7 @@ def run_python(text: str) -> Evaluator:
 
 
 def run_painless(text: str, form: ModelForm) -> Evaluator:
-    """The script's loops over its parameters; a score is a float32 of at least 0, less the shift here."""
+    """Run the script's loops over its parameters. Painless scores are float32 and at least 0; the shift is undone."""
     from truerank.export.python import write_parts
 
     params = json.loads(text)["script"]["params"]
@@ -137,7 +137,7 @@ def run_painless(text: str, form: ModelForm) -> Evaluator:
 
 
 def _onnx(content: Any) -> dict[str, Evaluator]:
-    """ONNX's own reference interpreter, and onnxruntime where it is installed."""
+    """Return ONNX's reference interpreter, and onnxruntime if it is installed."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 

@@ -45,10 +45,10 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
 
 
 def before_slack(thresholds: np.ndarray) -> np.ndarray:
-    """Float32 numbers s with `s + 1e-6f` equal to the thresholds, or just above where there is none.
+    """Return float32 numbers s with `s + 1e-6f` equal to the thresholds, or just above if no s gives equality.
 
-    That is so for -1 and near 0. An error then needs a feature at the next number above a threshold; below, it would
-    need one at the threshold itself, where data often are.
+    Equality fails for -1 and near 0. The result is rounded up: an error then requires a feature at the next number
+    above a threshold, which is rarer than a feature at the threshold itself.
     """
     t = np.clip(thresholds, -np.finfo(np.float32).max, np.finfo(np.float32).max)
     with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
-"""Names inside generated files: what callers call models, features and runs never becomes code.
+"""Names inside generated files: names of models, features and runs never become code.
 
-Names reach a file in one of three ways: as a string literal of its language, made by the language's own encoder
-(`json.dumps`, `ascii`), as an identifier (`identifier`), or in a comment (`comment`).
+A name enters a file as a string literal from the language's encoder (`json.dumps`, `ascii`), as an identifier
+(`identifier`), or in a comment (`comment`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:()")
 
 
 def comment(text: str) -> str:
-    """`text` for a comment of any language: signs that could end one are written by number.
+    """Return `text` for a comment of any language. Characters that could end a comment are written by number.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def comment(text: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """`name` with an underscore in place of everything but ASCII letters, digits and underscores."""
+    """Replace everything but ASCII letters, digits and underscores by underscores."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
 def check_name(name: str, what: str, remedy: str) -> None:
-    """Refuse control characters, line ends and lone surrogates, which no engine's names hold."""
+    """Raise for control characters, line ends and lone surrogates, which no engine allows in names."""
     bad = next((c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
     if bad is not None:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Test queries are reranked by a model in a live engine; orders and scores are compared. Nothing is changed there."""
+"""Rerank test queries with a model in a live engine and compare orders and scores. Nothing is changed there."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _NAMED_SCORES = "include_named_queries_score"
 
 @dataclass(frozen=True)
 class Verification:
-    """What a live engine did with test queries.
+    """The comparison of a live engine with the model on test queries.
 
     Attributes
     ----------
     queries, documents : int
-        What was compared.
+        Numbers of compared queries and documents.
     empty : int
-        Further queries, which found no document.
+        Further queries that found no document.
     orders_equal : int
-        Queries whose documents came in the model's order (equal scores in any).
+        Queries whose documents came in the model's order; tied documents may come in any.
     neighbours, ties_made : int
-        Pairs of neighbours that the model tells apart, and those of them with one score in the engine's float32.
+        Neighbours with different scores in the model, and how many of them tie in the engine's float32.
     tied : float
-        Share of documents that have another's score in float32.
+        Share of documents that tie with another one in float32.
     largest_difference : float
-        Of the engine's scores, less the shift, from the model's on the features that the engine logged.
+        Largest difference between the engine's scores, without the shift, and the model's on the logged features.
     largest_score : float
         The largest magnitude of the scores, with and without the shift.
     share : float
@@ -49,13 +49,13 @@ class Verification:
     tolerance : float
         The largest share that is accepted.
     passed : bool
-        All orders are equal, the share is within the tolerance, and the order says something (`says_order`).
+        Whether all orders are equal, the share is within the tolerance, and `says_order` holds.
     says_order : bool
-        At least half of the neighbours that the model tells apart differ in the engine, and there are any.
+        Whether there are neighbours with different scores, and at least half of them differ in the engine.
     took_base, took_rescored : float
-        Median milliseconds of a query that the engine states, without and with the model.
+        Median milliseconds of a query as the engine reports them, without and with the model.
     request_bytes : int
-        Of the largest rescoring request.
+        Size of the largest rescoring request.
     """
 
     queries: int
@@ -79,7 +79,7 @@ class Verification:
 
     @property
     def says_order(self) -> bool:
-        """Whether the engine's order can tell the model's documents apart."""
+        """Whether the engine's order distinguishes the model's documents."""
         return 0 < self.neighbours >= 2 * self.ties_made
 
     @property
@@ -108,24 +108,23 @@ def verify(
     tolerance: float = 1e-5,
     timeout: float = 30.0,
 ) -> Verification:
-    """Rerank queries with a deployed model, and compare with ours on the features that the engine logs.
+    """Rerank queries with a deployed model and compare its scores with ours on the features that the engine logs.
 
-    Each query is asked three times: with the features of the first `window` documents logged, as it is, and reranked. A
-    Painless script finds the features of named queries in its parameters; the LTR plugin and Solr compute them
-    themselves, by the queries of their feature stores, and log them. Nothing is changed there.
+    Each query is sent three times: with logging of the features of the first `window` documents, unchanged, and
+    reranked. A Painless script receives the scores of named queries as parameters. The LTR plugin and Solr compute
+    features from the queries of their feature stores. Nothing is changed in the engine.
 
     Parameters
     ----------
     model : fitted ranker
     url, name : str
-        Engine (Solr's with the collection), and stored script or model.
+        Address of the engine (for Solr with the collection), and name of the stored script or model.
     index : str or None
         Index to search; None for Solr.
     queries : dict
-        With {{query}} where the text goes. For Painless {"base": query, "features": {name: query}}; for the LTR plugin
-        {"base": query, "params": {name: text}} with the parameters of its features; for Solr
-        {"base": {"q": …, other parameters}, "efi": {name: text}, "store": feature store}, the last two as the features
-        need them.
+        Requests with {{query}} in place of the text. Painless: {"base": query, "features": {name: query}}. LTR plugin:
+        {"base": query, "params": {name: text}} with the parameters of its features. Solr: {"base": {"q": …}} with
+        other parameters, and "efi": {name: text} and "store": feature store if the features need them.
     texts : sequence of str
         Test queries.
     kind : {"painless", "ltr", "solr"}, optional
@@ -137,19 +136,19 @@ def verify(
     feature_names : sequence of str, optional
         As in `deploy`.
     times : float, default 1
-        What `deploy` said that the engine's scores are multiplied by.
+        The factor of the engine's scores that `deploy` returned.
     tolerance : float, default 1e-5
-        As `Verification.tolerance`. Engines compute in float32.
+        Largest accepted share, see `Verification`. Engines compute in float32.
     timeout : float, default 30
         Seconds for each request.
 
     Raises
     ------
     EngineError
-        When the engine refuses, does not answer, or logs other features than the model's; when not every document can
-        be compared: no query found one, an answer holds one twice, or two answers to a query hold different ones.
+        If the engine refuses, does not answer, or logs other features than the model's; or if not every document can
+        be compared: no query finds one, an answer repeats one, or two answers to a query contain different ones.
     InvalidInputError
-        When `queries` lacks what this kind of engine needs.
+        If `queries` lacks a part that this kind of engine needs.
     """
     check_number(times, "times", minimum=0.0, open_minimum=True)
     check_number(tolerance, "tolerance", minimum=0.0, maximum=1.0)
@@ -192,7 +191,7 @@ def verify(
 
 
 def _check_same(found: list[str], others: list[str], text: str) -> None:
-    """Raise EngineError where two answers to one query hold different documents."""
+    """Raise if two answers to one query contain different documents."""
     odd = set(found) ^ set(others)
     if odd:
         raise EngineError(
@@ -204,7 +203,7 @@ def _check_same(found: list[str], others: list[str], text: str) -> None:
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Documents and scores of an answer, and the milliseconds that the engine states (nan: none)."""
+    """Documents and scores of an answer, and the milliseconds that the engine reports (nan if it reports none)."""
 
     documents: list[str]
     scores: np.ndarray
@@ -212,7 +211,7 @@ class _Ranked:
 
 
 class _Way:
-    """One kind of engine at work on one model; `check` refuses queries that lack a part."""
+    """One model in one kind of engine; `check` raises if the queries lack a part."""
 
     kind: str
 
@@ -226,12 +225,12 @@ class _Way:
         self.check()
 
     def check(self) -> None:
-        """Refuse queries that lack a part."""
+        """Raise if the queries lack a part."""
         raise NotImplementedError
 
 
 class _Search(_Way):
-    """OpenSearch or Elasticsearch: what their two ways of rescoring share."""
+    """The common part of both ways to rescore in OpenSearch or Elasticsearch."""
 
     def check(self) -> None:
         if "base" not in self.queries:
@@ -400,7 +399,7 @@ def logged_by_solr(
 
 
 def _solr_request(queries: dict[str, Any], text: str, window: int) -> tuple[dict[str, Any], str]:
-    """Parameters of the base query, with those that features refer to, and the local parameters that name these."""
+    """Return the parameters of the base query and of the features, and the local parameters that refer to them."""
     words = {"query": text}
     efi = filled(queries.get("efi", {}), words)
     params = filled(queries["base"], words) | {"rows": window, "wt": "json"}
@@ -409,7 +408,7 @@ def _solr_request(queries: dict[str, Any], text: str, window: int) -> tuple[dict
 
 
 def _keys(values: list[Any], key: str) -> list[str]:
-    """The documents that the values of a field identify, each by one text or integer."""
+    """Return the document names in the values of a key field, one text or integer each."""
     names = []
     for value in values:
         one = value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -423,7 +422,7 @@ def _keys(values: list[Any], key: str) -> list[str]:
 def _asked(
     engine: Engine, index: str, body: dict[str, Any], key: str, parameters: str = ""
 ) -> tuple[_Ranked, list[Any]]:
-    """OpenSearch's answer: documents, scores and time, and the hits themselves."""
+    """Return documents, scores and time of OpenSearch's answer, and the hits."""
     hits, took = engine.search(index, body, {"fields": {key: None}, "_score": float}, parameters)
     names = _keys([hit["fields"][key] for hit in hits], key)
     return _Ranked(names, np.array([float(hit["_score"]) for hit in hits]), took), hits
