@@ -1,4 +1,4 @@
-"""What runs on one worker: its partitions, and their part of each round."""
+"""The part of a cluster's fit that runs on one worker."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Call = tuple[int, Step, tuple[Any, ...]]
 
 
 class Failure:
-    """An error of a step, as an answer: it ends the fit, where an error of the connection moves partitions.
+    """An error of a step, returned as an answer. It ends the fit; errors of connections move partitions instead.
 
-    `number` is the partition's, None where the error is of none alone.
+    `number` is the number of the partition, or None if the error concerns no single partition.
     """
 
     def __init__(self, number: int | None, error: BaseException) -> None:
@@ -37,8 +37,8 @@ class Failure:
 class Member:
     """The partitions of one worker.
 
-    What takes time runs on a thread of the member's own, so that `state` is answered meanwhile, and so that the members
-    of two data sets on one worker do not wait for one another.
+    Long work runs on a separate thread. The member can then answer `state` at any time, and members of two data sets on
+    one worker do not block each other.
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
@@ -59,11 +59,11 @@ class Member:
         self._listener: Listener | None = None
 
     async def state(self) -> tuple[list[int], list[int], list[int]]:
-        """Numbers of the calls that are under way and that have ended, and of the partitions held."""
+        """Return the numbers of running calls, of ended calls, and of the partitions here."""
         return list(self._under_way), list(self._ended), sorted(self.partitions)
 
     async def do(self, call: int, method: str, arguments: tuple[Any, ...], below: list[Any]) -> Any:
-        """Call number `call`: a method here and on the members below, whose answers `join` puts together."""
+        """Run a method here and on the members below as call number `call`, and join the answers."""
         self._under_way.add(call)
         if call > self._met[0]:
             self._communicator(call)  # the thread may wait in an older one
@@ -79,7 +79,7 @@ class Member:
             self._ended.append(call)
 
     async def door(self, call: int) -> Door | Failure:
-        """Where other members reach this one."""
+        """Return the door of this member."""
         self._ended.append(call)
         try:
             if self._listener is None:
@@ -91,7 +91,7 @@ class Member:
     async def together(
         self, number: int, program: Step, arguments: tuple[Any, ...], rank: int, members: list[tuple[Any, Door]]
     ) -> tuple[Any, int]:
-        """Call `number`: `run_program` here, as one of `members`, who all do so at the same time."""
+        """Run the program of call `number` as one of `members`, which all run it at the same time."""
         communicator = self._communicator(number)
         self._under_way.add(number)
         try:
@@ -107,14 +107,14 @@ class Member:
             self._ended.append(number)
 
     def welcome(self, number: int, other: int, link: Link) -> None:
-        """Another member sends on a link in the program of call `number`; called on any thread."""
+        """Accept a link from another member in the program of call `number`; called on any thread."""
         try:
             self._communicator(number).welcome(other, link)
         except Parted:
             link.close()
 
     async def part(self, number: int) -> None:
-        """The program of call `number` is not run together any more."""
+        """End the common program of call `number`."""
         self._communicator(number).end()
 
     def _communicator(self, number: int) -> Communicator:

@@ -1,4 +1,4 @@
-"""A partition of whole queries where it lives: its source, its rows, and what a fit derives from them."""
+"""Partitions of whole queries on a worker: the source, the rows, and the data that a fit derives from them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from truerank.data.ranking_data import RankingData
 
 
 class Source(Protocol):
-    """Where a partition's rows come from; reading it again gives the same rows."""
+    """The source of a partition's rows. Every read returns the same rows."""
 
     def read(self) -> RankingData:
         """The rows."""
         ...
 
     def narrowed(self, features: Sequence[str]) -> Source | None:
-        """The same rows with these columns alone; None where that would spare no reading."""
+        """Return a source of only these columns; None if this would not reduce the reading."""
         ...
 
 
 class Whole:
-    """A source that is always read whole."""
+    """A source that can only be read as a whole."""
 
     def narrowed(self, features: Sequence[str]) -> None:
-        """None: nothing would be spared."""
+        """Return None: the source cannot be narrowed."""
 
 
 @dataclass(frozen=True)
 class LetorSource(Whole):
-    """A LETOR file, read with the options of `read_letor`, and the columns that are taken of it."""
+    """A LETOR file, the options of `read_letor`, and the columns to use."""
 
     path: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class RowGroupSource:
 
 
 def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
-    """A Parquet file as sources of whole row groups of at most about `rows` rows each; none of a file without rows."""
+    """Split a Parquet file into sources of whole row groups with about `rows` rows each. Empty files give none."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -129,13 +129,13 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
 
 @dataclass(frozen=True)
 class FrameSource(Whole):
-    """A partition of a Dask data frame as the tasks that make it: whoever holds the partition runs them."""
+    """A partition of a Dask data frame as the tasks that produce it. The worker that holds it runs them."""
 
     frame: Any
     options: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> RankingData:
-        """The frame's rows. The tasks run in the thread that asks: a worker's thread cannot wait for its scheduler."""
+        """Return the rows. The tasks run in this thread, because a worker's thread cannot wait for its scheduler."""
         from truerank.io.tables import read_table
 
         return read_table(self.frame.compute(scheduler="synchronous"), **self.options)
@@ -143,7 +143,7 @@ class FrameSource(Whole):
 
 @dataclass(frozen=True)
 class GivenSource(Whole):
-    """Rows that are given, for data that are small enough to be sent."""
+    """Rows in memory, which are small enough to be sent."""
 
     data: RankingData
 
@@ -154,7 +154,7 @@ class GivenSource(Whole):
 
 @dataclass(frozen=True)
 class JoinedSource:
-    """A source without the queries that live elsewhere, and with the rest of its own from other sources."""
+    """A source without queries of other partitions, and with the missing rows of its own queries."""
 
     own: Source
     foreign: frozenset[Any]  # queries of `own` whose home is another partition
@@ -187,7 +187,7 @@ class JoinedSource:
 
 @dataclass(frozen=True)
 class OrderedSource:
-    """A source whose columns are in another order than those of the first partition, in that one's order."""
+    """A source with its columns in the order of the first partition."""
 
     own: Source
     names: tuple[str, ...]

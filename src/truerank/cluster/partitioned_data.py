@@ -1,4 +1,4 @@
-"""Judged rankings in partitions: what is known of them here, and what is asked of the workers that hold the rows."""
+"""Judged rankings in partitions: the client's description, and calls to the workers that hold the rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from truerank.data.rows import Description, Merge, add, beside
 
 
 class PartitionedData(RowSource):
-    """The data of `ClusterRankingData`, which says what its attributes are."""
+    """The implementation of `ClusterRankingData`, which documents the attributes."""
 
     def __init__(
         self, sources: list[Source], client: object = None, hold: bool = True, n_jobs: int | None = None
@@ -53,38 +53,38 @@ class PartitionedData(RowSource):
         return [shape for shape, _ in told]
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """One round of the crew; see `RowSource`."""
+        """Run one round of the crew; see `RowSource`."""
         if function is part_digests and self._digests:
             return self._digests
         return self.crew.round(function, *state, merge=merge, keep=keep)
 
     def mark(self) -> int:
-        """A place in the crew's journal."""
+        """Return a place in the crew's journal."""
         return self.crew.mark()
 
     def rewind(self, mark: int) -> None:
-        """Drop what the journal holds since `mark`."""
+        """Drop the journal's entries since `mark`."""
         self.crew.rewind(mark)
 
     def note(self, function: Callable[..., Any], *state: Any) -> None:
-        """Put a step into the journal that stands for rounds that have been done."""
+        """Record a step in the journal that replaces rounds that are done."""
         self.crew.note(function, *state)
 
     def remembered(self, what: str, work: Callable[[], Any]) -> Any:
-        """`work()`, of which a checkpoint keeps what it gives."""
+        """Return `work()`; a checkpoint stores the result."""
         return self.crew.remembered(what, work)
 
     def retried(self, work: Callable[[], Any]) -> Any:
-        """`work()`, from its beginning once more wherever a worker was lost in it."""
+        """Return `work()`. If a worker is lost, run it again from the beginning."""
         return self.crew.retried(work)
 
     def together(self, program: Callable[..., Any], *arguments: Any) -> Any:
-        """What the program returns that all members run at the same time."""
+        """Run a program on all members at the same time and return its result."""
         return self.crew.together(program, *arguments)
 
     @contextmanager
     def fitting(self, ranker: Scorer, valid: RowSource | None) -> Iterator[None]:
-        """A fit with a new journal, whose rounds go on from the checkpoint, if there is one."""
+        """Run a fit with a new journal; it resumes from the checkpoint, if there is one."""
         crews = [one.crew for one in (self, valid) if isinstance(one, PartitionedData)]
         log = None if self.checkpoint is None else Checkpoint(self.checkpoint, name_of_fit(ranker, self, valid))
         done = False
@@ -103,7 +103,7 @@ class PartitionedData(RowSource):
 
     @staticmethod
     def _check_kinds(queries: list[list[Any]]) -> None:
-        """Refuse query ids that are texts in one partition and numbers in another: they would not be joined."""
+        """Raise if query ids are texts in one partition and numbers in another: they would not be joined."""
         first: dict[str, int] = {}
         for number, names in enumerate(queries):
             for name in names:
@@ -115,7 +115,7 @@ class PartitionedData(RowSource):
             )
 
     def _join(self, sources: list[Source], queries: list[list[Any]]) -> list[Source]:
-        """Sources in which every query is whole, at the first partition that has it; else the same."""
+        """Return sources with whole queries: a split query moves to the first partition that contains it."""
         home: dict[Any, int] = {}
         foreign: list[set[Any]] = [set() for _ in sources]
         more: list[dict[int, set[Any]]] = [{} for _ in sources]
@@ -144,20 +144,20 @@ class PartitionedData(RowSource):
         return self.crew.n_partitions
 
     def digests(self) -> list[str]:
-        """Of each partition a digest of all that a fit may read of it."""
+        """Return a digest of the content of each partition."""
         return list(self.crew.round(_digest, merge=beside))
 
     def inside(self, outer: RowSource, name: str) -> Self:
-        """The same data for a fit inside one to `outer`, with a folder of its own in the checkpoint of that."""
+        """Return the data for an inner fit, with a separate folder in the checkpoint of `outer`."""
         inner = copy.copy(self)
         if isinstance(outer, PartitionedData) and outer.checkpoint is not None:
             inner.checkpoint, inner.keeps_checkpoint = Path(outer.checkpoint) / INSIDE / name, True
         return inner
 
     def take_queries(self, chosen: Any) -> Self:
-        """The data of some queries (bool (m,), or their numbers), in the same partitions.
+        """Return the data of some queries (bool (m,), or their numbers), in the same partitions.
 
-        The workers read their partitions once more for it, and hold these rows beside the others.
+        The workers read their partitions again, and hold these rows in addition to the others.
         """
         index = np.asarray(chosen)
         wanted = np.zeros(self.n_queries, dtype=bool)
@@ -170,12 +170,12 @@ class PartitionedData(RowSource):
         return type(self)(sources, self.client, self.hold, self.n_jobs)
 
     def beside(self, rows: RankingData) -> Self:
-        """Rows that are in memory here as data on the same cluster, one partition of them."""
+        """Return rows that are in memory here as data of one partition on the same cluster."""
         return type(self)([GivenSource(rows)], self.client, True, self.n_jobs)
 
 
 def _ordered(sources: list[Source], names: list[list[str] | None]) -> list[Source]:
-    """Sources whose columns are in the order of the first, where they have the same in another one."""
+    """Return sources with the columns in the order of the first. Raise if the names of columns differ."""
     first = names[0] or []
     ordered = list(sources)
     for number, own in enumerate(names):

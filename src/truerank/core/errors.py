@@ -16,11 +16,11 @@ class TruerankError(Exception):
 
 
 class InvalidInputError(TruerankError, ValueError):
-    """An argument or an array is not what was asked for."""
+    """An argument or an array is invalid."""
 
 
 class WrongTypeError(TruerankError, TypeError):
-    """An argument is of a kind that is not taken (a sparse matrix where a dense one is needed)."""
+    """An argument has the wrong type (a sparse matrix instead of a dense one)."""
 
 
 class DataFileError(TruerankError, ValueError):
@@ -51,15 +51,15 @@ class ModelFileError(TruerankError, ValueError):
 
 
 class EngineError(TruerankError, OSError):
-    """A live search engine refused a request, did not answer in time, or answered with something else."""
+    """A search engine refused a request, did not answer in time, or gave an invalid answer."""
 
 
 class ClusterError(TruerankError):
-    """A cluster cannot go on: no worker is left, none answers, or one cannot reach another."""
+    """A cluster cannot continue: no worker is left or answers, or one cannot reach another."""
 
 
 class MissingExtraError(TruerankError, ImportError):
-    """An optional library is needed for what was asked; the message names the extra that installs it."""
+    """An optional library is missing; the message names the extra that installs it."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the library {library!r}; install it with: pip install 'truerank[{extra}]'")
@@ -67,7 +67,7 @@ class MissingExtraError(TruerankError, ImportError):
 
 @contextmanager
 def imports_of_extra(library: str, extra: str, purpose: str) -> Iterator[None]:
-    """Around imports of an optional library: where it is missing, a `MissingExtraError` says how to install it.
+    """Raise MissingExtraError with the command to install if an import of an optional library fails.
 
     Raises
     ------
@@ -81,11 +81,11 @@ def imports_of_extra(library: str, extra: str, purpose: str) -> Iterator[None]:
 
 
 class TruerankWarning(UserWarning):
-    """Something was done that the user should know of (queries joined, a solver stopped early)."""
+    """Information about an unexpected result (queries were joined, a solver stopped early)."""
 
 
 def warn(message: str, category: type[Warning] = TruerankWarning) -> None:
-    """A warning that points at the user's own line: the first on the way out that is none of truerank's."""
+    """Warn with the location of the caller's code: the innermost line outside truerank."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and (
         _imports(frame) or frame.f_globals.get("__name__", "").split(".")[0] == "truerank"

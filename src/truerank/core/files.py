@@ -1,7 +1,6 @@
-"""Writing files so that a kill at any moment leaves either the old file or the new one, whole.
+"""Write files so that a kill at any moment leaves either the whole old file or the whole new one.
 
-What exists and is no regular file (a device, a FIFO, `/dev/stdout`, the pipe of `>(…)`) cannot be replaced: it is
-written to.
+Devices, FIFOs and open descriptors (`/dev/stdout`, the pipe of `>(…)`) cannot be replaced, and are written directly.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ RENAMING = threading.Lock()
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a small file (names, requests, groups, a specification): UTF-8, a byte order mark left out.
+    """Return the text of a small UTF-8 file without a byte order mark.
 
     Raises
     ------
     DataFileError
-        Where a byte is not UTF-8, with its line.
+        If a byte is not UTF-8; the message names its line.
     """
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
@@ -54,11 +53,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open a temporary file beside `path`; on success flush it to disk and rename it over `path`.
+    """Open a temporary file in the folder of `path`; on success flush it to disk and rename it to `path`.
 
-    On an exception the temporary file is removed and `path` is untouched. A symbolic link is followed, and the
-    permissions of an existing file are kept. A device, a FIFO or an open descriptor is written to directly. What a
-    killed run has left in the folder is removed.
+    On an exception the temporary file is removed and `path` is unchanged. A symbolic link is followed, and the
+    permissions of an existing file are kept. A device, a FIFO or an open descriptor is written directly. Temporary
+    files of killed runs are removed from the folder.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
     Raises
     ------
     OSError
-        When the file cannot be written; it names `path`.
+        If the file cannot be written; the error names `path`.
     """
     with ExitStack() as stack:
         opened = stack.enter_context(_opened(path, mode))
@@ -80,10 +79,10 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
 @contextmanager
 def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> Iterator[list[IO[Any]]]:
-    """Several files as one step: none is replaced before all are complete on disk.
+    """Write several files in one step: no file is replaced before all are complete on disk.
 
-    Interrupts are held back while the files are renamed, one straight after the other. A kill between two renames
-    leaves some files new and the others old, each of them whole.
+    Interrupts are delayed while the files are renamed. A kill between two renames leaves some files new and the others
+    old, each of them whole.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(_opened(path, mode)) for path in paths]
@@ -96,12 +95,12 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
 
 
 def append_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Append text to a file, flushed to disk; where it cannot be written whole, nothing of it stays.
+    """Append text to a file and flush it to disk. On an error the file is restored.
 
     Raises
     ------
     OSError
-        When the file cannot be written.
+        If the file cannot be written.
     """
     rest = memoryview(text.encode())
     with open(path, "ab", buffering=0) as file:
@@ -117,21 +116,21 @@ def append_whole(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
-    """An empty folder for this process alone, until the block ends; what a killed run has left in it is removed.
+    """Create and lock an empty folder until the block ends. Files of killed runs in it are removed.
 
-    The block may rename it away. On an exception it is removed.
+    The block may rename the folder. On an exception the folder is removed.
 
     Parameters
     ----------
     path : path
     known : str
-        Regular expression of the names of all files that may be removed.
+        Regular expression of the names of files that may be removed.
 
     Raises
     ------
     InvalidInputError
-        Where another run is writing into it, where it is a symbolic link or belongs to another user, and where it
-        holds a file of another name.
+        If another run writes into the folder, if it is a symbolic link or belongs to another user, or if it contains a
+        file of another name.
     """
     folder, descriptor, is_ours = Path(path), None, False
     try:
@@ -155,7 +154,7 @@ def remove_folder(folder: Path, known: str) -> None:
     Raises
     ------
     InvalidInputError
-        As `sole_folder`; nothing is removed then.
+        As `sole_folder`; then nothing is removed.
     """
     refuse_planted(folder)
     _empty(folder, known)
@@ -163,12 +162,12 @@ def remove_folder(folder: Path, known: str) -> None:
 
 
 def refuse_planted(path: str | os.PathLike[str]) -> None:
-    """Raise where something lies at a place of this program's own that another user may have put there.
+    """Raise if another user may have put something at a place that only this program should use.
 
     Raises
     ------
     InvalidInputError
-        On a symbolic link, and on what belongs to another user.
+        If the path is a symbolic link or belongs to another user.
     """
     try:
         there = os.lstat(path)
@@ -190,7 +189,7 @@ def _empty(folder: Path, known: str) -> None:
 
 
 def _locked_folder(folder: Path) -> int | None:
-    """The descriptor that locks a folder, made where it is not there; None where there are no locks."""
+    """Create a folder if necessary and return the descriptor that locks it; None if there are no locks."""
     while True:
         refuse_planted(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -215,7 +214,7 @@ def _locked_folder(folder: Path) -> int | None:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise when `path` cannot be written, by trying: a folder that takes a file, a device that may be opened.
+    """Raise if `path` cannot be written. A temporary file is created for the check.
 
     Raises
     ------
@@ -251,7 +250,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process: for a process that is about to end."""
+    """Remove the temporary files of this process, which is about to end."""
     for temporary in list(_unfinished):
         with suppress(OSError):
             os.unlink(temporary)
@@ -263,9 +262,9 @@ class _Opened:
 
     stream: IO[Any]
     complete: Callable[[], None]
-    """Brings what was written to the disk."""
+    """Flushes the content to disk."""
     temporary: str = ""
-    """Name of the temporary file; none where something is written to directly."""
+    """Name of the temporary file; "" for a direct write."""
     target: Path = Path()
 
     def replace(self) -> None:
@@ -276,7 +275,7 @@ class _Opened:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
-    """A stream, and what makes that which was written the file."""
+    """Yield a stream with the functions that complete and replace the file."""
     name = os.fspath(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     number = _descriptor(name)
@@ -328,13 +327,13 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
 
 
 def _name(error: OSError, name: str) -> None:
-    """Give an error of writing, which has none, the name of the file."""
+    """Add the name of the file to an error of writing."""
     if error.filename is None and error.errno is not None:
         error.filename = name
 
 
 def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
-    """An open temporary file beside `target`, locked so that other runs see that it is in use."""
+    """Return an open temporary file in the folder of `target`, locked so that other runs do not remove it."""
     for _ in range(100):
         temporary = str(target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
         _unfinished.add(temporary)  # before it exists: an interrupt may fall between
@@ -359,7 +358,7 @@ def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove temporary files that killed runs have left in a folder; once a folder and process."""
+    """Remove temporary files of killed runs from a folder, once per folder and process."""
     if fcntl is None or folder in _swept:
         return
     _swept.add(folder)
@@ -383,7 +382,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _descriptor(name: str) -> int | None:
-    """The number of the open descriptor that a path stands for (`/dev/stdout`, `/dev/fd/63`), else None."""
+    """Return the number of the descriptor that a path names (`/dev/stdout`, `/dev/fd/63`), else None."""
     for _ in range(8):
         found = _DESCRIPTOR.fullmatch(name)
         if found:
@@ -397,7 +396,7 @@ def _descriptor(name: str) -> int | None:
 
 
 def _is_special(name: str) -> bool:
-    """Whether something stands there that is no regular file."""
+    """Whether the path exists and is not a regular file."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
@@ -410,7 +409,7 @@ def _target(name: str) -> Path:
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Interrupts are noted, and raised at the end; a process that is about to be ended waits for it too."""
+    """Delay interrupts until the end of the block; a process that is about to end waits for it too."""
     with RENAMING:
         if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
             yield

@@ -1,4 +1,4 @@
-"""Ctrl-C that is neither lost nor turned into something else.
+"""Make sure that Ctrl-C is neither lost nor turned into another exception.
 
 Python raises KeyboardInterrupt between two bytecodes, and calling compiled code runs some in places where an exception
 cannot be passed on: it comes out as a SystemError, or is printed and dropped.
@@ -17,7 +17,7 @@ REMIND_AFTER = 0.3
 
 
 class Interruptible:
-    """A block that an interrupt ends with the exception that its handler raises, whatever it met on its way.
+    """A block that an interrupt ends with the exception of its handler, also inside compiled code.
 
     An exception of another kind that follows an interrupt (a SystemError out of compiled code) is replaced by the
     interrupt; a block that dropped the interrupt is interrupted again after a moment, and at the latest raises it at

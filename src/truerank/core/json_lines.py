@@ -1,4 +1,4 @@
-"""A file of JSON values, one a line, that a killed run goes on with."""
+"""Files of JSON values, one per line, with which a killed run resumes."""
 
 from __future__ import annotations
 

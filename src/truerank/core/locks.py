@@ -1,4 +1,4 @@
-"""Locks between processes that end with the process that holds them, however it ends."""
+"""Locks between processes. A lock ends with its process, even by a kill."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _held: set[int] = set()
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Lock a file or a folder against other processes, and other fits of this one, until the block ends.
+    """Lock a file or a folder against other processes, and other fits of this process, until the block ends.
 
-    The lock is on a small file that holds the number of the process: `.lock` inside of an existing folder, else
-    `.NAME.lock` beside `path`, which need not exist. The system frees it when the process ends, even by a kill; the
-    file that a kill leaves locks nothing. A process that is forked inside the block does not prolong the lock. Where
-    the folder cannot be written, the lock is on `path` itself, and holds against whoever cannot write the folder
-    either. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and file systems without locks lock
-    nothing.
+    The lock is on a small file that contains the number of the process: `.lock` in an existing folder, else
+    `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends,
+    even by a kill; a lock file that a kill leaves has no effect. A process that is forked inside the block does not
+    prolong the lock. If the folder is not writable, `path` itself is locked. Devices, FIFOs and open descriptors
+    (`/dev/stdout`) are not locked, and on file systems without locks nothing is locked.
 
     Parameters
     ----------
@@ -37,7 +36,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     Raises
     ------
     InvalidInputError
-        Where the lock is held, with the number of the process that holds it, or cannot be made.
+        If another process holds the lock (the message names its number), or the lock cannot be created.
     """
     place = Path(os.path.realpath(path))
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
@@ -63,7 +62,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _lock(name: Path, what: str, itself: bool) -> int:
-    """The descriptor of a lock file, or of the thing `itself`, on which this process now holds a lock."""
+    """Lock a lock file, or the path `itself`, and return its descriptor."""
     while True:
         flags = os.O_RDONLY if itself else os.O_RDWR | os.O_CREAT
         descriptor = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -94,7 +93,7 @@ def _lock(name: Path, what: str, itself: bool) -> int:
 
 @contextmanager
 def _unless_unsupported() -> Iterator[None]:
-    """Drop the errors of file systems without locks."""
+    """Ignore the errors of file systems without locks."""
     try:
         yield
     except BlockingIOError:
@@ -109,7 +108,7 @@ def _release(descriptor: int) -> None:
 
 
 def _leave_to_parent() -> None:
-    """Close what a forked process has inherited: the lock ends with its owner, not with the last of its children."""
+    """Close inherited descriptors in a forked process, so that the lock ends with its owner."""
     while _held:
         with suppress(OSError):
             os.close(_held.pop())

@@ -1,4 +1,4 @@
-"""Objects by name: "module:name" is imported when it is asked for, and values by name and settings."""
+"""Import objects by name ("module:name"), and read values with settings (`NAME(key=value)`)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from truerank.core.errors import InvalidInputError
 
 
 def resolve(target: str) -> Any:
-    """The object behind "module:name"."""
+    """Import and return the object "module:name"."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
 def look_up(table: Mapping[str, str], name: str, kind: str) -> type:
-    """The class that `table` (name -> "module:class") has for `name`; an unknown name is an `InvalidInputError`."""
+    """Return the class of `name` in `table` (name -> "module:class"). Raises InvalidInputError for an unknown name."""
     if name not in table:
         raise InvalidInputError(f"unknown {kind} {name!r}{nearest(name, table)}; known are: {', '.join(table)}")
     return resolve(table[name])

@@ -1,4 +1,4 @@
-"""Tables of what truerank knows by name, to which installed packages add their own by entry points."""
+"""Tables of named objects, which installed packages extend by entry points."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Table(Mapping[str, T], Generic[T]):
-    """What truerank has, by name, and what the entry points of a group add.
+    """Named objects of truerank and of the entry points of a group.
 
-    Packages are searched when a name is asked for that is not truerank's own, or when all are listed. A name of
-    truerank's own stays its own.
+    Packages are searched for names that truerank does not define, and when all names are listed. A package cannot
+    replace a name of truerank.
 
     Parameters
     ----------
@@ -55,5 +55,5 @@ class Table(Mapping[str, T], Generic[T]):
 
 
 def target_of(point: EntryPoint) -> str:
-    """What an entry point names, "module:object", which is not imported."""
+    """Return the "module:object" of an entry point without importing it."""
     return point.value

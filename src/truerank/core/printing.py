@@ -1,4 +1,4 @@
-"""Tables and JSON for people and programs to read: what the command line and the experiments print with."""
+"""Print tables and JSON, for the command line and the experiments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 
 
 def shown(text: str) -> str:
-    r"""A text from outside, fit for a terminal: control characters escaped, `***` for user and password in a URL.
+    r"""Make a foreign text safe for a terminal: escape control characters, and mask user and password in URLs.
 
     >>> print(shown("\x1b[2J http://me:secret@host/"))
     \x1b[2J http://***@host/
@@ -23,13 +23,13 @@ def shown(text: str) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number with its noun, singular for 1: "1 query", "3 queries"."""
+    """Return a number with its noun, singular for 1: "1 query", "3 queries"."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n} {noun if n == 1 else plural}"
 
 
 def plain(value: object) -> Any:
-    """`value` in JSON's own types: NumPy numbers and arrays become plain ones, nan and infinities null."""
+    """Convert `value` to JSON types: NumPy numbers and arrays become plain, nan and infinities null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
@@ -50,7 +50,7 @@ def print_json(value: object) -> None:
 
 
 def note(message: str) -> None:
-    """A message for the person, on stderr; where nobody reads it, it is dropped."""
+    """Write a message to stderr; it is dropped if nobody reads stderr."""
     try:
         sys.stderr.write(f"{shown(message)}\n")
         sys.stderr.flush()
@@ -119,7 +119,7 @@ def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", 
 
 
 class Tabular:
-    """What is shown as a table: as text, Markdown, LaTeX, and as HTML in a notebook. A subclass writes `_table`."""
+    """Base of objects that print as tables: text, Markdown, LaTeX, HTML in notebooks. Subclasses define `_table`."""
 
     def _table(self, style: str) -> str:
         raise NotImplementedError

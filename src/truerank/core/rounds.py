@@ -1,7 +1,7 @@
-"""What a fit tells while it runs: its rounds, to callbacks, and to whoever shows progress.
+"""Rounds of a running fit, for callbacks and progress lines.
 
-A loop that learns calls `tell` after each round; who listens was said by `fitting`, further out. So solvers need no
-argument for it, and a fit inside another (a pipeline's, a calibrated ranker's) is heard by the listeners of both,
+A learning loop calls `tell` after each round, and `fitting` further out registers the callbacks, so that solvers need
+no argument for them. An inner fit (of a pipeline or a calibrated ranker) also reaches the callbacks of the outer one,
 unless it is `unheard`.
 """
 
@@ -27,21 +27,21 @@ _shown: list[Callable[[str], None]] = []
 
 @dataclass(frozen=True)
 class Round:
-    """What a callback gets after each round.
+    """The argument of a callback after each round.
 
     Attributes
     ----------
     ranker : str
-        Class that learns.
+        Class of the ranker.
     round : int
-        From 1: trees, weak rankers, passes, rounds or steps of the ranker's solver.
+        Number of the tree, weak ranker, pass or step, from 1.
     of : int or None
-        At most so many.
+        The largest possible number of rounds.
     measures : dict of dict
-        By validation set and measure: the value after this round, ties averaged. Of several sets, the one that chooses;
-        the others are in `evals_result_` after the fit.
+        By validation set and measure: the value after this round, ties averaged. Of several sets only the one that
+        decides; the others are in `evals_result_` after the fit.
     values : dict of float
-        What else the ranker knows: "objective", "gap", by name.
+        Other values of the solver by name, such as "objective" and "gap".
     arrays : dict of arrays
         "click_propensities" and "skip_propensities" so far, with unbiased-lambdarank.
     """
@@ -78,7 +78,7 @@ class Fit:
 
 @contextmanager
 def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
-    """A fit, for as long as the block runs; `tell` inside reaches its callbacks."""
+    """Register a fit and its callbacks for the block; `tell` inside it calls them."""
     fit = Fit(name, callbacks)
     stack = _stack()
     stack.append(fit)
@@ -96,7 +96,7 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """No callback of a fit further out hears of the rounds within the block: those of a trial, not of the model."""
+    """Hide the rounds of the block from the callbacks of outer fits: they belong to a trial."""
     outside, _local.fits = _stack(), []
     try:
         yield
@@ -105,9 +105,9 @@ def unheard() -> Iterator[None]:
 
 
 def tell(round: int, of: int | None = None, validation: float | None = None, **values: float) -> bool:
-    """Tell those who listen of a round; True where one of them wants the fit to stop.
+    """Call the callbacks with a round. Return True if one of them returns True, which stops the fit.
 
-    A callback asks for it by returning True. What it raises ends the fit, which leaves the ranker as it was.
+    An exception of a callback ends the fit and leaves the ranker unchanged.
 
     Examples
     --------
@@ -133,13 +133,13 @@ def tell(round: int, of: int | None = None, validation: float | None = None, **v
 
 
 def show_arrays(arrays: Callable[[], dict[str, Any]]) -> None:
-    """Have the rounds of the fit that runs hold what `arrays()` gives after each."""
+    """Add the result of `arrays()` to each round of the running fit."""
     for fit in _stack()[-1:]:
         fit.arrays = arrays
 
 
 def every(period: int) -> Callback:
-    """A callback that writes every `period`-th round, and the last one where it is known."""
+    """Return a callback that prints every `period`-th round, and the last one if it is known."""
 
     def write_round(info: Round) -> None:
         if info.round % period == 0 or info.round == info.of:
@@ -150,7 +150,7 @@ def every(period: int) -> Callback:
 
 @contextmanager
 def shown_progress(write: Callable[[str], None] = note) -> Iterator[None]:
-    """Every fit of more than two seconds in the block writes how far it is, ever less often, at least once a minute."""
+    """Print the progress of fits of more than two seconds in the block, at least once a minute."""
     _shown.append(write)
     try:
         yield

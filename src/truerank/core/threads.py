@@ -146,10 +146,7 @@ class Workers:
             del work  # memory: until it is asked again this thread would hold what the work read
 
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
-        """As `run_blocks`.
-
-        Nobody waits for a thread that wakes up when all is done, only for blocks that somebody has begun.
-        """
+        """Run as `run_blocks`. Threads that start after all blocks are taken are not waited for."""
         if not self._threads or len(blocks) <= 1:
             return [work(*block) for block in blocks]
         results: list[Any] = [None] * len(blocks)

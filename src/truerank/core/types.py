@@ -52,7 +52,7 @@ MatrixLike = ArrayLike | Matrix | _Grouped
 
 
 class Scorer(Protocol):
-    """A fitted ranker, whoever's it is."""
+    """A fitted ranker of truerank or of another library."""
 
     def predict(self, X: Any, /) -> Any:
         """Scores (n,), higher ranks first."""

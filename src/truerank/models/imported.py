@@ -31,18 +31,18 @@ _LAY_OUT = (
 
 
 class ImportedRanker(Ranker):
-    """A linear model or a sum of trees that another tool trained: scores, ranks, is saved, calibrated and exported.
+    """A linear model or a sum of trees of another tool, for scoring, saving, calibration and export.
 
-    `import_model` makes one. It cannot be fitted. Scores are the tool's raw scores: equal to its
-    own to the bit for LightGBM, CatBoost and XGBoost's trees, else to float32. Questions about features answer
-    as the tool's do for every float64, although most tools round features to float32 first.
+    `import_model` returns it; it cannot be fitted. The scores are the tool's raw scores: to the bit for LightGBM,
+    CatBoost and XGBoost's trees, else to float32. Trees answer as in the tool for every float64 feature, although most
+    tools round features to float32 first.
 
     Attributes
     ----------
     feature_names_ : list of str
-        The model's features, or names by number where the tool has none.
+        The model's features, or numbered names if the tool has none.
     tool_ : str
-        The format it came in.
+        Name of the format.
     kind_ : {"linear", "stumps", "oblivious", "trees"}
     start_, intercept_ : float
         Added before and after the sum.
@@ -50,7 +50,7 @@ class ImportedRanker(Ranker):
     normalizers_ : dict of arrays, or None
     allow_nan_, float32_sums_ : bool
     absent_ : float
-        What a linear model takes for a missing value: 0 for XGBoost's, nan where nobody says.
+        Value of a missing feature in a linear model: 0 for XGBoost, nan if unknown.
     form_ : ModelForm
         All of these together.
     """

@@ -2,10 +2,10 @@
 
 A model is an object of a class that the registry knows (a ranker, a calibrator, a transformer, a wrapper of these), one
 of scikit-learn's transformers that `models.scikit_learn` lists, or a `Pipeline` of such objects. A class of truerank's
-takes part by being registered and by naming its fitted attributes:
+must be registered and must name its fitted attributes:
 
-* `get_params(deep=False)` gives the constructor's arguments (scikit-learn estimators have it), or `model_params()`
-  where some of them have no form in a file;
+* `get_params(deep=False)` returns the constructor's arguments (as in scikit-learn), or `model_params()` if some of them
+  cannot be written to a file;
 * `model_attributes`, a class attribute, lists the fitted attributes to save: numbers, strings, bools, None, lists,
   string-keyed dicts, NumPy arrays, and objects that are models themselves. Those that do not exist are left out;
 * `check_model()`, optional, is called after loading and raises `ModelFileError` when the attributes do not fit
@@ -44,14 +44,14 @@ _MOST_TRIED = 1_000_000  # columns up to which a loaded model is tried on rows o
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to `path` as JSON; a kill in mid-write leaves an old file whole.
+    """Write a fitted model to `path` as JSON. A kill during the write leaves an old file whole.
 
     Raises
     ------
     InvalidInputError
-        When the model, or something inside it, has no form in a model file (a Python function as a measure, say).
+        If a part of the model cannot be written to a file, such as a Python function as a measure.
     ModelFileError
-        When the model's fitted attributes do not fit together or its weights are not finite: no such file is written.
+        If the fitted attributes are inconsistent or weights are not finite. No file is written then.
     """
     text = model_text(model)
     with atomic_write(path) as stream:
@@ -159,7 +159,7 @@ def _check_numbers(values: np.ndarray, low: float, high: float) -> None:
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """Call `work`; whatever goes wrong in it is the file's fault."""
+    """Call `work` and convert its errors to ModelFileError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -177,7 +177,7 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
 
 
 def _quoted(value: object) -> str:
-    """What stands in a file, as it stands there; a damaged one may say something as long as itself."""
+    """Quote a value of a file in a message, shortened."""
     text = "an object" if isinstance(value, dict) else json.dumps(value)
     return text if len(text) <= 60 else text[:60] + "…"
 
@@ -258,7 +258,7 @@ def _class_names(installed: bool = False) -> dict[str, str]:
 
 
 def _target(name: str) -> str | None:
-    """Where the class of a name is; packages are searched for those that are not truerank's own."""
+    """Return the location of a class. Packages are searched for names that truerank does not define."""
     return _class_names().get(name) or _class_names(True).get(name)
 
 

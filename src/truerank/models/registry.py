@@ -1,6 +1,6 @@
 """The rankers by the names of the command line, and the other classes that a model file may hold.
 
-A new ranker is one line in `_RANKERS`, and one in `truerank/__init__.pyi`, where all public names stand.
+To add a ranker, add one line to `_RANKERS` and one to `truerank/__init__.pyi`, which lists the public names.
 """
 
 from __future__ import annotations

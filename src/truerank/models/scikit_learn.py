@@ -1,6 +1,6 @@
-"""scikit-learn's transformers as data: their parameters and fitted numbers, by name.
+"""Save scikit-learn's transformers as data: their parameters and fitted numbers, by name.
 
-A class takes part by standing in `FITTED`; functions (`FunctionTransformer`, `SelectKBest`) have no form in a file.
+The supported classes are in `FITTED`. Functions (`FunctionTransformer`, `SelectKBest`) cannot be saved.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> For
     Parameters
     ----------
     names : list of str, optional
-        Features of the feature set, in order, where the object does not hold it; by default those that the model names,
-        in its order.
+        Features of the feature set, in order, if the object does not contain it; by default the features that the
+        model names, in its order.
     """
     feature_set = None
     while isinstance(value, dict) and "definition" not in value and ("model" in value or "_source" in value):

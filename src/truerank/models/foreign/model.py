@@ -24,7 +24,7 @@ _BEYOND = 2.0**128 - 2.0**103  # what rounds to infinity as a float32
 
 @dataclass(frozen=True)
 class ForeignModel:
-    """A model as another tool reads it.
+    """A model with the arithmetic of the tool that trained it.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class ForeignModel:
     form : ModelForm
         The model with questions for float64 features that are exactly the tool's.
     float32 : bool
-        The tool holds features and normalised features as float32.
+        Whether the tool holds features and normalised features as float32.
     absent : float
-        What the tool takes for a feature that a document does not have: 0 or nan.
+        The tool's value of an absent feature: 0 or nan.
     numbered : bool
-        The file has no names of features: they are known by their places alone.
+        Whether the file identifies features only by their places.
     """
 
     tool: str
@@ -48,7 +48,7 @@ class ForeignModel:
     numbered: bool = False
 
     def score(self, X: np.ndarray) -> np.ndarray:
-        """Scores (n,) of float64 rows with the tool's own arithmetic, float64 numbers whatever the tool computes in."""
+        """Return the scores (n,) of float64 rows in the tool's arithmetic, as float64 numbers."""
         form = self.form
         x = np.where(np.isnan(X), self.absent, X)
         number: Any = np.float32 if form.float32_sums else np.float64
@@ -70,7 +70,7 @@ class ForeignModel:
 
 
 class Reader:
-    """A file that is being read: its name, and errors that say where."""
+    """A file under reading: its name, and errors with the place in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -181,8 +181,8 @@ _Known = dict[int, tuple[float, float, bool]]  # of a feature: above, up to, and
 class TreeBuilder:
     """Collects trees node by node, without recursion, into `BinaryTrees`.
 
-    A membership becomes thresholds, and what is below it stands below each range of values anew, less the questions
-    that the range has answered.
+    A question about membership in a set becomes thresholds. The subtree below it is repeated for each range of values,
+    without the questions that the range already answers.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -194,7 +194,7 @@ class TreeBuilder:
         self._ranges = 0
 
     def add(self, root: Any, look: Callable[[Any], Leaf | Split | Membership]) -> None:
-        """Add the tree below `root`; `look` says what a node is, and is asked once for each."""
+        """Add the tree below `root`. `look` returns the description of a node, and is called once for each."""
         children: dict[int, tuple[Any, Any]] = {}  # by the identity of the parent, which lives as long
 
         def opened(seen: Any, known: _Known) -> Leaf | Split:

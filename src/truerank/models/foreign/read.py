@@ -38,37 +38,37 @@ def import_model(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
 ) -> ImportedRanker:
-    """A ranker from a model file of another tool, read without that tool; nothing in the file is executed.
+    """Read a model file of another tool without that tool. Nothing in the file is executed.
 
     LightGBM (text of `save_model`, JSON of `dump_model`), XGBoost (JSON and UBJSON of `save_model`, JSON of
     `dump_model`; trees, dart and linear), CatBoost (JSON), RankLib (AdaRank, Coordinate Ascent, Linear Regression,
     ListNet, RankBoost, MART, LambdaMART, Random Forests), Solr's LinearModel and MultipleAdditiveTreesModel, models of
-    the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content says which.
+    the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content determines the tool.
 
-    Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, what is below
-    them is repeated for each range: such trees go to every format, and are larger there.
+    Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, and the subtree
+    is repeated for each range. Such trees can be exported to every format, but grow.
 
     Parameters
     ----------
     path : str or path
     feature_names : sequence of str, optional
-        Names of your data's columns, in order. A model that names its features is laid out by them; one that numbers
-        them takes them as names of its columns.
+        Names of your data's columns, in order. Named features of the model are matched to them; numbered features
+        receive them as names.
     n_features : int, optional
-        Columns of your data, where the model does not use the last ones.
+        Number of columns of your data, if the model does not use the last ones.
 
     Returns
     -------
     ImportedRanker
-        Scores as the tool's raw scores (margins), before any link function. Its `status_` says where these are not all
-        that the tool gives: a dump of XGBoost lacks the base score; of an XGBRanker that was stopped early the trees up
-        to the best round count, of a Booster all.
+        A ranker that returns the tool's raw scores (margins), before any link function. `status_` states known
+        differences: a dump of XGBoost lacks the base score; an XGBRanker that stopped early uses the trees up to the
+        best round, a Booster uses all.
 
     Raises
     ------
     ModelFileError
-        When the file is in no known format, is damaged, or holds what a ranker cannot be (several outputs) or is not
-        read (linear leaves, CatBoost's categories); the message names file and place.
+        If the format is unknown, the file is damaged, or the model is unsupported (several outputs, linear leaves,
+        categories of CatBoost). The message names file and place.
 
     Examples
     --------
