@@ -115,6 +115,7 @@ from .rankers.rank_svm import RankSVM as RankSVM
 from .rankers.run_fusion import RunFusion as RunFusion
 from .rankers.text_ranker import TextRanker as TextRanker
 from .significance.comparison import compare_rankers as compare_rankers
+from .significance.comparison import compare_values as compare_values
 from .significance.power import queries_needed as queries_needed
 from .text.features import TextFeatures as TextFeatures
 from .text.index import Index as Index, build_index as build_index

@@ -24,10 +24,17 @@ from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
 from truerank.significance.comparison import Comparison, compare_values
-from truerank.significance.paired import TESTS
+from truerank.significance.paired import OF_MEANS, TESTS
 from truerank.significance.pairwise import resamples_for
 from truerank.significance.signs import smallest_p
-from truerank.significance.two_samples import paired_differences, paired_t, randomisation, sign_test, wilcoxon
+from truerank.significance.two_samples import (
+    paired_differences,
+    paired_t,
+    randomisation,
+    sign_test,
+    signed_ranks,
+    wilcoxon,
+)
 
 HOW = ("auto", "continue", "refit")
 MORE = 20  # trees that a continued model gets
@@ -76,7 +83,7 @@ def decide(
     differences plus the margin. `look` is the number of this comparison on these queries, from 1.
     """
     check_choice(test, "test", TESTS)
-    if margin > 0 and test in ("sign", "wilcoxon"):
+    if margin > 0 and test not in OF_MEANS:
         raise InvalidInputError(
             f"margin={margin:g} requires a test of the mean, which the {test} test is not. Choose randomisation or t"
         )
@@ -91,11 +98,10 @@ def decide(
             p = randomisation(d, zero, n_resamples=resamples_for(1, level), random_state=random_state).p
         else:
             p = {"t": paired_t, "wilcoxon": wilcoxon, "sign": sign_test}[test](d, zero).p
-        sign = np.sign(d)
+        shown = d.mean() if test in OF_MEANS else np.sign(d).sum()
         if test == "wilcoxon":
-            _, ranks, counts = np.unique(np.abs(d[d != 0]), return_inverse=True, return_counts=True)
-            sign = sign[d != 0] * (np.cumsum(counts) - (counts - 1) / 2)[ranks]
-        shown = d.mean() if test in ("randomisation", "t") else sign.sum()
+            positive, ranks = signed_ranks(d)
+            shown = ranks[positive].sum() - ranks[~positive].sum()
         if d.mean() < 0 < shown:
             shown = 0.0
         return max(p, float(smallest_p(np.count_nonzero(d)))), float(shown)

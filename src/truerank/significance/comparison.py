@@ -516,8 +516,15 @@ def compare_values(
 ) -> Comparison:
     """Compare rankers by their values (m,) on the same queries in the same order; see `compare_rankers`.
 
-    `options` are those of `compare_measures`. With `higher_is_better=False` (errors), `a` wins where it is lower, and
-    its difference is then positive.
+    `options` are `baseline`, `test`, `correction`, `margin`, `random_state` and `query_ids`. With
+    `higher_is_better=False` (errors), `a` wins where it is lower, and its difference is then positive.
+
+    Examples
+    --------
+    >>> values = {"old": np.array([0.2, 0.4, 0.1, 0.5, 0.3, 0.2]), "new": np.array([0.3, 0.6, 0.4, 0.6, 0.5, 0.3])}
+    >>> pair = compare_values(values, test="t").pairs[0]
+    >>> pair.a, round(pair.difference, 4), round(pair.low, 4), round(pair.high, 4), pair.p < 0.05
+    ('new', 0.1667, 0.081, 0.2524, True)
     """
     values = MeasuredValues(per_query, measure, convention, higher_is_better, tie_averaged)
     return compare_measures([values], **options)[0]
