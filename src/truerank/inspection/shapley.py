@@ -1,24 +1,24 @@
 """Shapley values of boosted oblivious trees, in closed form.
 
-The game of a tree. Let a row's score be Σ_l F(l) Π_j a_j(l) over the leaves l, where a_j(l) is the product of the
+The game of a tree: let a row's score be Σ_l F(l) Π_j a_j(l) over the leaves l, where a_j(l) is the product of the
 probabilities that the row gives the answers of leaf l at the levels that ask feature j (0 or 1 with plain borders).
-Where a feature is unknown, its answers have the probabilities with which the reference rows give them *on the way to
-the leaf*: b_j(l), the product over its levels of (rows of the child) / (rows of the node), one half where a node has no
-rows. The value of a coalition S of known features is
+The answers of an unknown feature have the probabilities of the reference rows *on the path to the leaf*: b_j(l), the
+product over its levels of (rows of the child) / (rows of the node), or 1/2 for a node without rows. The value of a
+coalition S of known features is
 
     v(S) = Σ_l F(l) Π_(j ∈ S) a_j(l) Π_(j ∉ S) b_j(l),
 
-so v(all) is the tree's score and v(none) its mean over the reference rows: the game of path-dependent TreeSHAP. In a
-polynomial leaf F(l) is a sum of monomials Π_j z_j^e; an unknown feature stands at its training mean, z = 0, so each
-monomial is a product of the same kind.
+so that v(all) is the tree's score and v(none) is its mean over the reference rows, as in path-dependent TreeSHAP. In a
+polynomial leaf F(l) is a sum of monomials Π_j z_j^e. An unknown feature has its training mean, z = 0, so that each
+monomial is a product of the same form.
 
-The value. With the u features of a tree, Shapley's average over all orders is an integral over the share t of known
+The values: with the u features of a tree, Shapley's average over all orders is an integral over the share t of known
 features (Owen's multilinear extension),
 
     φ_j = Σ_l F(l) ∫_0^1 (a_j - b_j) Π_(i ≠ j) (t a_i + (1 - t) b_i) dt,
 
-whose integrand is a polynomial of degree u - 1 in t: ⌈u / 2⌉ Gauss-Legendre nodes give it exactly. With plain borders
-a row's values depend on its leaf alone, so they are computed once for each leaf and looked up by row.
+whose integrand is a polynomial of degree u - 1 in t, which ⌈u / 2⌉ Gauss-Legendre nodes integrate exactly. With plain
+borders a row's values depend only on its leaf, so they are computed once for each leaf.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from truerank.core.threads import run_blocks
 from truerank.trees.leaves.places import Norms, make_shares
 from truerank.trees.leaves.polynomial import monomial_table
 
-_MOST_REFERENCE = 4_096  # rows from which fuzzy covers are taken: a contraction of 2^d for each of them
+_MOST_REFERENCE = 4_096  # reference rows of fuzzy leaves, each of which costs 2^d
 _ROWS = 4_096
 
 
@@ -48,7 +48,7 @@ class ShapleyValues:
     values : float64 array (n, p)
         Contribution of each feature to each row's score.
     base : float
-        Mean score of the reference rows, in the sense of the game; `base + values.sum(axis=1)` are the scores.
+        Mean score of the reference rows in the game. The scores are `base + values.sum(axis=1)`.
     """
 
     values: np.ndarray
@@ -56,14 +56,14 @@ class ShapleyValues:
 
 
 def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyValues:
-    """Shapley values of a fitted `ObliviousBoosting`, any kind of leaves and start, for the rows of X.
+    """Return Shapley values of a fitted `ObliviousBoosting` with any kind of leaves and start, for the rows of X.
 
     Parameters
     ----------
     ranker : ObliviousBoosting
     X : float array (n, p)
     reference : float array (r, p)
-        Rows that say how often each answer is given. Fuzzy leaves take at most 4,096 of them, evenly spaced.
+        Rows for the probabilities of the answers. Fuzzy leaves use at most 4,096 of them, evenly spaced.
 
     Returns
     -------
@@ -71,8 +71,8 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
 
     Notes
     -----
-    Plain leaves: O(4^d d²) a tree, then O(d) a row and tree. Fuzzy and polynomial leaves: O(2^d d²) a row and tree,
-    times the number of monomials.
+    Cost of plain leaves: O(4^d d²) for a tree, and O(d) for a row and tree. Cost of fuzzy and polynomial leaves:
+    O(2^d d²) for a row and tree, times the number of monomials.
 
     References
     ----------
@@ -90,11 +90,11 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
     start = ranker._start()
     base = float(start.constant)
-    columns = np.ascontiguousarray(X.T)  # a feature's values side by side, as every tree reads them
+    columns = np.ascontiguousarray(X.T)  # the values of a feature are contiguous
     of_reference = columns if X is reference else np.ascontiguousarray(reference.T)
     values = np.zeros(columns.shape)
     if start.linear is not None:
-        # An unknown feature stands at its training mean, where it adds nothing.
+        # An unknown feature has its training mean, where it adds 0.
         every = np.arange(X.shape[1])
         values += start.linear.scaling.standardise(columns.copy(), every) * start.linear.weights[:, None]
     answers = _answers_of(ranker, trees)
@@ -184,7 +184,7 @@ def _rows_by_leaf(right: np.ndarray) -> np.ndarray:
 
 
 def _ratios(rows: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
-    """b_j(l): how often the reference rows go the way of each leaf at a feature's levels, float64 (2^d, u)."""
+    """b_j(l): probability of the reference rows to follow each leaf's path at a feature's levels, float64 (2^d, u)."""
     number = np.arange(len(rows))
     ratios = np.ones((len(rows), u))
     for level, slot in enumerate(slots):
@@ -207,7 +207,7 @@ def _powers(table: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
 
 
 def _products(powers: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """Π_j b_j of each leaf and monomial, where a feature of the monomial stands at 0: float64 (2^d, M)."""
+    """Π_j b_j of each leaf and monomial, with 0 for a feature of the monomial: float64 (2^d, M)."""
     return ratios.prod(axis=1)[:, None] * (powers.sum(axis=1) == 0)
 
 

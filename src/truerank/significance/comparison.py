@@ -140,8 +140,8 @@ class Comparison(Tabular):
         Random signs, or all 2^n of them. With Holm and Bonferroni the number grows with the number of pairs.
     query_ids : list of str or None
     tie_averaged : dict of str to float
-        Mean of each ranker over all orders of its tied documents, where it is known; the tables show it beside the mean
-        where they differ by more than 0.0005 for some ranker, because the convention's rule for ties then decides.
+        Mean of each ranker over all orders of its tied documents, if it is known. Tables show it if it differs from the
+        mean by more than 0.0005 for some ranker, which then depends on the convention's rule for ties.
     smallest_p : float
         The smallest adjusted p that the numbers of nonzero differences and comparisons allow.
     about : str

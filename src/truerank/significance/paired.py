@@ -31,9 +31,9 @@ class Paired(NamedTuple):
     mean, deviation : float64
         Mean, and standard deviation (n - 1), of the differences; the deviation is 0 if they differ by rounding alone.
     p : float64
-        NaN where the test has none.
+        NaN if the test has none.
     low, high : float64
-        Ends of the 95 % interval; NaN where there is none.
+        Ends of the 95 % interval; NaN if there is none.
     smallest : float64
         The smallest p that the number of nonzero differences allows.
     n_resamples : int
@@ -59,13 +59,13 @@ def paired_tests(
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
 
-    NaN marks a topic without a value. The interval contains 0 exactly where p is at least 0.05. It is that of the
-    mean for "t" and "randomisation", of Hodges and Lehmann's pseudo-median for "wilcoxon", and for "sign" Clopper and
-    Pearson's of the share of wins, which contains 1/2 instead. Comparisons of fewer than two topics have neither p nor
-    interval. Equal differences have no interval of the mean and no p of the t-test; the other tests have a p by their
-    signs. Without any difference p is 1.
+    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is the interval of the
+    mean for "t" and "randomisation", and of Hodges and Lehmann's pseudo-median for "wilcoxon". For "sign" it is Clopper
+    and Pearson's interval of the share of wins, which contains 1/2 instead of 0. With fewer than two topics there is
+    neither p nor interval. Equal differences have no interval of the mean and no p of the t-test, but a p of the other
+    tests. Without any difference p is 1.
 
-    The interval of the randomisation test is made of 10,000 resamples, and of 2,000 with more than 1,000 comparisons.
+    The randomisation test has intervals from 10,000 resamples, or from 2,000 with more than 1,000 comparisons.
     """
     d = as_differences(differences)
     topics, mean, deviation = _moments(d)
@@ -128,8 +128,8 @@ def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray) -> tup
 def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the shifts θ that the randomisation test of d - θ does not reject.
 
-    For θ below the mean a resample is as extreme as what was observed where θ is at least the mean of the topics whose
-    sign it turns, or of those whose sign it keeps. So the ends are order statistics of these means.
+    For θ below the mean, a resample is as extreme as the observation if θ is at least the mean of the topics whose sign
+    it changes, or of those whose sign it keeps. The ends are therefore order statistics of these means.
     """
     h = d.shape[1]
     if not signs.exhaustive:
@@ -155,7 +155,7 @@ def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
             kept = (n + (chunk.sum(axis=1) if whole else with_value @ chunk.T)) / 2.0
             with np.errstate(divide="ignore", invalid="ignore"):
                 first, second = (total + sums) / 2.0 / kept, (total - sums) / 2.0 / (n - kept)
-            same = (kept == 0) | (kept == n)  # no shift tells it from what was observed
+            same = (kept == 0) | (kept == n)  # equal to the observation for every shift
             lower[:, here] = np.where(same, -math.inf, np.minimum(first, second))
             upper[:, here] = np.where(same, math.inf, np.maximum(first, second))
         ends[0][part] = np.partition(lower, count - 1, axis=1)[:, count - 1]
