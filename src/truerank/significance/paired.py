@@ -59,11 +59,11 @@ def paired_tests(
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
 
-    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is the interval of the
-    mean for "t" and "randomisation", and of Hodges and Lehmann's pseudo-median for "wilcoxon". For "sign" it is Clopper
-    and Pearson's interval of the share of wins, which contains 1/2 instead of 0. With fewer than two topics there is
-    neither p nor interval. Equal differences have no interval of the mean and no p of the t-test, but a p of the other
-    tests. Without any difference p is 1.
+    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is the interval of
+    the mean for "t" and "randomisation", and of Hodges and Lehmann's pseudo-median for "wilcoxon". For "sign" it is
+    Clopper and Pearson's interval of the share of wins, which contains 1/2 instead of 0. With fewer than two topics
+    there is neither p nor interval. Equal differences have no interval of the mean and no p of the t-test, but a p of
+    the other tests. Without any difference p is 1.
 
     The randomisation test has intervals from 10,000 resamples, or from 2,000 with more than 1,000 comparisons.
     """
