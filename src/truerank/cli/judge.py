@@ -119,7 +119,7 @@ def from_plan(args: argparse.Namespace, measures: list[str], idle: list[str]) ->
     """Return the estimates for `compare` and `report`, whose options in `idle` then have no effect."""
     common.refuse_idle(args, idle, "has no effect with --plan, which has estimates of its own")
     args.measure, args.human, args.scale, args.totals = " ".join(measures), None, None, None
-    return planned(args, args.runs)
+    return planned(args, [*args.systems, *args.named])
 
 
 def _runs(files: list[str]) -> dict[str, Any]:
