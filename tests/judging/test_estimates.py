@@ -320,6 +320,11 @@ def test_strange_labels_are_levels_of_their_own():
     assert "'llm' has no label for 1 of the" in said
 
 
+def test_very_many_topics_are_no_factor():
+    runs, _, _ = made(topics=1_001, documents=2)
+    assert len(make_factors(Frame(runs, sum_measure("P@1")), {}).penalties) <= 1 + 8
+
+
 def test_scores_of_many_levels_are_cut_into_few():
     runs, human, _ = made(topics=5, documents=12)
     rng = np.random.default_rng(0)

@@ -267,17 +267,14 @@ def estimate(
 
     Parameters
     ----------
-    runs : dict of str to run
-        Runs of the plan, or other runs over its documents.
-    measure : str or Measure, default "DCG@10"
+    runs, measure, topics, totals, scale, convention
+        As in `plan_judgements`; also other runs over the plan's documents.
     human : qrels, optional
         Human grades; None where the plan has them. Grades of documents that were not drawn help predictions only.
     plan : Plan or path
         From `plan_judgements`; every drawn document must have a grade.
     judges : dict or list of qrels, optional
         Labels of model judges for the plan's documents, on any scale: each label is a level of its own.
-    topics, totals, scale, convention
-        As in `plan_judgements`.
 
     Notes
     -----

@@ -137,7 +137,9 @@ def read_plan(source: Any) -> Plan:
             row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
         except ValueError as error:
             raise DataFileError(f"{error}; round, budget, probability and grade are numbers", name, line) from error
-        if not (0.0 < row[4] <= 1.0 and row[3] > 0 and row[2] >= 1 and asked in ("yes", "no")) or math.isinf(row[6]):
+        if not (0.0 < row[4] <= 1.0 and 0 < row[3] < math.inf and row[2] >= 1 and asked in ("yes", "no")) or math.isinf(
+            row[6]
+        ):
             raise DataFileError(
                 f"round {number}, budget {budget}, probability {chance}, judge {asked!r}, grade {grade}: expected a "
                 "round from 1, a budget above 0, a probability in (0, 1], yes or no, a finite grade", name, line,
@@ -227,32 +229,23 @@ def plan_judgements(
     runs : dict of str to run
         As in `evaluate`: paths, `{topic: {document: score}}`, data frames.
     measure : str or Measure, default "DCG@10"
-        DCG, P, RBP, or R@k with `totals`.
+        DCG, P, RBP, or R@k with `totals`, the number of relevant documents of each topic.
     budget : float, default 100
         Expected number of judgements in this round, at least two a topic. The number drawn varies.
-    judges : dict or list of qrels, optional
-        Labels of model judges. They change the plan only together with `human`, which shows where they err.
-    human : Plan or qrels, optional
-        A judged plan: the result has one more round, over the documents that are not judged yet. Qrels only help to
-        predict standard deviations.
+    judges, human : optional
+        Labels of model judges (dict or list of qrels) change the plan only together with `human`. A judged `Plan` there
+        makes the result one more round, over the documents that are not judged yet; qrels only predict deviations.
     pairs : "all", list of (str, str), or None, default "all"
         Pairs of runs to compare. None plans for the values of the runs instead of their differences.
     uniform : bool, default False
         Give all documents the same probability.
-    random_state : seed, default 0
-    topics : {"common", "all"}, optional
-        Required where the runs have different topics.
-    totals : mapping of topic to number, optional
-        Number of relevant documents of each topic, for R@k.
-    scale : (float, float), default (0, 4)
-        Lowest and highest human grade.
-    convention : str, default "trec"
-        Evaluation convention for settings that the measure's name omits. With "trec" the gain of DCG is the grade.
+    topics, scale, convention
+        "common" or "all", required where the runs have different topics; lowest and highest human grade (default: 0 and
+        4); evaluation convention for settings that the measure's name omits ("trec": the gain of DCG is the grade).
 
     Notes
     -----
-    Every document with weight has π ≥ 0.1 · budget / documents. O(runs · topics · cutoff). Särndal, Swensson and
-    Wretman (1992), sections 3.5 and 12.2.
+    Every document with weight has π ≥ 0.1 · budget / documents. Särndal, Swensson and Wretman (1992), section 12.2.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """Predictions of a document's gain that do not use its own judgement.
 
-The judges' labels, the documents' topics and their places in the runs are factors with levels. Gains of judged
-documents are regressed on them with a penalty; a judged document is predicted by the regression without itself, in
-closed form.
+A ridge regression of the gains of judged documents on judges' labels, topics and the runs' weights predicts all gains.
+A judged document is predicted without itself, in closed form.
 """
 
 from __future__ import annotations
@@ -21,18 +20,15 @@ PSEUDO_LABEL, PSEUDO_TOPIC = 2.0, 4.0
 """Pseudo-observations that shrink the mean of a label, and of a topic, towards the mean of all."""
 USUAL_LEVELS, FEW_LEVELS, MOST_LEVELS = 4, 5, 12
 """Levels of a judge without an extra penalty; levels that scores of more than `MOST_LEVELS` are cut into."""
-RUN_LEVELS = 8
+RUN_LEVELS, MOST_TOPICS = 8, 1_000
 _TINY = 1e-9
 
 
 class Factors:
-    """Factors of documents, as columns of 0 and 1 of which each document has one a factor.
+    """Factors of documents as columns of 0 and 1.
 
-    Attributes
-    ----------
-    codes : int64 array (N, factors)
-        Column that is 1; columns of different factors differ. Column 0 is the mean of all.
-    penalties : float64 array (columns,)
+    `codes` (N, factors) are the columns that are 1, different ones for each factor; column 0 is the mean of all.
+    `penalties` (columns,) are those of the ridge regression.
     """
 
     def __init__(self, factors: Sequence[tuple[np.ndarray, float]], n: int) -> None:
@@ -44,12 +40,11 @@ class Factors:
         self.codes, self.penalties = np.column_stack(codes), np.array(penalties)
 
     def predict(self, judged: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values (N,), predicted from those of the `judged` documents (bool (N,)), of each of these without itself.
+        """Return predictions (N,) from the values of the `judged` documents (bool (N,)), without the document itself.
 
-        0 where no other document is judged. Ridge regression: b = argmin Σ_(judged) (g - Σ_f b_f)² + Σ_f λ_f b_f²; for
-        a judged document with leverage h the prediction without it is g - (g - fitted) / (1 - h). With one judge and no
-        other factor this is the mean of each label, shrunk to the mean of all by λ = 2 pseudo-observations.
-        O(judged · columns² + columns³).
+        b = argmin Σ_(judged) (g - Σ_f b_f)² + Σ_f λ_f b_f². For a judged document with leverage h, the prediction
+        without it is g - (g - fitted) / (1 - h). With one judge and no other factor, b is the mean of each label,
+        shrunk to the mean of all by λ pseudo-observations. 0 where no other document is judged.
         """
         rows, p = np.flatnonzero(judged), len(self.penalties)
         if not len(rows):
@@ -67,11 +62,13 @@ class Factors:
 
 
 def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
-    """Factors of documents: the topic, the sum of the runs' weights (with three runs or more), each judge's label.
+    """Return the factors topic, sum of the runs' weights (with three runs or more), and label of each judge.
 
-    Penalties of labels are 2 times the number of judges, so that a judge who is named twice changes nothing.
+    Penalties of labels are proportional to the number of judges, so that a judge who is named twice changes nothing.
     """
-    factors: list[tuple[np.ndarray, float]] = [(frame.topic, PSEUDO_TOPIC)]
+    factors: list[tuple[np.ndarray, float]] = []
+    if len(frame.topics) <= MOST_TOPICS:
+        factors.append((frame.topic, PSEUDO_TOPIC))
     if len(frame.runs) > 2:
         total = np.asarray(frame.weights.sum(axis=0))[0]
         factors.append((_binned(total, RUN_LEVELS), PSEUDO_LABEL))
@@ -87,7 +84,7 @@ def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
 
 
 def judges_labels(frame: Frame, judges: Any, highest: float) -> dict[str, np.ndarray]:
-    """Labels (N,) of each judge by name, NaN where one has none; with warnings."""
+    """Return the labels (N,) of each judge by name, NaN where it has none; warn about missing and strange labels."""
     found = {name: frame.grades(judge) for name, judge in _by_name(judges).items()}
     for name, labels in found.items():
         lacking, strange = np.flatnonzero(np.isnan(labels)), np.unique(labels[labels > highest])
@@ -105,7 +102,7 @@ def judges_labels(frame: Frame, judges: Any, highest: float) -> dict[str, np.nda
 
 
 def _by_name(judges: Any) -> dict[str, Any]:
-    """Judges by name, of a dict, a list or a single one."""
+    """Judges by name, from a dict, a list or a single judge."""
     if isinstance(judges, Mapping):
         first = next(iter(judges.values()), None)
         if not isinstance(first, Mapping) or any(isinstance(value, Mapping) for value in first.values()):
@@ -119,6 +116,6 @@ def _by_name(judges: Any) -> dict[str, Any]:
 
 
 def _binned(values: np.ndarray, levels: int) -> np.ndarray:
-    """Number of each value's quantile among `levels`."""
+    """Number of the quantile of each value, among `levels`."""
     borders = np.unique(np.quantile(values, np.arange(1, levels) / levels, method="lower"))
     return np.searchsorted(borders, values)
