@@ -164,15 +164,16 @@ def test_files_of_one_name_are_named_by_their_paths(files, capsys):
     assert as_json(capsys, *command)["pairs"][0]["a"] == str(files / "other" / "run.txt")
 
 
-def test_compare_many_runs_with_a_fusion_as_baseline(files, capsys):
-    command = ["compare", "--qrels", files / "qrels.txt", files / "run.txt", files / "run2.txt", "--fuse", "rrf"]
-    command += ["--topics", "all"]
-    report = as_json(capsys, *command, "--measures", "AP RR", "--baseline", "rrf")
-    assert {(pair["a"], pair["b"]) for pair in report["pairs"]} == {("run", "rrf"), ("run2", "rrf")}
+def test_compare_every_pair_in_every_format(files, capsys):
+    (files / "third.run").write_text((files / "run2.txt").read_text().replace(" 1 ", " 2 "))
+    runs = [files / name for name in ("run.txt", "run2.txt", "third.run")]
+    command = ["compare", "--qrels", files / "qrels.txt", *runs, "--topics", "all"]
+    report = as_json(capsys, *command, "--measures", "AP RR", "--baseline", "third")
+    assert {(pair["a"], pair["b"]) for pair in report["pairs"]} == {("run", "third"), ("run2", "third")}
     assert report["measures"].keys() == {"AP", "RR"}
     everything = as_json(capsys, *command, "--all-pairs", "--correction", "max-t", "--convention", "ranklib")
     assert len(everything["pairs"]) == 3
-    assert {name for group in everything["groups"] for name in group} == {"run", "run2", "rrf"}
+    assert {name for group in everything["groups"] for name in group} == {"run", "run2", "third"}
     for style, mark in (
         ("markdown", "| ranker |"),
         ("latex", r"\toprule"),

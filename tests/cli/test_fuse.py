@@ -48,7 +48,7 @@ def test_learn_then_apply(folder, capsys):
     assert main(apply) == 0
     fused = read_run(folder / "f.run")
     assert (fused.n_queries, fused.tag) == (16, "fusion")
-    assert main([*learn, "--folds", "4", "--curve", "--draws", "1"]) == 0
+    assert main([*learn, "--folds", "4"]) == 0
     out = capsys.readouterr().out
     assert "learned is" in out
     assert "use " in out

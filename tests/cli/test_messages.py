@@ -204,11 +204,6 @@ def careless(tmp_path, monkeypatch):
         ("text search no-such-index q.jsonl --depth 0 -o runs", 2, "--depth must be at least 1"),
         ("tune no-such-data --ranker ridge --state no/such/x --model m.json", 1, "no/such does not exist; make it"),
         ("train no-such --ranker pairwise-descent --stream 1 --features 1-3 --model m.json", 2, "truerank convert"),
-        ("fuse --runs no-such.run --qrels qrels --curve-runs 3", 2, "--curve-runs belongs to --curve; give --curve"),
-        ("fuse --runs a.run other.run --qrels qrels --curve", 2, "no number of --curve-topics leaves two topics"),
-        ("fuse --runs no-such.run --qrels qrels --curve --curve-runs 0", 2, "--curve-runs must be at least 2, got 0"),
-        ("fuse --runs no-such.run --qrels qrels --curve --curve-topics 3 0", 2, "-topics must be at least 1, got 0"),
-        ("fuse --runs no-such.run --qrels qrels --curve --draws 0", 2, "--draws must be at least 1, got 0"),
     ],
 )  # fmt: skip
 def test_careless_input_is_refused_before_the_work(words, code, said, careless, capsys, tmp_path):

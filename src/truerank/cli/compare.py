@@ -8,7 +8,6 @@ from typing import Any
 from truerank.cli import common, options
 from truerank.cli.compared_rankings import judged_rankings, ranking_names
 
-FUSIONS = ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 FEW_PAIRS = 30  # that are printed one by one
 
 
@@ -30,14 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the others are compared with it: one of the systems, or a column of --data (default: the first)",
     )
     parser.add_argument("--all-pairs", action="store_true", help="compare every pair, without a baseline")
-    parser.add_argument(
-        "--fuse",
-        nargs="+",
-        choices=FUSIONS,
-        default=[],
-        metavar="METHOD",
-        help=f"add fusions of all the runs (with --qrels): {', '.join(FUSIONS)}; --baseline may name one",
-    )
     options.add_plan_options(parser)
     options.add_topics_option(parser)
     options.add_training_option(parser)
@@ -76,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plan is not None:
         from truerank.cli.judge import from_plan
 
-        idle = ["qrels", "data", "scores", "fuse", "baseline", "correction", "margin", "format"]
+        idle = ["qrels", "data", "scores", "baseline", "correction", "margin", "format"]
         estimates = from_plan(args, args.measure, idle)
         return common.show(args, estimates.to_dict(), str(estimates))
     common.refuse_idle(args, ["judges"], "belongs to --plan")
@@ -90,12 +81,7 @@ def run(args: argparse.Namespace) -> int:
     files, names = ranking_names(args)
     if args.all_pairs and args.baseline:
         raise common.UsageError("--all-pairs has no baseline")
-    systems = [*names, *args.fuse]
-    if len(set(systems)) < len(systems):
-        raise common.UsageError(
-            f"a run is called as the fusion {next(m for m in args.fuse if m in names)!r}; rename it"
-        )
-    baseline = None if args.all_pairs else _baseline(args.baseline, files, names, systems)
+    baseline = None if args.all_pairs else _baseline(args.baseline, files, names)
     judged, coverage, seen = judged_rankings(args, names)
     query_ids = next(iter(judged.values()))[0].query_ids
     found = compare_measures(
@@ -135,16 +121,16 @@ def _told(
     return first if len(reports) == 1 else first | {"measures": reports}, "\n\n".join(texts)
 
 
-def _baseline(given: str | None, files: list[str], names: list[str], systems: list[str]) -> str:
+def _baseline(given: str | None, files: list[str], names: list[str]) -> str:
     """The baseline by its name or its file."""
     if given is None:
-        return systems[0]
+        return names[0]
     if given in files:
         return names[files.index(given)]
-    if given in systems:
+    if given in names:
         return given
     raise common.UsageError(
-        f"--baseline {given!r} is not among the compared systems. Choose one of: {', '.join(systems[:20])}"
+        f"--baseline {given!r} is not among the compared systems. Choose one of: {', '.join(names[:20])}"
     )
 
 

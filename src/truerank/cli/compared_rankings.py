@@ -12,14 +12,12 @@ from truerank.cli.systems import judged_runs, score_systems, settle_systems
 def ranking_names(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     """The files that are compared, models before scores, and their names."""
     settle_systems(args)
-    if args.data is not None and args.fuse:
-        raise common.UsageError("--fuse joins TREC runs; it belongs to --qrels")
     files = [*args.models, *args.runs, *args.scores]
     known = {*files, *common.run_names(files, or_paths=True)}
     if args.data is not None and args.baseline is not None and args.baseline not in known:
         args.scores = [*args.scores, args.baseline]  # a column of the data, or a file that was not named
         files = [*files, args.baseline]
-    if len(files) + len(args.fuse) < 2:
+    if len(files) < 2:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
         raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
     return files, common.run_names(files, or_paths=True)
@@ -30,14 +28,6 @@ def judged_rankings(args: argparse.Namespace, names: list[str]) -> tuple[dict[st
     if args.data is not None:
         found = score_systems(args)
         return {name: (found.judgements, one) for name, one in zip(names, found.scores)}, None, found.seen
-    from truerank.io.trec import judge_run, read_qrels, read_run
     from truerank.measures.coverage import settle_topics
 
-    judged = judged_runs(args, names)
-    if args.fuse:
-        from truerank.features.fusion import METHODS
-        from truerank.features.run_pool import RunPool
-
-        pool, qrels = RunPool(dict(zip(names, map(read_run, args.runs)))), read_qrels(args.qrels)
-        judged |= {method: judge_run(qrels, pool.to_run(METHODS[method](pool), tag=method)) for method in args.fuse}
-    return *settle_topics(judged, args.topics), None
+    return *settle_topics(judged_runs(args, names), args.topics), None

@@ -12,12 +12,10 @@ METHODS = (
     "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
 )  # fmt: skip
 LEARNING = (
-    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "curve", "topics",
+    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "topics",
 )  # fmt: skip
-"""Options of learning; those that belong to --curve need it."""
+"""Options of learning."""
 DEPTH = 1000  # documents of a topic
-CURVE_RUNS = [2, 3, 5, 10, 20]
-CURVE_TOPICS = [5, 10, 20, 40, 80, 160]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +49,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--folds", type=int, metavar="N", help="folds of topics (default: 5)")
     learn.add_argument("--measures", nargs="+", metavar="NAME", help='(default: "AP nDCG@10")')
     options.add_topics_option(learn)
-    learn.add_argument("--curve", action="store_true", help="how many topics and runs it takes until learning wins")
-    learn.add_argument(
-        "--curve-runs", nargs="+", type=int, metavar="N", help="of --curve: numbers of runs (2 3 5 10 20)"
-    )
-    learn.add_argument("--curve-topics", nargs="+", type=int, metavar="N", help="and of topics (5 10 20 40 80 160)")
-    learn.add_argument("--draws", type=int, metavar="N", help="of --curve, for each number of runs (8)")
     parser.add_argument(
         "--export",
         choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
@@ -78,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.tag is not None:
         common.check_tag(args.tag)
-    _check_curve(args)
     paths = common.run_paths([*args.systems, *args.runs])
     if not paths:
         raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
@@ -118,22 +109,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_curve(args: argparse.Namespace) -> None:
-    """Options of what is not asked for are errors, and numbers of which the curve has no point.
-
-    Those of too many runs or topics are left out later.
-    """
-    if not args.curve:
-        common.refuse_idle(args, ("curve_runs", "curve_topics", "draws"), "belongs to --curve; give --curve too")
-    for option, values, least in (("--curve-runs", args.curve_runs, 2), ("--curve-topics", args.curve_topics, 1)):
-        wrong = next((value for value in values or () if value < least), None)
-        if wrong is not None:
-            raise common.UsageError(f"{option} must be at least {least}, got {wrong}")
-    common.check_positive("--draws", args.draws)
-    args.curve_runs = args.curve_runs or CURVE_RUNS
-    args.curve_topics = args.curve_topics or CURVE_TOPICS
-
-
 def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
     """The fusion that is to be fitted, and the name of its ranker."""
     from truerank.rankers.run_fusion import DEPTH as TRAINING_DEPTH
@@ -153,16 +128,6 @@ def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
     return model, ranker_name
 
 
-def _check_points(args: argparse.Namespace, pool: Any) -> None:
-    """A curve of which no point can be drawn is an error."""
-    if args.curve and not any(r <= pool.n_runs for r in args.curve_runs):
-        raise common.UsageError(f"--curve: no number of --curve-runs is at most {pool.n_runs}, the number of runs")
-    if args.curve and not any(t <= pool.n_queries - 2 for t in args.curve_topics):
-        raise common.UsageError(
-            f"--curve: no number of --curve-topics leaves two topics of the {pool.n_queries} judged to test on"
-        )
-
-
 def _check_learning(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other, before a file is read."""
     if args.json and args.output == "-":
@@ -177,7 +142,7 @@ def _check_learning(args: argparse.Namespace) -> None:
 def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     common.announce_compilation()
     from truerank.features.run_pool import RunPool
-    from truerank.inspection.fusion_evidence import cross_validate_fusion, fusion_curve
+    from truerank.inspection.fusion_evidence import cross_validate_fusion
     from truerank.io.documents import read_judgements
     from truerank.io.trec import read_run
     from truerank.measures import parse_measures
@@ -185,12 +150,11 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     measures = " ".join(args.measures or ["AP nDCG@10"])
     _check_learning(args)
     folds = {} if args.folds is None else {"n_folds": args.folds}
-    first = next(iter(parse_measures(measures, args.convention)))  # misspelt names fail before any file is read
+    parse_measures(measures, args.convention)  # misspelt names fail before any file is read
     model, ranker_name = _unfitted(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
     _report_findings(pool)
-    _check_points(args, pool)
     evidence = cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
         random_state=args.seed, **folds,
@@ -208,12 +172,6 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     }
     if args.nonnegative:
         report["weights"] = model.run_weights()
-    settings = {"convention": args.convention, "topics": args.topics, "random_state": args.seed}
-    if args.curve:
-        report["curve"] = fusion_curve(
-            pool, model, measure=first, n_topics=args.curve_topics, n_runs=args.curve_runs,
-            depth=args.depth, **settings, **common.given(args, "draws"),
-        )  # fmt: skip
     if args.model is not None:
         from truerank.models.model_file import save_model
 
@@ -259,11 +217,6 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
         print(f"{rule}: {common.counted(len(absent), 'judged topic')} that no run has")
     if "weights" in report:
         print("\n" + common.table([[name, weight] for name, weight in report["weights"].items()], ["run", "weight"]))
-    if "curve" in report:
-        keys = ["runs", "topics", "draws", "learned", "rrf", "best-run", "wins"]
-        print("\n" + common.table([[row[key] for key in keys] for row in report["curve"]], keys))
-        label = next(iter(evidence.measures))
-        print(f"{label} on the topics left, means over draws; these share topics, so no test is made")
     if args.model is not None:
         common.note(f"model written to {args.model}")
 

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_json_option(parser)
     options.add_data_options(parser, columns=False)
     options.add_training_option(parser)
-    parser.set_defaults(fuse=[], baseline=None)
+    parser.set_defaults(baseline=None)
 
 
 def run(args: argparse.Namespace) -> int:
