@@ -189,7 +189,7 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
     Path("r.txt").write_text("1 Q0 a 1 2 r\n1 Q0 b 2 1 r\n")
     rows, documents = (
         "d.txt: 12 rows of a negative grade: ",
-        "q.txt: 1 document of a negative grade: not judged",
+        "q.txt: 1 document with a negative grade: treated as not judged",
     )
     for words, said in (
         (["train", "d.txt", "--ranker", "ridge", "--model", "m.json"], rows),

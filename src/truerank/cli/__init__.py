@@ -70,7 +70,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Text": ("text",),
 }
 SHARED = {"text": "work with documents: "}
-"""What help says of the first word of several commands, before their second words."""
+"""Help of the first word that several commands share, before the list of their second words."""
 # Options that name files to be written, apart from -o and --params.
 OUTPUTS = {
     "train": ("model",),

@@ -24,7 +24,7 @@ class _Found(NamedTuple):
 
 
 FEWEST = 10
-"""Queries below which no calibration error is printed: resampling them says nothing of its uncertainty."""
+"""Queries below which no calibration error is printed: so few cannot show its uncertainty."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +43,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=[*CALIBRATORS, *SYNONYMS, CHOOSE],
         metavar="NAME",
         help=f"{', '.join(CALIBRATORS)}; or {CHOOSE}: their average weighted by cross-validated log loss, "
-        f"or one of them where it stands out (default: {CHOOSE})",
+        f"or one of them if it is clearly better (default: {CHOOSE})",
     )
     parser.add_argument("--rel", type=float, default=1, metavar="G", help="lowest grade that is relevant (default: 1)")
     parser.add_argument(
         "--monotone", action="store_true", help=f"a higher score never gets a lower probability (with {CHOOSE}: always)"
     )
     parser.add_argument(
-        "--cv", type=int, metavar="K", help="train MODEL's ranker anew on DATA, with scores from K folds of its queries"
+        "--cv",
+        type=int,
+        metavar="K",
+        help="train the ranker of MODEL again on DATA, and calibrate cross-validated scores of K folds",
     )
     parser.add_argument(
         "--query-statistics", action="store_true", help="let P also depend on the score's place within its query"
@@ -189,7 +192,7 @@ def _ranker(args: argparse.Namespace) -> _Found:
 
 
 def _ranker_of_parts(args: argparse.Namespace, model: Any, data: Any) -> _Found:
-    """What `_ranker` gives, of partitions on a cluster."""
+    """As `_ranker`, for partitions on a cluster."""
     from truerank.calibration.ranker import cross_fitted_scores
 
     seen = _seen(args, model, data)
@@ -238,7 +241,7 @@ def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
 
 
 def _scores(args: argparse.Namespace) -> _Found:
-    """The same with a calibrator of scores in the ranker's stead."""
+    """As `_ranker`, for a file of scores."""
     import numpy as np
 
     from truerank.io.scores import read_scores

@@ -51,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"calibrator: {', '.join(methods)} (default: pool, their average by cross-validated log loss)",
     )  # fmt: skip
     parser.add_argument("--words", type=int, metavar="N", help="keep N words by mutual information (default: all)")
-    parser.add_argument("--min-documents", type=int, metavar="N", help="documents a word must stand in (default: 3)")
+    parser.add_argument(
+        "--min-documents", type=int, metavar="N", help="minimum number of documents that contain a word (default: 3)"
+    )
     parser.add_argument("--cv", type=int, metavar="K", help="folds of the calibration scores (default: 5)")
     parser.add_argument("--label-field", metavar="NAME", help="field of the labels (default: labels, else label)")
     parser.add_argument("--text-field", action="append", metavar="NAME", help="field that is text (default: all)")
@@ -75,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if args.separator == "":
         raise common.UsageError("--separator must be at least one character")
     if not any(_is_table(path) for path in (args.train, args.data)):
-        common.refuse_idle(args, ("separator",), "stands in cells of a table, and no table is given")
+        common.refuse_idle(args, ("separator",), "belongs to tables, and no table is given")
     common.check_writable(args.output)
     common.announce_compilation()
     report: dict[str, Any] = {"model": args.model}

@@ -44,7 +44,7 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
         return
     if "categorical" not in ranker.get_params(deep=False):
         what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
-        raise UsageError(f"--categorical: {what}; oblivious-boosting takes them as they are")
+        raise UsageError(f"--categorical: {what}. oblivious-boosting can use them")
     from truerank.data.columns import chosen_columns, names_of
 
     columns = chosen_columns(names_of(data), args.categorical)
@@ -91,7 +91,7 @@ def check_position(args: argparse.Namespace, rankers: Sequence[Any]) -> None:
 
 @contextmanager
 def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
-    """A client for `--cluster`, closed in the end, or None; says where the dashboard is, if there is one."""
+    """Yield a client for `--cluster`, or None, and close it; prints the address of its dashboard."""
     if args.cluster is None:
         yield None
         return
@@ -129,7 +129,7 @@ def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
 
 
 def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
-    """The files that a pattern names, one partition each, with the columns that `read_data` would take."""
+    """The files of a pattern, one partition each, with the same columns as `read_data`."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
     from truerank.io.tables import table_kind
@@ -163,7 +163,7 @@ def parts_folder(args: argparse.Namespace) -> Path:
 
 
 def settle_convention(args: argparse.Namespace) -> str:
-    """Take the convention that the kind of file asks for where none was given; returns the words that say so."""
+    """Set the default convention of the kind of file if none was given; returns a remark on it, or ""."""
     if args.convention is not None:
         return ""
     args.convention = "ranklib" if args.qrels is None else "trec"
@@ -171,7 +171,7 @@ def settle_convention(args: argparse.Namespace) -> str:
 
 
 def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
-    """The columns of `like`, a model or training data that know theirs by name; else what the options say."""
+    """The columns of `like`, if it is a model or data with column names; else those of the options."""
     from truerank.data.columns import Columns
 
     features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
@@ -186,12 +186,12 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
 
 
 def reading_of(like: Any) -> dict[str, str]:
-    """How a model's training data were read: columns by role, and "missing"; {} if nothing is known."""
+    """How the training data of a model were read: columns by role, and "missing"; {} if unknown."""
     return dict(getattr(like, "reading_", None) or {})
 
 
 def remember_reading(model: Any, args: argparse.Namespace, like: Any = None) -> None:
-    """Have the model keep how its data were read, so that later commands need not be told."""
+    """Store in the model how its data were read, so that later commands do not need these options."""
     given = {role: getattr(args, f"{role}_column", None) for role in ("query", "grade", "document")}
     kept = reading_of(like) | {role: name for role, name in (given | {"missing": args.missing}).items() if name}
     if kept:
@@ -272,19 +272,20 @@ def read_graded(
     like: Any = None,
     features: bool = True,
 ) -> RankingData:
-    """As `read_data`, of data whose grades are learned or measured; says what becomes of negative ones."""
+    """As `read_data`, for data with grades; prints a note on negative grades."""
     data = read_data(path, args, like=like, features=features, graded=True)
     negative = 0 if data.y is None else int((data.y < 0).sum())
     if negative:
         note(
-            f"truerank: {path}: {counted(negative, 'row')} of a negative grade: measures take them as not judged, as "
-            "trec_eval does, and rankers learn them as worse than grade 0: give grade 0 to what is just not relevant"
+            f"truerank: {path}: {counted(negative, 'row')} with a negative grade. Measures treat them as not "
+            "judged, as trec_eval does; rankers learn them as worse than grade 0. Use 0 for documents that are not "
+            "relevant"
         )
     return data
 
 
 class Provenance(NamedTuple):
-    """What is known of the training queries in some data: queries to keep (bool (m,)), text, and entry for JSON."""
+    """Training queries found in data: queries to keep (bool (m,)), a text, and an entry for JSON."""
 
     keep: np.ndarray
     text: str
@@ -294,7 +295,7 @@ class Provenance(NamedTuple):
 def about_training(
     args: argparse.Namespace, models: Mapping[str, Any], data: Any, *, instead: str = "Use other queries"
 ) -> Provenance:
-    """The queries of `data` that models, by file, were not trained on; the text is to be printed first.
+    """Queries of `data` that did not train the models (by file), with a text to print first.
 
     With `--allow-training-queries` all are kept. `instead` is the remedy that the error names first.
 
@@ -314,11 +315,11 @@ def about_training(
         about = f"{path}: {found}"
         if found.mostly and not allowed:
             raise InvalidInputError(
-                f"{about}. Figures on training queries are no evidence. {instead}, or add "
-                "--allow-training-queries to print the figures, marked"
+                f"{about}. Values on training queries are too optimistic. {instead}, or add "
+                "--allow-training-queries to print them anyway"
             )
         if found.recognised and allowed:
-            about += "; the figures include them and are no evidence of quality on new queries"
+            about += "; the values include them and are too optimistic for new queries"
         elif found.recognised:
             about += "; they are left out"
             keep &= ~found.matched
@@ -330,15 +331,18 @@ def about_training(
 
 
 def with_note(path: str, qrels: Qrels) -> Qrels:
-    """The qrels of a file; says what becomes of negative grades."""
+    """The qrels of a file; prints a note on negative grades."""
     negative = int((qrels.grades < 0).sum())
     if negative:
-        note(f"truerank: {path}: {counted(negative, 'document')} of a negative grade: not judged, as in trec_eval")
+        note(
+            f"truerank: {path}: {counted(negative, 'document')} with a negative grade: treated as not judged, as in "
+            "trec_eval"
+        )
     return qrels
 
 
 def run_paths(arguments: Iterable[str]) -> list[str]:
-    """The files themselves; of a folder its files by name, hidden ones apart."""
+    """The files; a folder is replaced by its files in order of names, without hidden ones."""
     from truerank.io.trec import files_of
 
     paths: list[str] = []
@@ -370,7 +374,7 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
 
 
 def load_ranker(path: str) -> Any:
-    """The ranker, or the pipeline that ends in one, of a model file; any other model is an error that says what it is.
+    """Load a ranker, or a pipeline that ends in one, from a model file; another kind of model is an error.
 
     Raises
     ------
@@ -408,13 +412,13 @@ def predicted(model: Any, data: RankingData) -> np.ndarray:
 
 
 def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
-    """What stands behind the `=` of an option's words, by what stands before it; `form` is how its help writes them."""
+    """The values of `key=value` arguments by key; `form` is their form in the help."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         key = key.strip().replace("-", "_")
         if not equals or not key:
-            raise UsageError(f"{option} takes {form}, got {pair!r}")
+            raise UsageError(f"{option} must be {form}, got {pair!r}")
         if key in found:
             raise UsageError(f"{option} {key} was given twice")
         found[key] = text
@@ -462,7 +466,7 @@ def listed(text: str) -> list[Any] | None:
 
 
 def announce_compilation() -> None:
-    """Say so, once, when kernels must be compiled because this machine has not run them yet."""
+    """Print a note once if kernels must be compiled."""
     from truerank.core import kernel
 
     if not getattr(announce_compilation, "done", False):
@@ -498,7 +502,7 @@ def make_ranker(
         hint = f": {theirs}" if theirs else nearest(unknown[0], known)
         raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}; it has: {', '.join(known)}")
     if seed is not None:
-        # One seed for a row of commands is a habit of scripts; that it changes nothing here is said, and no error.
+        # Scripts pass one seed to all commands, so a seed without effect is a note and no error.
         if "random_state" in known:
             settings = {"random_state": seed} | settings
         else:
@@ -537,13 +541,13 @@ def size_of(data: RankingData) -> str:
 
 
 def write_scores(path: str | None, scores: np.ndarray) -> None:
-    """Scores (n,), one a line; the text of each gives back its exact bits."""
+    """Write scores (n,), one on each line, in a form that restores the exact bits."""
     with output(path) as stream:
         stream.writelines(f"{score!r}\n" for score in scores.tolist())
 
 
 def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
-    """Say which queries (with an `id`) are not among those that found a document."""
+    """Print a note on queries (with an `id`) without a document."""
     there = set(map(str, found))
     without = [str(query.id) for query in queries if str(query.id) not in there]
     if without:
@@ -552,7 +556,7 @@ def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
 
 
 def check_folder(folder: Path, taken: Sequence[str]) -> None:
-    """Refuse to write over files of a folder whose names the user did not give; `taken` are their names."""
+    """Refuse to overwrite the existing files `taken` of a folder."""
     if taken:
         names = ", ".join(taken[:3]) + (f" and {len(taken) - 3} more" if len(taken) > 3 else "")
         raise InvalidInputError(
@@ -571,28 +575,28 @@ def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
 
 
 def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
-    """Queries on which a is better, worse and as good as b, and the p-values of two paired tests."""
+    """Numbers of queries that a wins, loses and ties against b, and p-values of two paired tests."""
     from truerank.significance import paired_t, randomisation, win_loss
 
     return win_loss(a, b)._asdict() | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
 
 
 def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[str, str]:
-    """The second word of each numbered line by the first; `form` says in a message what they are, as "id URL"."""
+    """The second word of each numbered line by the first; `form` describes a line in messages, as "id URL"."""
     from truerank.core.errors import DataFileError
 
     pairs: dict[str, str] = {}
     for number, line in lines:
-        words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # other blanks may stand in an id
+        words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # an id may contain other blanks
         if len(words) not in (0, 2):
             raise DataFileError(f"expected {form!r}, got {line.strip()[:60]!r}", path, number)
         if words and pairs.setdefault(words[0], words[1]) != words[1]:
-            raise DataFileError(f"{words[0]!r} stands twice, once with {pairs[words[0]]!r}", path, number)
+            raise DataFileError(f"{words[0]!r} occurs twice, once with {pairs[words[0]]!r}", path, number)
     return pairs
 
 
 def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
-    """With `--json` the report on stdout, else the text on stderr; returns 0."""
+    """Print the report on stdout with `--json`, else the text on stderr; returns 0."""
     if args.json:
         print_json(report)
     else:
@@ -601,7 +605,7 @@ def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
 
 
 def show(args: argparse.Namespace, report: Any, text: str) -> int:
-    """On stdout, with `--json` the report and else the text; returns 0."""
+    """Print the report with `--json`, else the text; returns 0."""
     if args.json:
         print_json(report)
     else:
@@ -610,7 +614,7 @@ def show(args: argparse.Namespace, report: Any, text: str) -> int:
 
 
 def read_names(path: str | None) -> list[str] | None:
-    """The names in a file, one a line; None where no file was named."""
+    """The names in a file, one on each line; None without a file."""
     if path is None:
         return None
     from truerank.core.files import read_text
@@ -619,13 +623,13 @@ def read_names(path: str | None) -> list[str] | None:
 
 
 def check_one_stdin(paths: Sequence[str]) -> None:
-    """Fail where more than one file is standard input."""
+    """Refuse standard input for more than one file."""
     if list(paths).count("-") > 1:
         raise UsageError("only one of the files can be standard input (-)")
 
 
 def check_writable(path: str | None) -> None:
-    """Fail before the work when the output could not be written after it."""
+    """Fail early if the output cannot be written."""
     if path is None or path == "-":
         return
     from truerank.core.files import check_target
@@ -634,26 +638,26 @@ def check_writable(path: str | None) -> None:
 
 
 def check_file(option: str, path: str | None) -> None:
-    """As `check_writable`, of what goes into a file and never to stdout."""
+    """As `check_writable`, for output that must be a file."""
     if path == "-":
         raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
     check_writable(path)
 
 
 def check_folder_name(option: str, path: str | None) -> None:
-    """Fail before the work where a folder would be called `-`."""
+    """Refuse `-` as the name of a folder."""
     if path == "-":
         raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
 
 
 def check_tag(tag: str) -> None:
-    """Fail before the work when a run could not be written under this name."""
+    """Refuse a tag that a run file cannot contain."""
     if not tag or any(character.isspace() for character in tag):
         raise UsageError(f"--tag must be one word, got {tag!r}")
 
 
 def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Misuse where an option was given that has no effect here; `why` follows its name in the message."""
+    """Refuse options that have no effect here; `why` follows the name in the message."""
     for name in names:
         value = getattr(args, name)
         if value is not None and value is not False and value != []:  # 0 is given, too
@@ -661,32 +665,32 @@ def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> Non
 
 
 def refuse_reading(args: argparse.Namespace, why: str) -> None:
-    """The same of all options on how data are read, where no data file is."""
+    """Refuse all options on reading data if there is no data file."""
     refuse_idle(args, [name for name in (*options.READING, "out_of_core") if hasattr(args, name)], why)
     if args.missing is not None:
         raise UsageError(f"--missing {why}")
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """The options that were given, by name; the others are left to the defaults of what takes them."""
+    """The options that were given, by name."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 
 
 def check_positive(option: str, value: int | None) -> None:
-    """Fail on a number below 1; None, for an option that was not given, passes."""
+    """Refuse a number below 1; None (option not given) is accepted."""
     if value is not None and value < 1:
         raise UsageError(f"{option} must be at least 1, got {value}")
 
 
 def check_threads(threads: int | None) -> None:
-    """Fail on a number of threads that means nothing."""
+    """Refuse an invalid number of threads."""
     if threads is not None and threads < 1 and threads != -1:
         raise UsageError(f"--threads must be at least 1, or -1 for all processors, got {threads}")
 
 
 @contextmanager
 def warnings_to_stderr() -> Iterator[None]:
-    """Warnings as one line each on stderr, without the place in the source."""
+    """Print warnings as one line each on stderr, without the source location."""
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
         note(f"truerank: warning: {message}")

@@ -1,4 +1,4 @@
-"""`truerank compare`: which of 2 to 200 rankings are better, and can it be shown?"""
+"""`truerank compare`: tests of 2 to 200 systems."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=["nDCG@10"],
         metavar="NAME",
         dest="measure",
-        help='what is compared, such as "AP nDCG@10" (default: nDCG@10)',
+        help='measures to compare, such as "AP nDCG@10" (default: nDCG@10)',
     )
     parser.add_argument(
         "--baseline",
         metavar="NAME",
-        help="the others are compared with it: one of the systems, or a column of --data (default: the first)",
+        help="system, or column of --data, to compare the others with (default: the first system)",
     )
-    parser.add_argument("--all-pairs", action="store_true", help="compare every pair, without a baseline")
+    parser.add_argument("--all-pairs", action="store_true", help="compare all pairs instead of pairs with a baseline")
     options.add_plan_options(parser)
     options.add_topics_option(parser)
     options.add_training_option(parser)
@@ -54,7 +54,7 @@ def _add_test_options(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="print for each pair whether it is better, worse, not worse by more than D or equivalent within D",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the test and the intervals")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -148,8 +148,7 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
         if len(result.pairs) <= FEW_PAIRS or args.format != "text":
             parts.append(result.pairs_table(args.format))
         parts.append(
-            f"{shown} of {len(result.pairs)} pairs differ; `group`: no difference was shown between rankers that "
-            "share a letter"
+            f"{shown} of {len(result.pairs)} pairs differ significantly. Systems that share a letter in `group` do not"
         )
     for pair in result.pairs if len(result.pairs) <= 5 else []:
         for word, queries_moved in zip(("gains", "loses"), result.moved_most(pair.a, pair.b)):
@@ -159,12 +158,12 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
         one = result.influence(pair.a, pair.b)
         if one is not None and one.changes:
             parts.append(
-                f"one query decides {pair.a} against {pair.b}: without query {one.query} the difference is "
+                f"query {one.query} alone decides {pair.a} against {pair.b}: without it the difference is "
                 f"{one.difference:+.4f} (corrected p {one.p_adjusted:.4f})"
             )
     detectable = sorted(pair.detectable for pair in result.pairs if pair.detectable == pair.detectable)
     about = f"{result.measure}, convention {titled(result.convention)}{default}; {result.method}; "
-    power = "no detectable difference, since the differences of no pair vary"
+    power = "no detectable difference, because the differences of all pairs are constant"
     if detectable:
         power = (
             f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} (paired t-test "
@@ -172,17 +171,17 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
         )
     parts.append(
         f"{about if args.format == 'text' else ''}{power}"
-        + ("; verdicts are of each pair alone, without a correction" if args.margin is not None else "")
+        + ("; verdicts are for each pair alone, without a correction" if args.margin is not None else "")
     )
     parts += result.remarks()
     if result.ties_matter():
         parts.append(
-            f"tied documents move a mean by more than 0.0005: the figures follow the convention's rule for ties "
-            f"({result.convention}); `ties averaged` does not depend on it"
+            f"ties change a mean by more than 0.0005. The values follow the rule of the convention "
+            f"{result.convention}; `ties averaged` is independent of it"
         )
-    if result.smallest_p >= 0.05 and not all(pair.p != pair.p for pair in result.pairs):  # nan: said above
+    if result.smallest_p >= 0.05 and not all(pair.p != pair.p for pair in result.pairs):
         parts.append(
-            f"nothing can be shown: so few queries differ that {result.counted} cannot give an adjusted p "
-            f"below {result.smallest_p:.3g}; take more queries or compare fewer runs"
+            f"no difference can be significant: so few queries differ that {result.counted} cannot have a corrected p "
+            f"below {result.smallest_p:.3g}. Use more queries or compare fewer systems"
         )
     return "\n\n".join(parts)

@@ -33,7 +33,7 @@ def script(shell: str) -> str:
         for command, (words, summary) in options.items():
             described = summary.replace("'", "")
             first, _, second = command.partition(" ")
-            if second:  # after its first word, unless a second one stands there already
+            if second:  # after its first word, unless there is a second one
                 after = f"__fish_seen_subcommand_from {first}; and not __fish_seen_subcommand_from {second}"
                 lines.append(f"complete -c truerank -n __fish_use_subcommand -f -a {first}")
                 lines.append(f"complete -c truerank -n '{after}' -f -a {second} -d '{described}'  # {command}")

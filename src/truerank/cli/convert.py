@@ -18,12 +18,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
         "Convert judged rankings. Formats go by the files' endings (.csv, .tsv, .parquet, .arrow, .feather are tables, "
-        "all else is LETOR text; .gz, .xz, .zst are compressed). lightgbm is text without qid and, beside it, "
+        "all other names are LETOR text; .gz, .xz, .zst are compressed). lightgbm is text without qid, and with "
         "OUT.query with the group sizes; xgboost the same with OUT.group; qrels keeps the judgments alone."
     )
     parser.add_argument("input", metavar="IN", help="a LETOR file, a table, or - for LETOR text on stdin")
     parser.add_argument("output", metavar="OUT", help="the file to write, or - for LETOR text on stdout")
-    parser.add_argument("--to", choices=FORMATS, help="format of OUT, where its ending does not say it")
+    parser.add_argument("--to", choices=FORMATS, help="format of OUT, if its ending does not tell")
     parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
     parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, write, and say what was written."""
+    """Read, write, and print a summary."""
     from truerank.io.tables import table_kind, write_table
 
     target = args.to or ("table" if args.output != "-" and table_kind(args.output) else "letor")

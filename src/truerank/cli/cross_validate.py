@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "of the uncertainty (default: rankers)",
     )
     parser.add_argument(
-        "--repeats", type=int, metavar="N", help="with --against: times that the folds are drawn anew (default: 1)"
+        "--repeats", type=int, metavar="N", help="with --against: number of random divisions into folds (default: 1)"
     )
     parser.add_argument(
         "--curve",
@@ -243,7 +243,7 @@ def _choices(grid: list[str]) -> list[dict[str, Any]]:
     for key, text in common.key_values("--grid", "key=v1,v2,…", grid).items():
         values = common.listed(text)
         if values is None:
-            raise common.UsageError(f"--grid {key} takes a list, such as {key}=1,10, got {text!r}")
+            raise common.UsageError(f"--grid {key} must be a list, such as {key}=1,10, got {text!r}")
         lists[key] = values
     return [dict(zip(lists, combination)) for combination in itertools.product(*lists.values())]
 
@@ -286,7 +286,7 @@ def _folds_of(data: Any, args: argparse.Namespace) -> Iterator[tuple[str, Any, A
 
 
 def settle_splits(args: argparse.Namespace) -> None:
-    """Five folds where none were asked for; a folder has folds of its own."""
+    """Set the default of five folds; a folder has folds of its own."""
     if Path(args.folds).is_dir():
         common.refuse_idle(args, ["splits"], f"cuts one file into folds, and {args.folds} is a folder of folds")
     args.splits = 5 if args.splits is None else args.splits

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """A line a row, in the order of the rows: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
+    """Write one line for each row, in their order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
     from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
 
     common.check_writable(args.output)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace, report: dict[str, Any], lines: Iterator[str]) -> None:
-    """The lines into their file, or on stdout, where with --json the report stands in their place."""
+    """Write the lines to their file or stdout; with --json print the report instead."""
     if not args.json or args.output not in (None, "-"):
         with common.output(args.output) as stream:
             stream.writelines(lines)
@@ -100,7 +100,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
         return model.predict_proba(documents)[:, 1], model.predict(documents), documents, seen
     if not isinstance(model, Calibrator):
         raise common.InvalidInputError(
-            f"{args.calibrated} holds a {type(model).__name__}, which gives no probabilities; run truerank calibrate"
+            f"{args.calibrated} holds a {type(model).__name__}, which has no probabilities. Run `truerank calibrate`"
         )
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
@@ -116,7 +116,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
 
 
 def _seen(args: argparse.Namespace, model: Any, data: Any) -> dict[str, Any]:
-    """For JSON: the queries that trained or calibrated the model, and whether figures are withheld; said if any are."""
+    """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
     from truerank.data.provenance import training_queries
 
     found = training_queries(model, data)

@@ -52,7 +52,7 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Put the model there, and say what was done."""
+    """Deploy the model, and print a summary."""
     from truerank.core.files import atomic_write
     from truerank.export.deployment import deploy, kind_of
 

@@ -1,4 +1,4 @@
-"""`truerank describe`: what judged rankings hold, and what in them may surprise."""
+"""`truerank describe`: summary and data quality of judged rankings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -; with --cluster patterns"
     )
-    parser.add_argument("--scores", metavar="FILE", help="scores of the one DATA file, one a line: are they tied?")
+    parser.add_argument(
+        "--scores", metavar="FILE", help="scores of the one DATA file, one on each line, to report ties"
+    )
     options.add_data_options(parser, categorical=True)
     options.add_cluster_option(parser)
     options.add_json_option(parser)
@@ -119,7 +121,7 @@ def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
         own = parser.parse_args(words, argparse.Namespace(**vars(args)))
         try:
             return common.read_data(path, own), words
-        except DataFileError:  # nothing would be left: the first message says more
+        except DataFileError:  # nothing would be left: the first message is clearer
             raise error from error.__cause__
 
 

@@ -1,4 +1,4 @@
-"""`truerank evaluate`: measures of a score file or a TREC run."""
+"""`truerank evaluate`: measures of a model, a score file or a TREC run."""
 
 from __future__ import annotations
 
@@ -18,20 +18,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["AP nDCG@10"],
         metavar="NAME",
-        help='names, such as "AP nDCG@10" (the default)',
+        help='measures (default: "AP nDCG@10")',
     )
     parser.add_argument(
         "--stability",
         action="store_true",
-        help="with a model: how far rankings move when each value is swapped with an observed neighbour",
+        help="with a model: print how much rankings change when each value is replaced by a neighbouring value",
     )
-    parser.add_argument(
-        "--explain", metavar="QUERY", help="with --qrels: where one query's value comes from, rank by rank"
-    )
-    parser.add_argument(
-        "--every-convention", action="store_true", help="what each tool's convention makes of the same ranking"
-    )
-    parser.add_argument("--per-query", action="store_true", help="print the value of every query too")
+    parser.add_argument("--explain", metavar="QUERY", help="with --qrels: explain the value of one query, rank by rank")
+    parser.add_argument("--every-convention", action="store_true", help="print the values under every convention")
+    parser.add_argument("--per-query", action="store_true", help="also print the value of each query")
     options.add_topics_option(parser)
     options.add_training_option(parser)
     options.add_convention_option(parser, default=None)
@@ -41,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate, and say what the figures rest on: convention, empty queries, missing topics, ties."""
+    """Evaluate, and print convention, empty queries, missing topics and ties with the values."""
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures import parse_measures
     from truerank.measures.coverage import exceptions, over_topics
@@ -104,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_idle(args: argparse.Namespace) -> None:
-    """Misuse where an option has no effect beside another."""
+    """Refuse options that have no effect with another one."""
     if args.every_convention:
         common.refuse_idle(args, ("convention", "per_query", "stability"), "does not go with --every-convention")
     if args.explain is not None:
@@ -156,7 +152,7 @@ def _judged(args: argparse.Namespace, systems: list[str]) -> tuple[Any, Any]:
 
 
 def _scored(args: argparse.Namespace) -> tuple[Any, Any, Any, common.Provenance]:
-    """Judgements, a model's scores, where asked for its rankings' stability by query, and its training queries."""
+    """Judgements, scores of a model, its stability by query if requested, and its training queries."""
     model = common.load_ranker(args.model)
     if args.stability and hasattr(model, "steps"):
         raise common.InvalidInputError(
@@ -250,8 +246,8 @@ def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -
     print(
         f"\nconvention {titled(report['convention'])}{default}; {common.counted(report['queries'], 'query')}{missing}; "
         f"{report['empty']} without a relevant document, {report['tied']} with ties between grades\n"
-        "Student's intervals over queries, of each measure alone; no test is made. `truerank power` predicts how many "
-        "queries a test of a difference needs"
+        "Intervals are Student's t over queries, for each measure alone. `truerank power` predicts how many queries a "
+        "test of a difference needs"
     )
     for name, entry in report["measures"].items():
         if "judged" in entry:

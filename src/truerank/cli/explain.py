@@ -1,4 +1,4 @@
-"""`truerank explain`: why one document of a query stands above another, or which features matter over all queries."""
+"""`truerank explain`: why one document ranks above another, or which features matter."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ MOST = 12  # features that are listed
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
-        "With --query: why one of its documents stands above another. Without: what the model says of its features "
-        "and what the measure loses when each is shuffled within queries; with --train, when it is gone; with "
-        "--dependence, the mean score by one feature's value."
+        "With --query: show why one document of this query ranks above another. Without: show the weight of each "
+        "feature in the model, and the loss of the measure when the feature is shuffled within queries, or, with "
+        "--train, removed. With --dependence: show the mean score by the value of one feature."
     )
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
     parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
     parser.add_argument("--query", metavar="Q", help="name of the query")
-    parser.add_argument("--above", metavar="A", help="document that stands above (default: the query's first)")
+    parser.add_argument("--above", metavar="A", help="the document that ranks higher (default: the query's first)")
     parser.add_argument(
         "--below",
         metavar="B",
-        help="document that stands below (default: the first one below A with a higher grade, else the next)",
+        help="the document that ranks lower (default: the first one below A with a higher grade, else the next)",
     )
     parser.add_argument(
-        "--train", metavar="FILE", help="judged rows from which the model is trained anew, without --query"
+        "--train", metavar="FILE", help="judged rows for training without each feature (without --query)"
     )
     parser.add_argument(
-        "--dependence", metavar="FEATURE", help="a feature, by its name or its number from 1, without --query"
+        "--dependence", metavar="FEATURE", help="name of a feature, or its number from 1 (without --query)"
     )
     parser.add_argument(
-        "--measure", metavar="NAME", help="of an exchange, of what is lost (default: the ranker's, or nDCG@10)"
+        "--measure", metavar="NAME", help="measure of the loss (default: the measure of the ranker, or nDCG@10)"
     )
     parser.add_argument("--most", type=int, metavar="N", help="features to list (default: 12)")
     options.add_training_option(parser)
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
-    """Every feature: what the model says of it, and what the measure loses without it."""
+    """Print the weight of each feature in the model, and the loss of the measure without it."""
     from truerank.inspection.importance import permutation_importance, removal_importance
     from truerank.rankers.own_importance import own_importance
 
@@ -118,7 +118,7 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
         (f"and {rest} more (--most)\n" if rest else "")
         + "".join(f"\nloss, {how}: {one.about}" for how, one in found.items())
         + "\nshuffled: the feature's values were exchanged among the documents of each query"
-        + ("; gone: the model was trained anew without it" if args.train else "")
+        + ("; gone: the model was trained again without the feature" if args.train else "")
     )
 
 
@@ -135,7 +135,7 @@ def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
 
     columns = chosen_columns(names_of(data), [args.dependence])
     if len(columns) != 1:
-        raise common.UsageError(f"--dependence names one feature, {args.dependence!r} stands for {len(columns)}")
+        raise common.UsageError(f"--dependence must name one feature, but {args.dependence!r} names {len(columns)}")
     values, scores = (found.tolist() for found in partial_dependence(model, data, columns[0]))
     name = shown_names(data.feature_names, data.n_features)[columns[0]]
     text = common.table([list(pair) for pair in zip(values, scores)], [name, "mean score"])

@@ -24,7 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs, or folders of them")
     source.add_argument("--index", metavar="DIR", help="an index that `truerank text index` wrote")
     source.add_argument("--engine", metavar="URL", help="a search engine, such as http://127.0.0.1:9200")
-    parser.add_argument("--queries", metavar="Q", help="as `truerank text search` takes them (--index, --engine)")
+    parser.add_argument(
+        "--queries", metavar="Q", help="queries, as for `truerank text search` (with --index or --engine)"
+    )
     parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
     parser.add_argument(
         "--families", nargs="+", metavar="FAMILY", help="of --index: which features (default: all; see the guide)"
@@ -112,7 +114,7 @@ def _of_text(args: argparse.Namespace) -> int:
 
 
 def _of_engine(args: argparse.Namespace) -> int:
-    """Features of all judged pairs from a live engine; what was answered before is not asked for again."""
+    """Features of all judged pairs from a live engine; stored answers are not requested again."""
     import os
 
     from truerank.io.documents import read_judgements, read_queries
@@ -152,7 +154,7 @@ def _mapped(data: Any, args: argparse.Namespace) -> Any:
 
 
 def _written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
-    """Write the data, and say what was written; `more` is part of the summary."""
+    """Write the data and print a summary, which includes `more`."""
     from truerank.io.letor.write import write_letor
     from truerank.io.tables import table_kind, write_table
 

@@ -43,7 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "known: min-max score z-score percentile reciprocal-rank presence agreement score-bins gap",
     )
     learn.add_argument(
-        "--nonnegative", action="store_true", help="one weight >= 0 for each run, which search engines take"
+        "--nonnegative",
+        action="store_true",
+        help="learn one weight of at least 0 for each run, as search engines require",
     )
     learn.add_argument("--training-depth", type=int, metavar="N", help="learn from the runs' first N ranks (200)")
     learn.add_argument("--folds", type=int, metavar="N", help="folds of topics (default: 5)")
@@ -52,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export",
         choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
-        help="with --model alone: write the weights (-o) as this engine takes them; the runs serve for the certificate",
+        help="with --model alone: write the weights for this engine to -o; the runs verify them",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="of learning: seed of folds, draws and tests")
     options.add_convention_option(parser, default=None, shown="of learning, trec")

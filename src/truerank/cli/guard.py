@@ -1,4 +1,4 @@
-"""What stands around a command: errors as one line, interrupts that end it, standard streams that may be closed."""
+"""The frame of a command: errors as one line, interrupts, and standard streams that may be closed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRACE = 0.5
 
 
 def as_program(command: Callable[[], int]) -> int:
-    """Run the command line as a process of its own: it ends within a second of an interrupt, whatever it is doing."""
+    """Run the command line as a process of its own: it ends within a second of an interrupt."""
     _open_closed_descriptors()
     sys.unraisablehook = _unraisable
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -44,7 +44,7 @@ def _ignore_interrupts() -> None:
 
 
 def _unraisable(found: Any) -> None:
-    """Print what Python cannot raise, in a destructor say, but no interrupt: that comes again (`Interruptible`)."""
+    """Print errors that Python cannot raise, such as in a destructor, apart from interrupts (see `Interruptible`)."""
     if not issubclass(found.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(found)
 
@@ -144,7 +144,7 @@ def _is_about_input(error: BaseException) -> bool:
 
 
 def _reported(error: BaseException, argv: list[str]) -> str:
-    """Write the traceback into a file; one line that says what happened and where the file is."""
+    """Write the traceback to a file; returns one line with the error and the name of the file."""
     import platform
     import tempfile
     import traceback
@@ -169,13 +169,13 @@ def _reported(error: BaseException, argv: list[str]) -> str:
 
 
 def _open_closed_descriptors() -> None:
-    """Point closed standard descriptors at nothing: else the next file that is opened would take their place."""
+    """Open closed standard descriptors as the null device, so that no other file gets their numbers."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             with suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, this one
+                os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
     if sys.stdout is None:
         sys.stdout = _ClosedStream()
     if sys.stderr is None:

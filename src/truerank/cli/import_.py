@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="FILE",
         help="LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
-        "SVM-light, SVM-rank, sofia-ml: the content says which",
+        "SVM-light, SVM-rank, sofia-ml; recognised by the content",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the truerank model goes, as JSON")
     parser.add_argument(
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, check, save, and say what it is."""
+    """Read, check and save the model, and print its kind."""
     from truerank.models.foreign.read import import_model
     from truerank.models.model_file import save_model
 

@@ -35,18 +35,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bad_option(parser: argparse.ArgumentParser) -> None:
-    """`--bad`: what becomes of documents that cannot be used."""
+    """`--bad`: treatment of documents that cannot be used."""
     parser.add_argument(
         "--bad",
         choices=("error", "skip"),
         default="error",
         help="documents without id, with an id that came before, that are not JSON or not UTF-8, or of more than "
-        "64 MiB: stop at the first (default), or leave them out and say so",
+        "64 MiB: stop at the first (default), or skip them with a note",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, index, say what there is."""
+    """Read and index the documents, and print a summary."""
     from truerank.io.documents import read_documents
     from truerank.text.index import ALL, build_index
 

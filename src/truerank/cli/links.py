@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--urls", metavar="FILE", help="a line for each node: id URL (default: ids that are URLs)")
     parser.add_argument("--damping", type=float, metavar="D", help="of PageRank (default: 0.85)")
     parser.add_argument("--index", metavar="DIR", help="an index whose document ids are the nodes")
-    parser.add_argument("--queries", metavar="Q", help="as `truerank text search` takes them")
+    parser.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
     parser.add_argument("--alpha", type=float, metavar="A", help="a page's own share (default: 0.8)")
     parser.add_argument("--depth", type=int, metavar="K", help="documents of each query (default: 1000)")
     parser.add_argument(

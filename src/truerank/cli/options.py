@@ -1,4 +1,4 @@
-"""Options that several sub-commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Parser(argparse.ArgumentParser):
 OF_LETOR = ("n_features", "sparse", "max_line")
 OF_TABLES = ("query_column", "grade_column", "document_column")
 READING = (*OF_LETOR, *OF_TABLES, "features", "exclude")
-"""Options of `add_data_options` that are None, or False, where they are not given."""
+"""Options of `add_data_options` that are None or False by default."""
 
 
 def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, categorical: bool = False) -> None:
-    """Options on how a data file is read, which of its columns are features and, where a ranker learns, categories."""
+    """Options on reading a data file, its feature columns and, for training, its categories."""
     group = parser.add_argument_group("reading data")
     group.add_argument(
         "--missing",
@@ -53,8 +53,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
     group.add_argument(
         "--sparse",
         action="store_true",
-        help="hold LETOR text as a sparse matrix, for wide data; linear rankers learn other weights from it where they "
-        "scale columns (scale=auto)",
+        help="read LETOR text as a sparse matrix, for wide data; the weights of linear rankers with scale=auto differ",
     )
     group.add_argument(
         "--max-line",
@@ -83,7 +82,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
             action="extend",
             nargs="+",
             metavar="COLUMN",
-            help="features whose values are categories: text, or numbers without an order (oblivious-boosting)",
+            help="features that are categories: text, or numbers without an order (oblivious-boosting)",
         )
 
 
@@ -95,7 +94,7 @@ def add_position_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cluster_option(parser: argparse.ArgumentParser) -> None:
-    """`--cluster`: where partitions live."""
+    """`--cluster`: where the partitions are."""
     parser.add_argument(
         "--cluster",
         metavar="WHERE",
@@ -134,12 +133,12 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_topics_option(parser: argparse._ActionsContainer) -> None:
-    """`--topics`: what means of runs are over."""
+    """`--topics`: the topics that the means of runs include."""
     parser.add_argument(
         "--topics",
         choices=("common", "all"),
-        help="with --qrels: the topics that all runs have, or all of the qrels, where a missing topic counts 0 as with "
-        "trec_eval -c (default: the topics of the runs, which must then be the same)",
+        help="with --qrels: common: topics that all runs have; all: all topics of the qrels, where a missing topic "
+        "counts 0 as in trec_eval -c (default: the topics of the runs, which must be the same)",
     )
 
 
@@ -150,7 +149,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_training_option(parser: argparse.ArgumentParser) -> None:
-    """`--allow-training-queries`: take queries that the model was trained on as evidence of it."""
+    """`--allow-training-queries`: include queries that the model was trained on."""
     parser.add_argument(
         "--allow-training-queries",
         action="store_true",
@@ -159,7 +158,7 @@ def add_training_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_test_option(parser: argparse.ArgumentParser) -> None:
-    """`--test`: what compares the values of two rankings by query."""
+    """`--test`: the paired test of per-query values."""
     parser.add_argument(
         "--test",
         choices=("randomisation", "t", "wilcoxon", "sign"),
@@ -169,7 +168,7 @@ def add_test_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_splits_option(parser: argparse.ArgumentParser) -> None:
-    """`--splits`, or `--folds` as other tools call them."""
+    """`--splits`, also called `--folds`."""
     parser.add_argument("--splits", "--folds", type=int, metavar="K", help="folds of a single file (default: 5)")
 
 
@@ -178,9 +177,9 @@ def add_convention_option(
     default: str | None = "ranklib",
     shown: str = "ranklib for judged rows, trec for runs",
 ) -> None:
-    """`--convention`: how measures settle gain, discount, ties and empty queries.
+    """`--convention`: gain, discount, ties and empty queries of measures.
 
-    `shown` is what help calls the default where that depends on other options.
+    `shown` describes the default in the help if it depends on other options.
     """
     parser.add_argument(
         "--convention",
@@ -221,7 +220,7 @@ def add_set_option(parser: Any, text: str) -> None:
 
 
 class _RankerName(argparse.Action):
-    """Keeps the name, and makes a `--help` that follows describe that ranker's parameters."""
+    """Stores the name; a `--help` after it also describes the parameters of this ranker."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         setattr(namespace, self.dest, values)
@@ -230,7 +229,7 @@ class _RankerName(argparse.Action):
 
 
 def parameters_text(name: str) -> str:
-    """The parameters of a ranker, as its documentation has them; "" where there is no such ranker."""
+    """The parameters of a ranker from its docstring; "" for an unknown name."""
     import inspect
 
     from truerank.models.registry import RANKERS, ranker_class
@@ -246,5 +245,5 @@ def parameters_text(name: str) -> str:
 
 
 def add_replace_option(parser: argparse.ArgumentParser) -> None:
-    """`--replace`, in a command that writes files of its own names into a folder."""
+    """`--replace`, for commands that write several files into a folder."""
     parser.add_argument("--replace", action="store_true", help="overwrite files of the same names in the folder")

@@ -41,8 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "queries, compare it by paired tests with BM25 and with the best base function (both tuned on the training "
         "folds), and save a model of all queries for `truerank predict MODEL --index DIR/index --queries Q`."
     )
-    parser.add_argument("--documents", required=True, metavar="D", help="as `truerank text index` takes them")
-    parser.add_argument("--queries", required=True, metavar="Q", help="as `truerank text search` takes them")
+    parser.add_argument("--documents", required=True, metavar="D", help="documents, as for `truerank text index`")
+    parser.add_argument("--queries", required=True, metavar="Q", help="queries, as for `truerank text search`")
     parser.add_argument(
         "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
     )
@@ -178,7 +178,7 @@ def _family(given: str, families: dict[str, str], papers: Sequence[str]) -> list
 
 
 def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The settings that are tried, each once; they are refused here where the ranker does not take them."""
+    """The settings to try, each once; unknown settings of the ranker are errors."""
     settings = common.parse_settings(args.set)
     candidates: list[dict[str, Any]] = []
     for own in SETTINGS.get(args.ranker, [{}]):

@@ -1,4 +1,4 @@
-"""`truerank power`: how many queries does a test need to find a difference of this size?"""
+"""`truerank power`: how many queries a test needs to find a difference."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
     default = common.settle_convention(args)
     if len(named := parse_measures(args.measure, args.convention)) > 1:
-        raise common.UsageError(f"--measure takes one measure here, got {len(named)}: {', '.join(named)}")
+        raise common.UsageError(f"--measure must be one measure, got {len(named)}: {', '.join(named)}")
     (measure,) = named.values()
     if args.qrels is not None:
         measure = over_topics({args.measure: measure}, args.topics)[args.measure]

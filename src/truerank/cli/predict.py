@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score every row; the text of a score gives back its exact bits."""
+    """Score every row, and write the scores in a form that restores the exact bits."""
     if args.format is None:
         args.format = "scores" if args.index is None and args.queries is None else "run"
     if args.format == "run":

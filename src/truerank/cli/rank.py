@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     if args.data is None:
         raise common.UsageError("name the data to rank, or an index and queries (--index, --queries)")
     if hasattr(model, "features_"):
-        raise common.InvalidInputError(f"{args.model}: this model ranks raw text; give --index and --queries")
+        raise common.InvalidInputError(f"{args.model}: this model ranks raw text. Add --index and --queries")
     common.check_ranks(model, args.model)
     if args.cluster is not None:
         return _rank_parts(args, model)

@@ -16,7 +16,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_system_options(parser, "; the first is the baseline")
     parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page (default: report.html)")
     parser.add_argument(
-        "--measures", nargs="+", default=["AP nDCG@10 RR"], metavar="NAME", help="the first is compared"
+        "--measures",
+        nargs="+",
+        default=["AP nDCG@10 RR"],
+        metavar="NAME",
+        help="measures; the first decides the verdict (default: AP nDCG@10 RR)",
     )
     parser.add_argument("--cutoff", metavar="FILE", help="add the risk curve of a cutoff (`truerank cutoff fit`)")
     parser.add_argument("--title", default="Ranking report", help="heading of the page")

@@ -35,8 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--how",
         choices=("auto", "continue", "refit"),
         default="auto",
-        help="continue: add trees to a model of trees, or begin at the model's weights; refit: the same settings anew "
-        "(default: continue what can be continued)",
+        help="continue: add trees to a model of trees, or start at the weights of the model; refit: train again "
+        "with the same settings (default: continue what can be continued)",
     )
     parser.add_argument("--more", type=int, metavar="N", help="trees that are added (default: 20)")
     options.add_set_option(parser, "parameters that are to change")
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_place(option: str, own: str | None, path: str) -> None:
-    """Fail before anything is compared where a file cannot be written; of a place beside MODEL, name the option."""
+    """Fail before the comparison if a file cannot be written; for a default place, name the option."""
     try:
         common.check_file(option, path)
     except common.InvalidInputError as error:
@@ -108,9 +108,9 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
             "margin do not add up from model to model"
         )
     if args.share is not None and args.held_out is not None:
-        raise common.UsageError("--share takes from the newer queries what --held-out names; give one of the two")
+        raise common.UsageError("--share and --held-out both choose the held-out queries. Give one of them")
     if args.how == "refit":
-        common.refuse_idle(args, ["more"], "belongs to a model that is continued, and --how refit begins anew")
+        common.refuse_idle(args, ["more"], "belongs to a model that is continued, and --how refit trains again")
     files = [os.path.realpath(path) for path in args.data]
     twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
     if twice:
@@ -136,15 +136,15 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
         if unseen:
             common.note(
                 f"truerank: warning: column {name!r}: {unseen} rows have a category that {args.production} does not "
-                "know, and which stays unknown; `truerank train` takes it up"
+                "know. It counts as unseen; use `truerank train` to add it"
             )
     held_out = None if args.held_out is None else common.read_graded(args.held_out, args, like=production)
     valid = None if args.valid is None else common.read_graded(args.valid, args, like=production)
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
     if both:
         common.note(
-            f"truerank: warning: {both} queries stand in the newer data and in {args.held_out}; where these are the "
-            "same judgements, the comparison flatters the new model"
+            f"truerank: warning: {both} queries are in the newer data and in {args.held_out}. If these are the "
+            "same judgements, the comparison favours the new model"
         )
     found = retrain(
         production,

@@ -77,7 +77,7 @@ def _same(made: Path, there: Path) -> bool:
 
 
 def write_sample(out: Path, seed: int) -> dict[str, str]:
-    """Write the files into a folder; what each one holds, by name. The same seed gives the same bytes."""
+    """Write the files into a folder; returns a description of each. The same seed gives the same bytes."""
     import numpy as np
 
     from truerank.data.samples import load_sample, sample_path

@@ -21,8 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
         "Divide a file by query: all rows of a query go to the same file. Writes train, test and, with --validation, "
-        "validation files in the format of DATA. The same queries and seed give the same division, whatever the order "
-        "of the rows, so that a table, its qrels and its runs are divided alike."
+        "validation files in the format of DATA. The division depends only on the queries and the seed, so that a "
+        "table, its qrels and its runs are divided in the same way."
     )
     parser.add_argument(
         "data", metavar="DATA", help="a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)"
@@ -54,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
             raise common.UsageError(f"{option} must be a share from 0 to below 1, got {share:g}")
     if args.test + args.validation >= 1.0 or args.test + args.validation == 0.0:
         raise common.UsageError(
-            f"--test and --validation must leave queries to train on and take some, got {args.test:g} and "
-            f"{args.validation:g}"
+            f"--test and --validation must have a sum above 0 and below 1, got {args.test:g} and {args.validation:g}"
         )
     kind = table_kind(args.data)
     if kind is None:
@@ -145,7 +144,7 @@ class _Table:
             raise DataFileError(message([lacking("query", name, names)]), path)
         self.queries = as_array(self.table.column(names.index(name)), name)
         if any(one is None for one in self.queries.tolist()):
-            raise DataFileError(f"column {name!r} lacks the query id of a row; give every row one", path)
+            raise DataFileError(f"column {name!r} has rows without a query id. Every row needs one", path)
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
         """Write a table of these rows."""

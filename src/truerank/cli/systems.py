@@ -105,7 +105,7 @@ def score_systems(args: argparse.Namespace) -> Scored:
 
 
 def _union(rankers: list[Any]) -> Any:
-    """What the models know of their data, together: columns, unless one of them takes all, and categories."""
+    """Columns and categories of the models together; no columns if one of the models uses all."""
     known = [ranker.feature_names_in_ for ranker in rankers if getattr(ranker, "feature_names_in_", None) is not None]
     categories: dict[str, Any] = {}
     for ranker in rankers:

@@ -118,7 +118,7 @@ def _space(args: argparse.Namespace, ranker: Any, fixed: dict[str, Any]) -> dict
     usual = SPACES.get(type(ranker).__name__, {})
     space = parse_space(args.space) or {name: values for name, values in usual.items() if name not in fixed}
     if not space:
-        raise common.UsageError(f"{args.ranker} has nothing to choose; give --space key=VALUES")
+        raise common.UsageError(f"{args.ranker} has no default space. Add --space key=VALUES")
     both = [name for name in space if name in fixed]
     if both:
         raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
@@ -133,7 +133,7 @@ def _print(found: Any, name: str, upwards: bool, terms: str) -> None:
     print(common.table(rows[:10], ["trial", name, "settings"]))
     print(
         f"best of {len(found.trials)} settings: {json.dumps(found.best_params)}, {name} {found.best_value:.4f} "
-        f"({terms}) on the held-out queries that chose it; `truerank evaluate` on other queries says what it is worth"
+        f"({terms}) on the held-out queries that chose it; use `truerank evaluate` on other queries for a fair value"
     )
 
 
@@ -161,7 +161,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
             continue
         values = common.listed(text)
         if values is None:
-            raise common.UsageError(f"--space {key} takes a list such as 1,10 or a range such as 1..10, got {text!r}")
+            raise common.UsageError(f"--space {key} must be a list such as 1,10 or a range such as 1..10, got {text!r}")
         space[key] = values
     return space
 

@@ -58,7 +58,7 @@ def check_verification(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0) -> int:
-    """Print what was compared; exit code 1 unless all orders agree, say something, and scores are within tolerance."""
+    """Print the comparison; returns 1 unless all orders agree, are informative, and scores are within tolerance."""
     from truerank.export.verification import verify
     from truerank.models.model_file import load_model
 
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0) -> 
             f"{own.orders_equal} of {own.queries} queries in the model's order, {own.documents} documents"
             + f" ({own.empty} more queries found none)" * (own.empty > 0)
             + f", {100 * own.tied:.1f} % of them tied"
-            + " (the order says nothing, and is not verified: the model gives the same score to most documents)"
+            + " (not verified: the model gives the same score to most documents, so the order is arbitrary)"
             * (not own.says_order)
             + f", largest difference {own.largest_difference:.3g} or {own.share:.2g} of the largest score (tolerance "
             f"{own.tolerance:g}); {own.took_base:.0f} ms a query without the model, "

@@ -129,7 +129,7 @@ def log_odds_figure(
         )
         intervals[label] = tuple(logit(betaincinv(p + 0.5, n + 0.5, tail)) for tail in (0.025, 0.975))
         one_class[label] = (p == 0) | (n == 0)
-        # Past these the tails take the room of the middle, where the classes meet.
+        # Longer tails would leave little space for the middle, where the classes meet.
         ends.append(values[order][np.searchsorted(mass, [0.02 * mass[-1], 0.98 * mass[-1]])])
     low, high = float(np.min(ends)), float(np.max(ends))
     margin = 0.03 * (high - low) or 1.0

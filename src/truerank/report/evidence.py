@@ -420,7 +420,7 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
         if relevant.all() or not relevant.any():
             continue
         if data.n_queries < 2:
-            continue  # one query says nothing about others
+            continue  # one query is no sample
         bins = reliability(relevant, p, groups=data.query_index)
         points = [
             {"predicted": a, "observed": b, "low": low, "high": high, "documents": n}
@@ -521,7 +521,7 @@ def _rankings(
 
 
 def _reasons(system: System, data: RankingData | None) -> Any:
-    """A function of a query's rows that gives each document's largest contributions, or None."""
+    """A function from the rows of a query to the largest contributions of each document, or None."""
     if data is None or system.model is None:
         return None
     data = _seen(system, data)
@@ -531,7 +531,7 @@ def _reasons(system: System, data: RankingData | None) -> Any:
 
     def of(start: int, stop: int) -> list[list[list[Any]]]:
         found = document_contributions(system.model, data, start, stop)
-        assert found is not None  # it was asked above
+        assert found is not None  # checked above
         contributions = found - found.mean(axis=0)
         order = np.argsort(-np.abs(contributions), axis=1, kind="stable")[:, :_REASONS]
         return [

@@ -39,7 +39,7 @@ def headline(text: str) -> str:
 
 
 def simple_table(header: list[str], rows: list[list[Any]], label: str) -> str:
-    """A small table as it is; numbers stand to the right."""
+    """A small table; numbers are aligned to the right."""
     return (
         f'<div class="scroll {label}" tabindex="0" role="region" aria-label="{label}">'
         f"{_with_code(styled_table(rows, header, 'html'))}</div>"
@@ -100,7 +100,7 @@ def _shown(section: Section) -> str:
 
 
 def _with_code(text: str) -> str:
-    """What stands between backticks as code."""
+    """Text between backticks as code."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", text)
 
 
