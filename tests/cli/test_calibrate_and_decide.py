@@ -139,7 +139,7 @@ def test_queries_that_trained_the_ranker_do_not_calibrate_it(files, capsys):
     assert not (files / "seen.json").exists()
     assert main([*words, "--allow-training-queries"]) == 0
     first, *_ = capsys.readouterr().err.splitlines()
-    assert "20 of 20 queries were used for training; the figures include them and are no evidence" in first
+    assert "20 of 20 queries were used for training; the values include them and are too optimistic" in first
     assert main([*words, "--cv", "3"]) == 0
     assert "scores: by rankers that were trained on other queries" in capsys.readouterr().err
     # Some of them: the others calibrate.
@@ -205,7 +205,7 @@ def test_misuse_ends_with_code_2(files, words, tmp_path, monkeypatch):
 
 def test_failures_end_with_code_1(files, capsys, tmp_path):
     assert main(["decide", str(files / "model.json"), str(files / "test.txt")]) == 1
-    assert "gives no probabilities" in capsys.readouterr().err
+    assert "has no probabilities" in capsys.readouterr().err
     missing = str(tmp_path / "no" / "out.json")
     assert main(["calibrate", str(files / "model.json"), str(files / "held.txt"), "-o", missing]) == 1
     assert main(["decide", str(files / "model.json"), str(files / "test.txt"), "--cost-fp", "-1"]) == 1

@@ -125,6 +125,7 @@ def test_certificates_and_reports_have_the_cutoff(files, capsys):
     assert main(["cutoff", "fit", model, *at(files, "held.txt"), *words]) == 0
     capsys.readouterr()
     export = ["export", model, "--to", "opensearch-ltr", "-o", str(files / "m.txt"), "--cutoff", out, "--json"]
+    export += ["--certify", *at(files, "held.txt")]
     assert main(export) == 0
     policy = json.loads(capsys.readouterr().out)["policy"]
     cutoff = load_model(out)
