@@ -292,16 +292,15 @@ class ObliviousBoosting(FittedTrees):
         begun = init_model if theirs is None else theirs
         if elsewhere(X) is not None:  # which refuse them
             other |= {"position": position, "init_model": begun}
-        elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
-            # Its categories keep their numbers; one that it has not seen counts as average.
-            X = begun._numbered(X, reset=False)
-            if isinstance(eval_set, tuple) and eval_set:
-                eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
-
-        if position is not None and self.objective != "unbiased-lambdarank":
+        elif position is not None and self.objective != "unbiased-lambdarank":
             raise InvalidInputError(
                 'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
             )
+        elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
+            # Categories keep the numbers of the model; a category that it has not seen counts as average.
+            X = begun._numbered(X, reset=False)
+            if isinstance(eval_set, tuple) and eval_set:
+                eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
         more = {"position": position, "begun": begun}
         fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other, more)
         return fitted
