@@ -18,6 +18,7 @@ import pytest
 
 from truerank import evaluate, judge_run, read_qrels, read_run
 from truerank.cli import main
+from truerank.cli import trec_eval as command
 from truerank.compat.preferences import Preferences, evaluate_preferences
 from truerank.compat.trec_eval import MEASURES, Evaluation, Options, TrecEvalError, atof, atol
 from truerank.compat.trec_eval import read_judgements as judged
@@ -175,6 +176,41 @@ def test_values_in_standard_deviations():
     assert found["ZP_5", "2"] == "-1000000.0000"
 
 
+def test_a_nan_is_printed_with_its_sign():
+    table = {b"1": {b"P_5": (math.nan, 0.1), b"map": (-math.nan, 0.1)}, b"2": {b"P_5": (0.0, 0.1)}}
+    found = values("P.5\nmap", zscores=table)
+    assert (found["ZP_5", "1"], found["ZP_5", "all"], found["Zmap", "1"]) == ("nan", "nan", "-nan")
+    assert found["ZP_5", "2"] == "0.0000"
+
+
+def test_gains_of_unjudged_documents_alone_divide_by_zero():
+    found = values("ndcg_rel.-2=3,-1=-9", b"1 0 a 0\n1 0 b -1\n", b"1 Q0 b 1 2 me\n1 Q0 x 2 1 me\n")
+    assert found["ndcg_rel_-2=3,-1=-9", "1"] == "inf"
+
+
+def test_one_topic_of_a_complete_average_is_divided_by_all_topics():
+    found = values("map\ngm_map\nnum_q", run=b"1 Q0 c 1 9 me\n", complete=True, only=b"1")
+    assert found["num_q", "all"] == "2"
+    assert found["map", "all"] == f"{1 / 3 / 2:.4f}"
+    assert found["gm_map", "all"] == f"{math.sqrt(1 / 3 * 1e-5):.4f}"
+
+
+def test_the_compiled_parser_reads_what_the_plain_one_reads(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "COMPILED_FROM", 1)
+    runs = [
+        RUN,
+        b"1 Q0 d 1 0x10 me\n",
+        b"# c\n1 Q0 d 1 1 me more\n\n",
+        b"2 Q0 d 1 1e400 a\n1\tQ0 \xc3\xa9 1 3x b\r\n2 Q0 e 1 -.5 c",
+        b"1 Q0 d 1 16777217 me\n" * 3,
+    ]
+    for text in runs:
+        (tmp_path / "run").write_bytes(text)
+        parser = command._parser([str(tmp_path / "run")])
+        assert parser is not None
+        assert retrieved(text, parser) == retrieved(text)
+
+
 def test_comments_further_columns_and_odd_numbers_are_read():
     qrels = b"# of topic 1\n" + QRELS
     run = b"# a run\n\n" + RUN.replace(b" 9 me", b" 9 me more columns")
@@ -187,6 +223,9 @@ def test_comments_further_columns_and_odd_numbers_are_read():
     ("arguments", "code", "text"),
     [
         ("-m nosuch q r", 1, "illegal measure 'nosuch'"),
+        ("-m nosuch broken r", 1, "illegal measure 'nosuch'"),  # before the files are read
+        ("-Z empty q r", 255, "empty"),
+        ("-R prefs -m all_prefs levels r", 4, "not a number"),
         ("-m P.0 q r", 2, "Negative cutoff"),
         ("-m P.5,5 q r", 2, "duplicate cutoffs"),
         ("-m ndcg.1 q r", 2, "malformed pair"),
@@ -208,6 +247,7 @@ def test_errors_have_trec_evals_exit_codes(tmp_path, monkeypatch, capsys, argume
     Path("broken").write_bytes(b"1 0 a 1\n1 0 b\n")
     Path("double").write_bytes(RUN + b"1 Q0 c 1 3 me\n")
     Path("empty").touch()
+    Path("levels").write_bytes(b"1 u s a 1\n1 u s b nan\n2 u s a 1\n2 u s b 2\n")
     assert main(["trec-eval", *arguments.split()]) == code
     assert text in capsys.readouterr().err
 
@@ -231,32 +271,49 @@ def test_help_explains_measures(capsys):
     assert all(m.formula or m.compute.__doc__ for name, m in MEASURES.items() if m.needs != "prefs")
 
 
+MEASURES_OF = {"qrels": "all_trec", "qrels_jg": "qrels_jg", "prefs": "all_prefs", "qrels_prefs": "all_prefs"}
+ODD_SCORES = [
+    "1e-2", "3x", "nan", "inf", "-inf", "0x1.8p1", "1e400", "+2", "--2", ".5", "1_0", "é", "16777217", "16777216",
+    "9007199254740993", "5e-324", "-0",
+]  # fmt: skip
+SINGLE = [  # without rbp, which reads memory that it has not written
+    "ndcg.1=3,2=.5", "G.1=.3,2=.9", "P.5,3", "recall.2", "ndcg_cut.3,7", "iprec_at_recall..2,.005", "11pt_avg..75,.25",
+    "set_F.2", "utility.1,-1,0,2", "Rprec_mult.1.5,.2", "relstring.20", "success.1", "gm_map", "gm_bpref", "Rndcg.1=.5",
+    "ndcg_rel.2=9", "unj.3", "yaap", "infAP", "map_cut.2", "relative_P.4", "rbp_resid.p=.5", "binG",
+]  # fmt: skip
+
+
 def _random_case(draw: random.Random) -> tuple[str, str, list[str]]:
-    """Qrels, a run and options, with ties, negative grades, missing topics, comments and odd columns."""
-    topics, documents = ["1", "10", "2"][: draw.randint(1, 3)], [f"d{i}" for i in range(draw.randint(1, 12))]
+    """Qrels, a run and options, with ties, negative grades, missing topics, comments, odd numbers and columns."""
+    topics = draw.choice([["1", "10", "2"], ["051", "51", "5"], ["é", "e", "B"]])[: draw.randint(1, 3)]
+    documents = [f"{draw.choice('aZéd_')}{i}" for i in range(draw.randint(1, 30))]
     form = draw.choice(["qrels"] * 4 + ["qrels_jg", "prefs", "qrels_prefs"])
     grades = draw.choice([["0", "1"], ["0", "1", "2", "3"], ["-1", "0", "1"], ["0", "12", "1"], ["0.7", "2x", "+1"]])
     columns = {"qrels": "0", "prefs": "{g} s1"}.get(form, "{g}")
+    blank, end = draw.choice([" ", " ", "\t", "  "]), draw.choice(["\n", "\n", "\n", "\r\n"])
     qrels = []
     for topic in topics:
         for document in draw.sample(documents, draw.randint(1, len(documents))):
             for group in ["u1"] if form == "qrels" else draw.sample(["u1", "u2"], draw.randint(1, 2)):
                 grade = draw.choice(["0", "1", "2"] if "prefs" in form else grades)
-                qrels.append(f"{topic} {columns.format(g=group)} {document} {grade}")
+                qrels.append(f"{topic} {columns.format(g=group)} {document} {grade}".replace(" ", blank))
     if draw.random() < 0.2:
         qrels.insert(0, "# comment")
     run = []
+    scores = draw.choice([["1", "2", "2.0", "-3"], ODD_SCORES, [f"{draw.random():.17f}" for _ in range(40)]])
     for topic in topics[len(topics) > 1 and draw.randint(0, 9) == 0 :]:
         for document in draw.sample(documents, draw.randint(1, len(documents))):
-            score = draw.choice([f"{draw.random():.3f}", "1", "2", "2.0", "-3", "1e-2", "3x", "nan"])
-            run.append(f"{topic} Q0 {document} 0 {score} tag{draw.choice(['', '', ' more'])}")
+            tag = draw.choice(["tag", "tag", "tag more"])
+            run.append(f"{topic} Q0 {document} 0 {draw.choice(scores)} {tag}".replace(" ", blank))
     if draw.random() < 0.2:
         run.insert(0, draw.choice(["# comment", ""]))
-    measures = {"qrels": "all_trec", "qrels_jg": "qrels_jg"}.get(form, "all_prefs")
-    options = ["-R", form, "-m", measures, *draw.choice([["-q"], ["-q", "-c"], ["-c"], ["-q", "-J"], ["-l2"], ["-M3"]])]
-    if form == "qrels":
-        options += draw.choice([[], ["-m", "ndcg.1=3,2=.5"], ["-m", "rbp.p=.5"], ["-m", "G.1=.3,2=.9"]])
-    return "\n".join(qrels) + "\n", "\n".join(run) + "\n", options
+    chosen = draw.choice(
+        [["-q"], ["-q", "-c"], ["-c"], ["-q", "-J"], ["-l2"], ["-M3"], ["-q", "-l0"], ["-n"], ["-q", "-N9"]]
+    )
+    options = ["-R", form, *chosen, *draw.choice([[], [], [], ["-D", f"0.{topics[0]}"]])]
+    names = draw.sample(SINGLE, 2) if form == "qrels" and draw.random() < 0.5 else [MEASURES_OF[form]]
+    options += [word for name in names for word in ("-m", name)]
+    return end.join(qrels) + end, end.join(run) + end, options
 
 
 def test_random_inputs_give_the_programs_bytes(tmp_path, capfdbinary):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from truerank.compat.trec_eval import Options, Parser
 
-COMPILED_FROM = 64 << 20  # bytes of runs
+COMPILED_FROM = 32 << 20  # bytes of runs
 OPTIONS = [  # letter, long name, what follows, help
     ("q", "query_eval_wanted", "", "print each topic, then the means"),
     ("m", "measure", "NAME[.PARAMETERS]", "measure or set of measures; may be repeated (default: official)"),

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress, groupby
-from operator import eq, ge, gt
-from typing import NamedTuple
+from operator import add, eq, ge, gt
+from typing import Any, NamedTuple
 
 from truerank.compat.trec_eval_measures import LONG, RANKED, SMALLEST, UNJUDGED, Measure, Ranked, merge_sorted
 from truerank.compat.trec_eval_preferences import PREFERENCES, Judged, Preference
@@ -64,37 +64,19 @@ class TrecEvalError(Exception):
 
 @dataclass
 class Options:
-    """The options of one call.
+    """The options of one call."""
 
-    Attributes
-    ----------
-    measures : list of str
-        Arguments of `-m`.
-    by_query, summary, complete, judged_only : bool
-        `-q`, not `-n`, `-c`, `-J`.
-    level, n_collection : int
-        `-l`, `-N`.
-    most : int or None
-        `-M`: documents of a topic.
-    format : str
-        `-R`.
-    zscores : dict or None
-        `-Z`: {topic: {measure: (mean, deviation)}}.
-    only : bytes or None
-        `-D`: the only topic to evaluate.
-    """
-
-    measures: list[str] = field(default_factory=list)
-    by_query: bool = False
-    summary: bool = True
-    complete: bool = False
-    judged_only: bool = False
-    level: int = 1
-    most: int | None = None
-    n_collection: int = 0
-    format: str = "qrels"
-    zscores: dict[bytes, dict[bytes, tuple[float, float]]] | None = None
-    only: bytes | None = None
+    measures: list[str] = field(default_factory=list)  # -m
+    by_query: bool = False  # -q
+    summary: bool = True  # not -n
+    complete: bool = False  # -c
+    judged_only: bool = False  # -J
+    level: int = 1  # -l
+    most: int | None = None  # -M
+    n_collection: int = 0  # -N
+    format: str = "qrels"  # -R
+    zscores: dict[bytes, dict[bytes, tuple[float, float]]] | None = None  # -Z: {topic: {measure: (mean, deviation)}}
+    only: bytes | None = None  # -D: the only topic to evaluate
 
 
 # Reading. C's atol and atof read the longest number at the start of a text, and return 0 where there is none.
@@ -163,22 +145,12 @@ Grades = dict[bytes, int]  # of the documents of a topic
 
 
 class Judgements(NamedTuple):
-    """The judgements of all topics.
-
-    Attributes
-    ----------
-    format : str
-    grades : dict of topic to list of (group, grades)
-        Qrels have one group.
-    preferences : dict of topic to list of Preference
-    doubled : dict of topic to document
-        Topics with a document that is listed twice.
-    """
+    """The judgements of all topics."""
 
     format: str
-    grades: dict[bytes, list[tuple[bytes, Grades]]]
+    grades: dict[bytes, list[tuple[bytes, Grades]]]  # group and grades; qrels have one group
     preferences: dict[bytes, list[Preference]]
-    doubled: dict[bytes, bytes]
+    doubled: dict[bytes, bytes]  # topics with a document that is listed twice
 
 
 def read_judgements(text: bytes, form: str = "qrels") -> Judgements:
@@ -224,8 +196,7 @@ def read_results(text: bytes, parser: Parser | None = None) -> Results:
     the text to the code here.
     """
     what = "trec_eval.get_results"
-    parsed = parser(text) if parser and b"\0" not in text else None
-    if parsed is not None:
+    if parser and b"\0" not in text and (parsed := parser(text)) is not None:
         starts, documents, numbers = parsed
         name = text.rstrip().rpartition(b"\n")[2].split()[5]
     else:
@@ -249,18 +220,7 @@ def read_results(text: bytes, parser: Parser | None = None) -> Results:
 
 
 def _columns(text: bytes, what: str) -> tuple[list[bytes], list[bytes], list[bytes], bytes]:
-    """Return the topics, documents and scores of a run, and its name.
-
-    Words are split at once where every line has six: then the sixth of every six is the run's name, and as many lines
-    end in it as there are.
-    """
-    n_lines = text.count(b"\n") + (not text.endswith(b"\n"))
-    words = text.split() if text and b"#" not in text and b"\0" not in text else []
-    if words and len(words) == 6 * n_lines:
-        name = words[5]
-        n_ends = text.count(b" " + name + b"\n") + (not text.endswith(b"\n"))
-        if n_ends == n_lines and words[5::6].count(name) == n_lines:
-            return words[0::6], words[2::6], words[4::6], name
+    """Return the topics, documents and scores of a run, and its name."""
     rows = [row for line in _lines(text, what) if (row := line.split(None, 6)) and row[0][:1] != b"#"]
     wrong = next((k for k, row in enumerate(rows, 1) if len(row) < 6), None)
     if wrong is not None or not rows:
@@ -419,6 +379,7 @@ class Evaluation:
         self.judgements, self.options = judgements, options
         self.wanted = wanted_measures(options.measures)
         self._names = [(wanted, name) for wanted in self.wanted for name in wanted.names]
+        self._texts = [k for k, (wanted, _) in enumerate(self._names) if wanted.measure.mean == "none"]
         self._templates = [self._template(wanted, name, summary=False) for wanted, name in self._names]
         self._topics = sorted(judgements.grades or judgements.preferences)
         self._groups: dict[bytes, list[_Group]] = {}
@@ -454,7 +415,10 @@ class Evaluation:
                 values = [
                     _standardised(value, table.get(name.encode())) for (_, name), value in zip(self._names, values)
                 ]
-            totals = [t if isinstance(value, str) else t + value for t, value in zip(totals, values)]
+            numbers: list[Any] = values.copy()
+            for k in self._texts:
+                numbers[k] = 0.0
+            totals = list(map(add, totals, numbers))
             n_topics += 1
             if options.by_query:
                 yield _printed(self._templates, _text(topic), values)
@@ -483,7 +447,8 @@ class Evaluation:
                     values += measure.values(judged, parameters)
                 else:
                     ranked = ranked or self._ranked(topic, found, levels)
-                    values += _means([measure.values(t, parameters) for t in ranked])
+                    found_values = [measure.values(t, parameters) for t in ranked]
+                    values += found_values[0] if len(ranked) == 1 else _means(found_values)
             except ValueError as error:
                 raise TrecEvalError(f"{error}\ntrec_eval: Can't calculate measure '{root}'", 4) from error
         return values
@@ -589,8 +554,6 @@ def _printed(templates: list[str], topic: str, values: list[float | str]) -> str
 
 def _means(values: list[list[float | str]]) -> list[float | str]:
     """Return the means over judgement groups."""
-    if len(values) == 1:
-        return values[0]
     totals = [0.0] * len(values[0])
     for row in values:
         totals = [total + value for total, value in zip(totals, row) if not isinstance(value, str)]

@@ -354,7 +354,7 @@ def ndcg_rel(t: Ranked, pairs: Pairs) -> float:
             total += divided(actual, gains.sums[min(place + 1, n_ideal)])
             n_hits += 1
     total += divided((n_ideal - n_hits) * sums[-1], gains.sums[-1])
-    return total / n_ideal if total > 0.0 else 0.0
+    return divided(total, n_ideal) if total > 0.0 else 0.0
 
 
 def r_ndcg(t: Ranked, pairs: Pairs) -> float:
