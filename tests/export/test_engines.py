@@ -78,9 +78,6 @@ class FakeEngine(BaseHTTPRequestHandler):
         if path == "/denied":
             return self._answer({"error": "no"}, 403)
         if path.endswith("/_search"):
-            if self.server.old == "refuses" and "?" in self.path:
-                name = self.path.partition("?")[2].partition("=")[0]
-                return self._answer({"error": f"request [/_search] contains unrecognized parameter: [{name}]"}, 400)
             return self._answer(self._search(body))
         if path.startswith("/_ltr/_featureset/") and self.command == "GET":
             features = [{"name": name} for name in NAMES]
@@ -108,17 +105,11 @@ class FakeEngine(BaseHTTPRequestHandler):
 
     def _search(self, body):
         hits = [{"fields": {"id": [str(i)]}, "_score": 1.0} for i in range(len(DOCUMENTS))]
-        asked = body["query"].get("bool", {})
         for hit, row in zip(hits, DOCUMENTS):
             if not self.server.old:
                 hit["matched_queries"] = {name: v for name, v in zip(NAMES, row) if v}
-            elif "filter" not in asked:
-                hit["matched_queries"] = [name for name, v in zip(NAMES, row) if v]
             else:
-                hit["_score"] = row[[name in asked["must"][0]["match"] for name in NAMES].index(True)]
-        if "filter" in asked:
-            assert asked["filter"] == [{"terms": {"id": [str(i) for i in range(len(DOCUMENTS))]}}]
-            hits = [hit for hit in hits if hit["_score"]]
+                hit["matched_queries"] = [name for name, v in zip(NAMES, row) if v]
         if "rescore" in body:
             script = body["rescore"]["query"]["rescore_query"]["script_score"]["script"]
             rows = np.array([script["params"]["table"][str(i)] for i in range(len(hits))])
@@ -139,7 +130,7 @@ class FakeEngine(BaseHTTPRequestHandler):
 def engine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where models that are replaced are kept
     server = ThreadingHTTPServer(("127.0.0.1", 0), FakeEngine)
-    server.store, server.log, server.form, server.broken, server.old = {}, [], None, False, ""
+    server.store, server.log, server.form, server.broken, server.old = {}, [], None, False, False
     server.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -194,10 +185,15 @@ def test_solr_and_the_ltr_plugin(engine, models):
         deploy(models["linear"], f"{engine.url}/solr/films", "m")
 
 
-@pytest.mark.parametrize("old", ["", "refuses", "lists"], ids="{} scores of named queries".format)
+def test_verify_needs_the_scores_of_named_queries(engine, models):
+    engine.old = True
+    with pytest.raises(EngineError, match=r"without their scores. Use OpenSearch 2\.12"):
+        verify(models["linear"], engine.url, "m", "films", QUERIES, ["one"])
+
+
 @pytest.mark.parametrize("name", ["linear", "trees", "pooled linear", "pooled polynomial", "pooled with a scaling"])
-def test_verify_compares_with_the_model(engine, models, name, old):
-    engine.form, engine.old = form_of(models[name]), old
+def test_verify_compares_with_the_model(engine, models, name):
+    engine.form = form_of(models[name])
     deploy(models[name], engine.url, "m")
     own = verify(models[name], engine.url, "m", "films", QUERIES, ["one", "two"])
     assert (own.queries, own.orders_equal, own.documents) == (2, 2, 24)

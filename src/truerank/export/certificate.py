@@ -208,8 +208,6 @@ def certify_export(
     neighbours, tied = ties(expected, offsets)
     if properties.float32 and largest > tolerance:
         notes += (_moved_by_rounding(form, X, expected, tolerance),)
-    if format == "catboost":
-        notes += _mixed_directions(form)
     policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
@@ -443,24 +441,6 @@ def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
         np.isinf(rounded), rows, rounded.astype(np.float64) if inputs == "float32" else shortest_decimal(rounded)
     )
     return rounded
-
-
-def _mixed_directions(form: ModelForm) -> tuple[str, ...]:
-    """Return a note if one feature sends missing values both ways, which CatBoost cannot do."""
-    from truerank.export.form import as_oblivious
-
-    own = as_oblivious(form).body.ensemble
-    asked = np.isfinite(own.borders) | own.missing_right
-    mixed = [
-        form.names[k]
-        for k in np.unique(own.features[asked])
-        if 0 < own.missing_right[asked & (own.features == k)].mean() < 1
-    ]
-    if not mixed:
-        return ()
-    return (
-        f"missing values go one way in all of CatBoost's questions; here they go both ways in {len(mixed)} features",
-    )
 
 
 def _model_bytes(form: ModelForm) -> bytes:

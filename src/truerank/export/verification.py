@@ -18,10 +18,16 @@ from truerank.export.deployment import kind_of
 from truerank.export.form import ModelForm, form_of
 from truerank.export.formats import FORMATS
 from truerank.export.painless import write as write_painless
-from truerank.io.engine import Engine, checked, filled, told
-from truerank.io.engine_features import check_unique, dense_values, logged_values, logging_by_plugin, select
-
-_NAMED_SCORES = "include_named_queries_score"
+from truerank.io.engine import Engine, filled, told
+from truerank.io.engine_features import (
+    NAMED_SCORES,
+    check_unique,
+    dense_values,
+    logged_values,
+    logging_by_plugin,
+    named_scores,
+    select,
+)
 
 
 @dataclass(frozen=True)
@@ -342,8 +348,7 @@ def log_features(
     """Documents of a query's base ranking, and the engine's scores of each named query (n, p).
 
     A document that a named query does not match has 0. `queries` is {"base": query, "features": {name: query}}, with
-    {{query}} where the text goes. Engines before OpenSearch 2.11 and Elasticsearch 8.8 refuse to give scores of named
-    queries, or list their names alone; they are asked once more for each feature.
+    {{query}} in place of the text. OpenSearch 2.12 or Elasticsearch 8.8 is required.
     """
     words = {"query": text}
     base = filled(queries["base"], words)
@@ -351,26 +356,9 @@ def log_features(
     body: dict[str, Any] = {"size": window, "_source": False, "docvalue_fields": [key]}
     should = [{"bool": {"must": [query], "_name": name}} for name, query in features.items()]
     named = body | {"query": {"bool": {"must": [base], "should": [{"bool": {"should": should, "boost": 0.0}}]}}}
-    scores: list[dict[str, float]] | None = None
-    try:
-        ranked, hits = _asked(engine, index, named, key, f"?{_NAMED_SCORES}=true")
-        matched = [hit.get("matched_queries", {}) for hit in hits]
-        if not any(isinstance(own, list) for own in matched):  # else names alone
-            found, scores = ranked.documents, checked(matched, [{...: float}])
-    except EngineError as error:
-        if _NAMED_SCORES not in str(error).partition(": status 400: ")[2]:
-            raise
-    if scores is None:
-        found = _asked(engine, index, body | {"query": base}, key)[0].documents
-        scores = [{} for _ in found]
-        for name, query in features.items():
-            one = body | {"query": {"bool": {"must": [query], "filter": [{"terms": {key: found}}]}}}
-            ranked, _ = _asked(engine, index, one, key)
-            _check_same(found, list({*found, *ranked.documents}), text)
-            for document, value in zip(ranked.documents, ranked.scores.tolist()):
-                scores[found.index(document)][name] = value
-    rows = [[float(own.get(name, 0.0)) for name in names] for own in scores]
-    return found, np.array(rows).reshape(len(found), len(names))
+    ranked, hits = _asked(engine, index, named, key, NAMED_SCORES)
+    rows = [[named_scores(hit).get(name, 0.0) for name in names] for hit in hits]
+    return ranked.documents, np.array(rows).reshape(len(rows), len(names))
 
 
 def logged_by_plugin(

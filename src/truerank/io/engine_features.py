@@ -37,6 +37,7 @@ from truerank.io.documents import Document
 from truerank.io.engine import Engine, checked, filled, quoted, told
 from truerank.io.trec import Qrels
 
+NAMED_SCORES = "?include_named_queries_score=true"
 KINDS = ("named-queries", "ltr-log", "solr")
 
 
@@ -245,17 +246,11 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
     else:
         named = [{"bool": {"must": [each], "_name": name}} for name, each in asked["features"].items()]
         body["query"] = {"bool": {"filter": [only], "should": named}}
-    parameters = "" if is_log else "?include_named_queries_score=true"
+    parameters = "" if is_log else NAMED_SCORES
     found = []
     for answer in engine.search(asked["index"], body, hit, parameters)[0]:
         name = str(answer["_source"][asked["id"]]) if "id" in asked else answer["_id"]
-        matched = answer.get("matched_queries", {})
-        if not is_log and isinstance(matched, list):
-            raise EngineError(
-                f"{engine.url}: the engine returns the queries that matched without their scores. Use OpenSearch 2.12 "
-                "or Elasticsearch 8.8"
-            )
-        scores = logged_values(answer, asked["features"]) if is_log else checked(matched, {...: float})
+        scores = logged_values(answer, asked["features"]) if is_log else named_scores(answer)
         if other := sorted(scores.keys() - asked["features"]):  # which a feature may hide behind, as 0
             raise EngineError(
                 f"the engine scores a query named {told(other[0], 80)!r}, which is not a feature. If a query of the "
@@ -263,6 +258,16 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
             )
         found.append((name, scores))
     return found
+
+
+def named_scores(hit: Any) -> dict[str, float]:
+    """Return the scores of the named queries that a hit matched. Raises EngineError for names without scores."""
+    matched = hit.get("matched_queries", {})
+    if isinstance(matched, list):
+        raise EngineError(
+            "the engine returns the queries that matched without their scores. Use OpenSearch 2.12 or Elasticsearch 8.8"
+        )
+    return checked(matched, {...: float})
 
 
 def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]:
