@@ -177,6 +177,8 @@ def test_a_missing_topic_is_no_perfect_one():
     with pytest.raises(InvalidInputError, match=r'pairs.* is better when it is lower.*topics="common"'):
         compare_rankers(qrels, {"good": good, "part": part}, measure="AP pairs(2,0)", topics="all")
     found = compare_rankers(qrels, {"good": good, "part": part}, measure="pairs(2,0)", topics="common")
+    with pytest.raises(InvalidInputError, match="topics is about runs"):
+        compare_rankers([1, 0], {"a": [2, 1], "b": [1, 2]}, topics="all")
     assert (found.pairs[0].queries, found.pairs[0].difference) == (6, -1.0)
 
 

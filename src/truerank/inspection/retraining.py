@@ -263,15 +263,7 @@ def retrain(
     models = {"candidate": candidate, "production": production}
     if margin > 0 and reference is not None:
         models["reference"] = reference
-    found = {name: training_queries(model, held_out) for name, model in models.items()}
-    left_out = {name: "; they are left out" if overlap.recognised else "" for name, overlap in found.items()}
-    about = "; ".join(f"{name}: {overlap}{left_out[name]}" for name, overlap in found.items())
-    seen = np.any([overlap.matched for overlap in found.values()], axis=0)
-    if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:
-        about = "; ".join(f"{name}: {overlap}" for name, overlap in found.items())
-        raise InvalidInputError(
-            f"{about}. No verdict rests on training queries: hold out queries that trained no model"
-        )
+    seen, about = _training_queries(models, held_out)
     held_out = held_out.take_queries(~seen) if seen.any() else held_out
     digests = query_digests(as_in_training(held_out, getattr(production, "feature_names_in_", None)))[0]
     history = History() if history is None else history
@@ -291,19 +283,9 @@ def retrain(
     )  # fmt: skip
     history.count(digests)
     gain = sign * float(paired_differences(values["candidate"], values[against]).mean())
-    verdict = {
-        "better": "the candidate is better",
-        "not worse": f"the candidate is not worse by more than {margin:g}",
-        "worse": "the candidate is worse",
-        "undecided": "no gain is shown" if margin == 0 else f"it is not shown that the loss is at most {margin:g}",
-    }[decision.verdict]
-    than = "production" if against == "production" else "the last model that was promoted as better"
-    p = f"p = {decision.p:.2g} at level {decision.level:.2g}"
-    if decision.p != decision.p:
-        p = f"no p by the {test} test, since all queries differ by the same amount; the randomisation test has one"
-    elif margin > 0 and decision.verdict in ("not worse", "undecided"):
-        p = f"p = {decision.p:.2g} against a loss of {margin:g}, at level {decision.level:.2g}"
-    reason = f"{verdict}: {gain:+.4f} {plain.name} against {than}, {p}"
+    shown = f"{gain:+.4f} {plain.name} against "
+    shown += "production" if against == "production" else "the last model that was promoted as better"
+    reason = _reason(decision, shown, margin, test)
     if look > 1:
         reason += f" (comparison {look} on these held-out queries)"
     done = "continued" if continued else "refitted"
@@ -311,6 +293,35 @@ def retrain(
         decision.promoted, reason, done, candidate, comparison, data.n_queries, held_out.n_queries, decision, look,
         int(seen.sum()), about,
     )  # fmt: skip
+
+
+def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np.ndarray, str]:
+    """Which held-out queries a model was trained on, bool (m,), and in words; an error if too few are left."""
+    found = {name: training_queries(model, held_out) for name, model in models.items()}
+    seen = np.any([overlap.matched for overlap in found.values()], axis=0)
+    if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:
+        about = "; ".join(f"{name}: {overlap}" for name, overlap in found.items())
+        raise InvalidInputError(
+            f"{about}. A verdict on training queries is not possible. Hold out queries on which no model was trained"
+        )
+    left_out = {name: "; they are left out" if overlap.recognised else "" for name, overlap in found.items()}
+    return seen, "; ".join(f"{name}: {overlap}{left_out[name]}" for name, overlap in found.items())
+
+
+def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
+    """The decision in words, with the gain and the p that decided."""
+    verdict = {
+        "better": "the candidate is better",
+        "not worse": f"the candidate is not worse by more than {margin:g}",
+        "worse": "the candidate is worse",
+        "undecided": "no gain is shown" if margin == 0 else f"it is not shown that the loss is at most {margin:g}",
+    }[decision.verdict]
+    p = f"p = {decision.p:.2g} at level {decision.level:.2g}"
+    if decision.p != decision.p:
+        p = f"no p by the {test} test, since all queries differ by the same amount; the randomisation test has one"
+    elif margin > 0 and decision.verdict in ("not worse", "undecided"):
+        p = f"p = {decision.p:.2g} against a loss of {margin:g}, at level {decision.level:.2g}"
+    return f"{verdict}: {gain}, {p}"
 
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:

@@ -474,6 +474,8 @@ def compare_rankers(
         found, _ = settle_topics(found, topics)
         judgements = next(iter(found.values()))[0]
     else:
+        if topics is not None:
+            raise InvalidInputError("topics is about runs over qrels; score rows of the same queries without it")
         if not isinstance(scores, Mapping):
             raise InvalidInputError("compare_rankers requires scores by name: {'ranker': scores, …}")
         measures = parse_measures(measure, convention or DEFAULT_CONVENTION)
