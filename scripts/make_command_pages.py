@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from truerank.cli import COMMANDS, GROUPS, RARE
+from truerank.cli.options import short_usage
 
 
 def page(name: str) -> str:
@@ -18,7 +19,7 @@ def page(name: str) -> str:
     import_module(module).configure(parser)
     description = (parser.description or summary).strip().rstrip(".")
     lines = [f"# truerank {name}", "", f"{description[:1].upper()}{description[1:]}.", "", "```text"]
-    lines += [parser.format_usage().strip(), "```"]
+    lines += [short_usage(parser), "```"]
     rare = []
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if action.dest != "help"]

@@ -101,7 +101,7 @@ def _main(argv: list[str]) -> int:
     from importlib import import_module
 
     from truerank.cli.guard import guarded
-    from truerank.cli.options import Parser
+    from truerank.cli.options import Parser, short_usage
 
     if argv[:1] == ["trec-eval"]:  # has another program's options
         from truerank.cli.trec_eval import run as trec_eval
@@ -112,6 +112,7 @@ def _main(argv: list[str]) -> int:
     parser = Parser(prog=f"truerank {name}", description=summary, allow_abbrev=False)
     module = import_module(module_name)
     module.configure(parser)
+    parser.usage = short_usage(parser).replace("%", "%%")
     _hide_rare(parser, rest)
     options = frozenset(parser._option_string_actions)
     if "--json" in options and "--json" in rest:

@@ -29,6 +29,21 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
 
 
+def short_usage(parser: argparse.ArgumentParser) -> str:
+    """One line with the arguments and the required options of a command; its help lists all options."""
+    words = [parser.prog]
+    for action in parser._actions:
+        name = action.metavar if isinstance(action.metavar, str) else action.dest
+        if action.option_strings:
+            if action.required:
+                words.append(f"{action.option_strings[0]} {name}")
+        else:
+            name = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else name
+            more = {"*": f"[{name} …]", "+": f"{name} …", "?": f"[{name}]"}
+            words.append(more.get(str(action.nargs), name))
+    return " ".join([*words, "[options]"])
+
+
 OF_LETOR = ("n_features", "sparse", "max_line")
 OF_TABLES = ("query_column", "grade_column", "document_column")
 READING = (*OF_LETOR, *OF_TABLES, "features", "exclude")
