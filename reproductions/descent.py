@@ -1,17 +1,14 @@
-"""Stochastic pairwise descent: the diabetes demonstration, and how close descent comes to the exact RankSVM.
+"""RankSVM by stochastic pairwise descent: the article's diabetes demonstration, and the distance to the exact solution.
 
-Diabetes (scikit-learn's bundled data, its columns as they come): one query of 442 rows, the first 300 to train and
-the others to test, Kendall's tau between scores and disease progression. The article's setting is 100,000 steps of
-Pegasos on random pairs with λ = 1e-5; it is repeated over seeds, because one draw is what the article prints. Before
-that the listing is run as it is printed, with its seed and its faults (see `printed_listing`). Beside
-it stand a linear SVR at its defaults and with C chosen by cross-validation on the training rows, the exact RankSVM, and
-the setting of ours that the same cross-validation prefers.
+Diabetes (scikit-learn's bundled data, unchanged): one query of 442 rows, 300 to train and 142 to test, Kendall's tau
+between scores and disease progression. The article runs 100,000 steps of Pegasos on random pairs with λ = 1e-5, once.
+We run the listing as printed, with its seed and its faults (`printed_listing`), and our own descent over several seeds.
+For comparison: a linear SVR at its defaults and with a tuned C, the exact RankSVM, and tuned settings of ours. The same
+cross-validation on the training rows tunes all of them.
 
-LETOR (after Sculley 2009, tables 1 and 2): λ is chosen on validation MAP by the exact RankSVM with the hinge; descent
-then runs with the same λ for a growing number of steps, so that the difference is that of optimisation alone: distance
-of its objective to the exact one on the training queries, and MAP on the test queries. Then a λ smaller than validation
-chooses, with and without averaging, and the exact squared-hinge RankSVM with its pairs weighed alike, by rows or by
-queries.
+LETOR (after Sculley 2009, tables 1 and 2): the exact RankSVM with the hinge chooses λ by validation MAP. Descent then
+runs with the same λ for a growing number of steps, so that only the optimisation differs. We report the distance of its
+objective to the exact one on the training queries, and MAP on the test queries.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -53,13 +50,11 @@ ARTICLE = {"alpha": 1e-5, "max_iter": 100_000}
 ARTICLE_TAU: dict[str, float] = published("descent")["tau"]
 LAMBDAS = [10.0**k for k in range(-4, 1)]
 STEPS = [10_000, 100_000, 1_000_000]
-SMALL_LAMBDA, SMALL_STEPS = 1e-4, 100_000  # less than validation chooses: what averaging is for
-WEIGHTINGS = ("pairs", "queries", "rows")
 COLLECTIONS = ("ohsumed", "mq2008")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `python -m reproductions descent`."""
+    """Add the arguments of the experiment."""
     add_options(parser, "reproduce-output/descent")
 
 
@@ -96,7 +91,7 @@ def all_rows() -> tuple[np.ndarray, np.ndarray]:
 
 
 def load_rows() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """X and y of the first 300 rows, then of the other 142."""
+    """X and y of the 300 training rows, then X and y of the 142 test rows."""
     X, y = all_rows()
     return X[:N_TRAIN], y[:N_TRAIN], X[N_TRAIN:], y[N_TRAIN:]
 
@@ -107,7 +102,7 @@ def kendall_tau(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def diabetes(seed: int, seeds: int, quick: bool = False) -> dict[str, dict[str, Any]]:
-    """Test tau of each learner: mean, standard deviation and range over seeds where it draws; its setting."""
+    """The setting and the test tau of each learner: mean, standard deviation and range over seeds."""
     from sklearn.svm import LinearSVR
 
     X, y, X_test, y_test = load_rows()
@@ -136,7 +131,7 @@ def diabetes(seed: int, seeds: int, quick: bool = False) -> dict[str, dict[str, 
     result = printed_demonstration(X, y, X_test, y_test, seed)
     result["descent, the article's setting"] = row(descent(**ARTICLE), ARTICLE, seeds)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # liblinear stops early at a large C; that is part of "tuned"
+        warnings.simplefilter("ignore")  # liblinear may reach its iteration limit at a large C
         result["linear SVR, defaults"] = row(svr(), {}, 1)
         maker, params = choose([(svr, {"C": 10.0**k}) for k in range(-1, 5)])
         result["linear SVR, C by cross-validation"] = row(maker(**params), params, 1)
@@ -164,10 +159,9 @@ def trivial_taus() -> dict[str, float]:
 
 
 def random_splits(seed: int, n: int) -> dict[str, Any]:
-    """Tau of each learner over `n` random divisions into 300 and 142 rows, and of trivial scores; paired tests.
+    """Tau of each learner and of the trivial rankers over `n` random divisions into 300 and 142 rows, with tests.
 
-    Divisions share rows, so the variance of the tests is that of Nadeau and Bengio (2003): 1/n + 142/300 in place of
-    1/n.
+    Divisions share rows, so the tests use the variance of Nadeau and Bengio (2003), with 1/n + 142/300 for 1/n.
     """
     from scipy.stats import t
     from sklearn.svm import LinearSVR
@@ -181,7 +175,7 @@ def random_splits(seed: int, n: int) -> dict[str, Any]:
         train, test = order[:N_TRAIN], order[N_TRAIN:]
         held, X_test, y_test = X[train], X[test], y[test]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # liblinear stops early at a large C; that is part of "tuned"
+            warnings.simplefilter("ignore")  # liblinear may reach its iteration limit at a large C
 
             def svr(C: float) -> Callable[[int], Any]:
                 return lambda _: LinearSVR(C=C, random_state=0, max_iter=20_000)
@@ -230,9 +224,9 @@ def printed_demonstration(
 def printed_listing(X: np.ndarray, y: np.ndarray, lmd: float, n_iteration: int, random: Any) -> np.ndarray:
     """Weights (p,) of the article's `SPDRankSVM.fit`, line by line, with its faults.
 
-    The second branch repeats the first condition, so that a pair whose second row is the better one is passed over;
-    passed-over pairs advance the step's number; the margin is tested with the weights already shrunk.
-    `random_integers(0, N - 1)`, which NumPy no longer has, is `randint(0, N)` of the same stream.
+    Its second branch repeats the first condition, so that it ignores pairs whose second row is better. Ignored pairs
+    advance the step number. The margin is tested with weights that are already shrunk. `randint(0, N)` replaces
+    `random_integers(0, N - 1)`, which NumPy no longer has, and draws the same stream.
     """
     w = np.zeros(X.shape[1])
     for step in range(1, n_iteration + 1):
@@ -248,7 +242,7 @@ def printed_listing(X: np.ndarray, y: np.ndarray, lmd: float, n_iteration: int, 
 
 
 def cross_validated_tau(make: Callable[[int], Any], X: np.ndarray, y: np.ndarray, seed: int, repeats: int) -> float:
-    """Mean tau over five parts of the training rows dealt at random, `repeats` times; the same parts for all models."""
+    """Mean tau over five random parts of the training rows, `repeats` times; all models get the same parts."""
     values = []
     for repetition in range(repeats):
         order = stream(seed, "diabetes", repetition).permutation(len(y))
@@ -277,40 +271,18 @@ def letor(root: str, name: str, store: ResultStore, *, seeds: int, seed: int, qu
             )
         )
     baseline = pool(folds, [part["values"]["AP"] for part in exact])
-    small = [
-        store.compute([name, fold.name, "exact", SMALL_LAMBDA], partial(_exact, fold, measures, [SMALL_LAMBDA]))
-        for fold in folds
-    ]
     rows: dict[str, Any] = {"RankSVM, hinge, exact": _summary(folds, [exact], None)}
-    runs: list[tuple[str, list[Any], int, int, tuple[Any, ...]]] = [
-        (f"descent, {n:,} steps", exact, n, n // 2, ()) for n in steps
-    ]
-    runs += [
-        (f"λ = {SMALL_LAMBDA:g}, {SMALL_STEPS:,} steps, {label}", small, SMALL_STEPS, average, ("small", average))
-        for label, average in (("averaged", SMALL_STEPS // 2), ("last weights", False))
-    ]
-    for label, solved, n, average, key in runs:
-        note(f"{name}: {label}, {seeds} seeds")
+    for n in steps:
+        note(f"{name}: descent, {n:,} steps, {seeds} seeds")
         repeated = [
             [
-                store.compute(
-                    [name, fold.name, n, s, *key], partial(_descent, fold, measures, part, n, average, seed + s)
-                )
-                for fold, part in zip(folds, solved)
+                store.compute([name, fold.name, n, s], partial(_descent, fold, measures, part, n, n // 2, seed + s))
+                for fold, part in zip(folds, exact)
             ]
             for s in range(seeds)
         ]
-        rows[label] = _summary(folds, repeated, None if solved is small else baseline)
-    values = [10.0**k for k in range(-7, 2, 4 if quick else 1)]
-    weighed = [
-        store.compute([name, fold.name, "weightings"], partial(_weightings, fold, measures, values)) for fold in folds
-    ]
-    return {
-        "convention": collection.convention,
-        "lambda": [part["lambda"] for part in exact],
-        "rows": rows,
-        "weighting": _by_weighting(folds, weighed),
-    }
+        rows[f"descent, {n:,} steps"] = _summary(folds, repeated, baseline)
+    return {"convention": collection.convention, "lambda": [part["lambda"] for part in exact], "rows": rows}
 
 
 def _training_objective(ranker: Any, fold: Fold, reg: float) -> float:
@@ -351,32 +323,6 @@ def _descent(
             "distance": objective / exact["bound"] - 1}  # fmt: skip
 
 
-def _weightings(fold: Fold, measures: dict[str, Any], values: Sequence[float]) -> dict[str, Any]:
-    """For each weighting the C among `values` of the best validation MAP, that MAP, and the test figures."""
-    found = {}
-    for weighting in WEIGHTINGS:
-
-        def fit(params: dict[str, Any], fold: Fold) -> Any:
-            return RankSVM(**params, weighting=weighting, loss="squared_hinge").fit(fold.train)  # noqa: B023
-
-        best = select([{"C": C} for C in values], fit, fold, measures["AP"])
-        found[weighting] = {**best.params, "valid": best.value, "values": measure_test(best.ranker, fold, measures)}
-    return found
-
-
-def _by_weighting(folds: list[Fold], parts: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean validation and test MAP of each weighting, and of the one that each fold's validation queries prefer."""
-    chosen = {name: [part[name] for part in parts] for name in WEIGHTINGS}
-    chosen["by validation"] = [max(part.values(), key=lambda one: one["valid"]) for part in parts]
-    return {
-        name: {
-            "validation MAP": float(np.mean([one["valid"] for one in found])),
-            "MAP": mean_of_folds(folds, pool(folds, [one["values"]["AP"] for one in found])),
-        }
-        for name, found in chosen.items()
-    }
-
-
 def _summary(folds: list[Fold], repeated: list[list[dict[str, Any]]], baseline: np.ndarray | None) -> dict[str, Any]:
     pooled = [pool(folds, [part["values"]["AP"] for part in parts]) for parts in repeated]
     parts = [part for one in repeated for part in one]
@@ -385,7 +331,7 @@ def _summary(folds: list[Fold], repeated: list[list[dict[str, Any]]], baseline: 
         "nDCG@10": spread(
             [mean_of_folds(folds, pool(folds, [part["values"]["nDCG@10"] for part in one])) for one in repeated]
         ),
-        # Distances are to the dual bound, so they are never too small.
+        # Distances to the dual bound are never too small.
         "distance": spread([part.get("distance", part["objective"] / part.get("bound", 1.0) - 1) for part in parts]),
         "cpu_seconds": spread([part["seconds"] for part in parts]),
     }
@@ -418,9 +364,6 @@ def _print(result: dict[str, Any]) -> None:
         show(f"\n{name} ({part['convention']}), λ by fold from exact validation MAP: {lambdas}")
         header = ["", "above optimum", "worst", "MAP", "- exact", "p (paired t)", "nDCG@10", "CPU s"]
         show(table(rows, header))
-        rows = [[weighting, *figures.values()] for weighting, figures in part["weighting"].items()]
-        show(f"\n{name}: RankSVM, squared hinge, C by validation MAP, pairs weighed by")
-        show(table(rows, ["", "validation MAP", "MAP"]))
 
 
 def _short(value: Any) -> str:

@@ -1,14 +1,10 @@
-"""Plain, fuzzy and polynomial oblivious trees over many seeds, beside ListNet (Belous 2015).
+"""Oblivious trees with plain, fuzzy and polynomial leaves over many seeds, and ListNet (Belous 2015).
 
-For each collection and kind of leaves every fit grows all its trees, each on a bootstrap sample by row, and is then
-stopped in two ways: at the best nDCG@5 and at the least squared error of the validation queries. For each way one
-setting is chosen by the same figure of the validation queries (mean over five folds under a seed of its own), from
-four for every kind; then many runs with different seeds, nDCG@5 and squared error on test. A third way, to see what
-hangs on stopping, keeps all trees, with the setting that was chosen for nDCG@5. Rank-sum tests compare the runs, as the
-thesis does, on Fold 1 and on the mean of the five folds (the thesis names neither collection nor fold); each half of
-the runs by itself shows what hangs on the seeds.
-
-Beside these the ranking's stability, and the thesis's figures 2 to 8 as pictures.
+Each fit grows 100 trees, each on a bootstrap sample of the rows. It is then stopped in two ways: at the best nDCG@5
+and at the least squared error of the validation queries. For each way and kind of leaves the same validation figure
+chooses one setting, as its mean over five folds under a seed of its own. Many runs with different seeds follow.
+Rank-sum tests compare the kinds over the runs, as in the thesis, on fold 1 and on the mean of the five folds, because
+the thesis names neither collection nor fold. The thesis's figures 2 to 8 are drawn too.
 """
 
 from __future__ import annotations
@@ -16,23 +12,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import mannwhitneyu
 
 from reproductions import protocol
 from reproductions.protocol import Collection, Fold, ResultStore
 from reproductions.variations import with_ties
-from truerank.core.printing import note, print_json, progress, table
+from truerank import ListNet, ObliviousBoosting
+from truerank.core.printing import print_json, progress, table
+from truerank.matrices.binning import find_borders
+from truerank.measures import parse_measure
 from truerank.report.figures import Figure
+from truerank.trees.leaves.places import Norms, make_places, make_shares
 
 COLLECTIONS = ("mq2008", "ohsumed")
 KINDS = ("constant", "fuzzy", "polynomial")
 TITLES = {"constant": "plain", "fuzzy": "fuzzy borders", "polynomial": "polynomial leaves", "list-net": "ListNet"}
 STOPS = ("nDCG@5", "squared error")  # of the validation queries
-RULES = (*STOPS, "all trees")
-CHOSEN_BY = {"nDCG@5": "nDCG@5", "squared error": "squared error", "all trees": "nDCG@5"}
+FIGURES = ("ranklib", "mse")  # nDCG@5 with the discount 1/log2(rank + 1), as in the thesis, and squared error
 SCOPES = ("fold 1", "five folds")
 COMMON: dict[str, Any] = {
     "n_estimators": 100,
@@ -66,9 +65,6 @@ PUBLISHED = {kind: tuple(figures) for kind, figures in _THESIS["ndcg@5"].items()
 PUBLISHED_LISTNET = _THESIS["list-net"]
 PUBLISHED_P = {(row["a"], row["b"]): row for row in _THESIS["p"]}
 SELECTION_SEEDS = (1_000_001,)
-STABILITY: dict[str, dict[str, Any]] = {kind: {"leaves": kind, "depth": 6} for kind in KINDS}
-STABILITY["fuzzy"]["leaves"] = {"kind": "fuzzy", "fuzziness": 0.15, "ties": "near"}
-STABILITY["polynomial"]["depth"] = 4
 FIGURE_TREES = 200
 P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
 P_SWAP_SHOWN = 0.9995  # in figure 2
@@ -77,7 +73,7 @@ FIGURE_2 = ((19, "length of the page"), (40, "links to the page"))  # columns fr
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the experiment."""
+    """Add the arguments of the experiment."""
     protocol.add_options(parser, "reproduce-output/oblivious")
     parser.add_argument(
         "--runs", type=int, default=100, metavar="N", help="seeds of each kind of leaves (default: 100)"
@@ -85,30 +81,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--collections", nargs="+", choices=COLLECTIONS, metavar="NAME", help="mq2008, ohsumed (default: both)"
     )
-    parser.add_argument("--n-jobs", type=int, metavar="N", help="threads; results do not depend on them")
+    parser.add_argument("--n-jobs", type=int, metavar="N", help="threads, which do not change the results")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Select, run, test, print."""
+    """Choose settings, run, test and print."""
     runs = 2 if args.quick else args.runs
-    stamp = {"experiment": "oblivious", "form": 4, "seed": args.seed}
-    store = ResultStore(Path(args.out) / "results.jsonl", stamp)
-    if store.n_resumed:
-        note(f"{store.n_resumed} finished pieces found in {store.path}")
+    store = protocol.open_store(args.out, {"experiment": "oblivious", "form": 5, "seed": args.seed})
     collections = [protocol.load_collection(args.data, name) for name in args.collections or COLLECTIONS]
     settings = {c.name: {kind: choose(c, kind, store, args.n_jobs, args.quick) for kind in KINDS} for c in collections}
-    # Run by run over everything, so that an interrupted experiment has whole runs of all kinds.
+    # Finish each run for all collections and kinds, so that an interrupted experiment has complete runs.
     for number in progress(range(runs), "runs"):
         for collection in collections:
             for kind in KINDS:
-                for stop in STOPS:  # the third rule is a figure of the same fits
+                for stop in STOPS:
                     params = settings[collection.name][kind][stop]["params"]
                     one_run(collection, params, args.seed + number, store, args.n_jobs)
-    results = {
-        c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs)
-        | {"stability": stability(c, store, args.n_jobs, args.quick)}
-        for c in collections
-    }
+    results = {c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs) for c in collections}
     trees = COMMON["n_estimators"] if args.quick else FIGURE_TREES
     curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs, trees) for c in collections}
     swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
@@ -125,9 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def fit(params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | None) -> Any:
-    """One ranker with all its trees; its `validation_scores_` are nDCG@5."""
-    from truerank import ObliviousBoosting
-
+    """Fit a ranker with all its trees; its `validation_scores_` are nDCG@5."""
     ranker = ObliviousBoosting(**(COMMON | params), random_state=seed, n_jobs=n_jobs)
     return ranker.fit(fold.train, eval_set=fold.valid)
 
@@ -139,17 +126,17 @@ def validation_curves(ranker: Any, fold: Fold) -> dict[str, np.ndarray]:
 
 
 def squared_error(scores: np.ndarray, data: Any) -> float:
-    """Mean over the rows."""
+    """Mean squared difference between scores and grades."""
     return float(np.mean((scores - data.y) ** 2))
 
 
 def best_tree(stop: str, curve: np.ndarray) -> int:
-    """Number from 0 of the tree after which the validation figure is best."""
+    """Index of the tree after which the validation figure is best."""
     return int(np.argmax(curve) if stop == "nDCG@5" else np.argmin(curve))
 
 
 def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | None, quick: bool) -> dict[str, Any]:
-    """For each way of stopping the setting with the best validation figure, mean over folds under a seed of its own."""
+    """For each way of stopping, the setting with the best validation figure (mean over the folds)."""
     grid = GRID[kind][:2] if quick else GRID[kind]
 
     def work(params: dict[str, Any]) -> list[list[float]]:
@@ -178,17 +165,16 @@ def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | 
 def one_run(
     collection: Collection, params: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
 ) -> list[dict[str, dict[str, float]]]:
-    """Test figures of the five folds under one seed, by way of stopping."""
+    """Test figures of the five folds under one seed, for each way of stopping."""
 
     def work(fold: Fold) -> dict[str, dict[str, float]]:
         ranker = fit(params, fold, seed, n_jobs)
         curves = validation_curves(ranker, fold)
         ends = {stop: best_tree(stop, curve) for stop, curve in curves.items()}
-        ends[RULES[-1]] = ranker.n_iter_ - 1
         found = {}
         for t, scores in enumerate(ranker.staged_predict(fold.test)):
             for stop in (stop for stop, end in ends.items() if end == t):
-                found[stop] = test_figures(scores, fold, collection.convention) | {"trees": t + 1}
+                found[stop] = test_figures(scores, fold) | {"trees": t + 1}
             if t >= max(ends.values()):
                 break
         return found
@@ -197,27 +183,24 @@ def one_run(
     return [store.compute(key | {"fold": fold.name}, partial(work, fold)) for fold in protocol.letor_folds(collection)]
 
 
-def test_figures(scores: np.ndarray, fold: Fold, convention: str) -> dict[str, float]:
-    """nDCG@5 under both conventions, and squared error, of scores of the test rows in grouped order."""
-    from truerank.measures import parse_measure
-
-    judgements = fold.test.judgements()
-    result = {
-        name: float(with_ties(parse_measure("nDCG@5", name)).mean(judgements, scores))
-        for name in ("ranklib", convention)
+def test_figures(scores: np.ndarray, fold: Fold) -> dict[str, float]:
+    """nDCG@5 and squared error of scores of the test rows in grouped order."""
+    measure = with_ties(parse_measure("nDCG@5", "ranklib"))
+    return {
+        "ranklib": float(measure.mean(fold.test.judgements(), scores)),
+        "mse": squared_error(scores, fold.test),
     }
-    return result | {"mse": squared_error(scores, fold.test)}
 
 
 def summary(
     collection: Collection, settings: dict[str, Any], runs: int, seed: int, store: ResultStore, n_jobs: int | None
 ) -> dict[str, Any]:
-    """By way of stopping: figures by run, and tests between the kinds."""
+    """For each way of stopping: figures by run, and tests between the kinds of leaves."""
     values: dict[str, dict[str, dict[str, dict[str, list[float]]]]] = {}
-    for stop in RULES:
+    for stop in STOPS:
         values[stop] = {}
         for kind in KINDS:
-            params = settings[kind][CHOSEN_BY[stop]]["params"]
+            params = settings[kind][stop]["params"]
             found = [
                 [piece[stop] for piece in one_run(collection, params, seed + i, store, n_jobs)] for i in range(runs)
             ]
@@ -237,16 +220,12 @@ def summary(
         "values": values,
         "list-net": list_net(collection, store),
         "trivial": trivial(collection),
-        "tests": {
-            stop: {scope: tests(values[stop], scope, collection.convention) for scope in SCOPES} for stop in RULES
-        },
+        "tests": {stop: {scope: tests(values[stop], scope) for scope in SCOPES} for stop in STOPS},
     }
 
 
 def trivial(collection: Collection) -> dict[str, dict[str, dict[str, float]]]:
-    """Test figures of constant scores (the mean grade) and of the line on the best single feature, by scope."""
-    from truerank.measures import parse_measure
-
+    """Test figures of constant scores (the mean grade) and of a straight line in the best single feature, by scope."""
     measure = with_ties(parse_measure("nDCG@5", "ranklib").tie_averaged())
     found: dict[str, list[dict[str, float]]] = {"constant scores": [], "best single feature": []}
     for fold in protocol.letor_folds(collection):
@@ -271,7 +250,7 @@ def trivial(collection: Collection) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def page(results: dict[str, Any]) -> dict[str, Any]:
-    """Of the first collection, by scope and way of stopping: mean and 95 % half-width of the figure that stops."""
+    """Mean and 95 % half-width, on the first collection, of the figure that stops the trees."""
     found: dict[str, Any] = {}
     values = next(iter(results.values()))["values"]
     for scope in SCOPES:
@@ -285,42 +264,31 @@ def page(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_net(collection: Collection, store: ResultStore) -> dict[str, dict[str, float]]:
-    """ListNet, its penalty chosen by each fold's validation nDCG@5; it draws nothing, so one run is all."""
-    from truerank import ListNet
-    from truerank.measures import parse_measure
+    """nDCG@5 of ListNet, with its penalty chosen by validation. It is deterministic, so one run is enough."""
 
     def work(fold: Fold) -> dict[str, float]:
         chosen = protocol.select(
             LISTNET, lambda params, f: ListNet(**params).fit(f.train), fold, parse_measure("nDCG@5", "ranklib")
         )
-        return test_figures(protocol.grouped_scores(chosen.ranker, fold.test), fold, collection.convention)
+        return test_figures(protocol.grouped_scores(chosen.ranker, fold.test), fold)
 
     key = {"collection": collection.name, "kind": "list-net"}
     pieces = [
         store.compute(key | {"fold": fold.name}, partial(work, fold)) for fold in protocol.letor_folds(collection)
     ]
-    names = [name for name in pieces[0] if name != "mse"]  # its scores are no grades
-    return {
-        "fold 1": {name: pieces[0][name] for name in names},
-        "five folds": {name: float(np.mean([piece[name] for piece in pieces])) for name in names},
-    }
+    values = [piece["ranklib"] for piece in pieces]  # its scores are no grades: no squared error
+    return {"fold 1": {"ranklib": values[0]}, "five folds": {"ranklib": float(np.mean(values))}}
 
 
-def tests(values: dict[str, Any], scope: str, convention: str) -> list[dict[str, Any]]:
-    """Rank-sum tests of every pair of kinds; `p` is one-sided for the difference that is seen.
-
-    `halves` has the difference in either half of the runs, whose seeds differ.
-    """
-    from scipy.stats import mannwhitneyu
-
+def tests(values: dict[str, Any], scope: str) -> list[dict[str, Any]]:
+    """Rank-sum tests of every pair of kinds; `p` is one-sided in the direction of the observed difference."""
     rows = []
     for a, b in PUBLISHED_P:
-        for name in ("ranklib", convention, "mse"):
+        for name in FIGURES:
             first, second = values[a][scope][name], values[b][scope][name]
             difference = float(np.mean(first) - np.mean(second))
-            half = len(first) // 2
             outcome = mannwhitneyu(first, second, alternative="two-sided")
-            # The ranks may lean to the other side than the means do.
+            # The ranks and the means may differ in direction.
             agree = (outcome.statistic - len(first) * len(second) / 2) * difference >= 0
             rows.append(
                 {
@@ -328,40 +296,11 @@ def tests(values: dict[str, Any], scope: str, convention: str) -> list[dict[str,
                     "b": b,
                     "figure": name,
                     "difference": difference,
-                    "halves": [
-                        float(np.mean(first[part]) - np.mean(second[part]))
-                        for part in (slice(0, half), slice(half, None))
-                        if half
-                    ],
                     "p": outcome.pvalue / 2 if agree else 1 - outcome.pvalue / 2,
                     "published_p": PUBLISHED_P[a, b].get(name),
                 }
             )
     return rows
-
-
-def stability(collection: Collection, store: ResultStore, n_jobs: int | None, quick: bool) -> dict[str, Any]:
-    """Share of document pairs that a small change of the features turns over: means, and Wilcoxon's test by query."""
-    from truerank import ObliviousBoosting
-    from truerank.inspection.stability import ranking_stability
-    from truerank.significance import wilcoxon
-
-    def work(kind: str, fold: Fold) -> list[float]:
-        params = {"n_estimators": 100, "borders": 32, **STABILITY[kind]}
-        ranker = ObliviousBoosting(**params, n_jobs=n_jobs).fit(fold.train)
-        return ranking_stability(ranker, fold.test, repeats=5).tolist()
-
-    folds = protocol.letor_folds(collection)[: 1 if quick else None]
-    by_query = {}
-    for kind in KINDS:
-        key = {"collection": collection.name, "stability": STABILITY[kind]}
-        parts = [store.compute(key | {"fold": fold.name}, partial(work, kind, fold)) for fold in folds]
-        by_query[kind] = np.concatenate(parts)
-    seen = np.isfinite(by_query["constant"])
-    return {
-        "mean": {kind: float(np.mean(values[seen])) for kind, values in by_query.items()},
-        "p": {kind: wilcoxon(by_query[kind][seen], by_query["constant"][seen]).p for kind in KINDS[1:]},
-    }
 
 
 def learning_curves(
@@ -372,7 +311,7 @@ def learning_curves(
     n_jobs: int | None,
     trees: int,
 ) -> dict[str, dict[str, list[float]]]:
-    """Squared error by tree on Fold 1: training by p_swap and by λ (figures 3, 4), training and test (5, 6)."""
+    """Squared error by tree on fold 1: training by pSwap and by λ (figures 3, 4), training and test (5, 6)."""
     fold = protocol.letor_folds(collection)[0]
 
     def errors(params: dict[str, Any]) -> dict[str, list[float]]:
@@ -407,10 +346,7 @@ def learning_curves(
 
 
 def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], dict[str, list[float]]]]:
-    """P(left of the median) of two features: their values, and by rule for ties the probability at each."""
-    from truerank.matrices.binning import find_borders
-    from truerank.trees.leaves.places import Norms, make_places, make_shares
-
+    """Figure 2 for two features: their values, and P(left of the median) at each value by rule for ties."""
     X = protocol.letor_folds(collection)[0].train.X
     found = {}
     for column, title in FIGURE_2:
@@ -429,50 +365,37 @@ def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], d
 
 
 def print_summary(collection: Collection, result: dict[str, Any], runs: int) -> None:
-    """Tables on stdout."""
-    convention = result["convention"]
+    """Print the tables of a collection."""
     lines = [
         f"\n{collection.name}: {runs} runs; mean ± 95 % half-width of the mean (standard deviation of a run); "
-        f"nDCG@5 by the conventions ranklib (1/log2(r + 1), as the thesis) and {convention}"
+        "nDCG@5 by the convention ranklib (1/log2(r + 1), as in the thesis)"
     ]
-    for stop in RULES:
+    for stop in STOPS:
         for scope in SCOPES:
             rows = []
             for kind in KINDS:
                 own = result["values"][stop][kind][scope]
                 mean, half = PUBLISHED[kind]
                 rows.append(
-                    [TITLES[kind], *(_spread(own[name]) for name in ("ranklib", convention, "mse"))]
+                    [TITLES[kind], *(_spread(own[name]) for name in FIGURES)]
                     + [f"{np.mean(own['trees']):.0f}", f"{mean:.4f} ± {half:.4f}"]
                 )
             net = result["list-net"][scope]
-            rows.append(
-                [TITLES["list-net"], f"{net['ranklib']:.4f}", f"{net[convention]:.4f}", "", "", f"{PUBLISHED_LISTNET}"]
-            )
-            header = [scope, "nDCG@5 ranklib", f"nDCG@5 {convention}", "squared error", "trees", "published nDCG@5"]
-            rule = f"stopped by validation {stop}" if stop in STOPS else f"not stopped: {COMMON['n_estimators']} trees"
-            lines += ["", rule, table(rows, header), ""]
+            rows.append([TITLES["list-net"], f"{net['ranklib']:.4f}", "", "", f"{PUBLISHED_LISTNET}"])
+            header = [scope, "nDCG@5", "squared error", "trees", "published nDCG@5"]
+            lines += ["", f"stopped by validation {stop}", table(rows, header), ""]
             shown = [
                 [f"{TITLES[t['a']]} - {TITLES[t['b']]}", t["figure"], f"{t['difference']:+.4f}"]
-                + [" ".join(f"{half:+.4f}" for half in t["halves"]), f"{t['p']:.2g}"]
-                + ["" if t["published_p"] is None else f"{t['published_p']:.2g}"]
+                + [f"{t['p']:.2g}", "" if t["published_p"] is None else f"{t['published_p']:.2g}"]
                 for t in result["tests"][stop][scope]
             ]
-            header = ["rank-sum, one-sided", "figure", "difference", "by half of the runs", "p", "published p"]
-            lines.append(table(shown, header))
-        if stop not in STOPS:
-            continue
+            lines.append(table(shown, ["rank-sum, one-sided", "figure", "difference", "p", "published p"]))
         lines += ["", f"settings tried, validation {stop} (* chosen):"]
         for kind in KINDS:
             chosen = result["settings"][kind][stop]
             for params, value in chosen["tried"]:
                 mark = "*" if params == chosen["params"] else " "
                 lines.append(f" {mark} {value:.4f} {TITLES[kind]}: {params}")
-    steady = result["stability"]
-    lines += ["", "stability, share of pairs turned over by a small change (100 trees, rate 0.1):"]
-    for kind in KINDS:
-        p = f", Wilcoxon against plain p = {steady['p'][kind]:.2g}" if kind in steady["p"] else ""
-        lines.append(f"  {TITLES[kind]}: {steady['mean'][kind]:.4f}{p}")
     protocol.show("\n".join(lines))
 
 
@@ -482,7 +405,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def figures(args: argparse.Namespace) -> list[Figure]:
-    """The thesis's figures 2 to 8: one of each collection, figure 2 of MQ2008's features."""
+    """The thesis's figures 2 to 8, for each collection; figure 2 has features of MQ2008."""
     result = args.result
     drawn = []
     for title, (values, by_ties) in (result["figure 2"] or {}).items():
@@ -507,7 +430,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
                     f"{name}-figure-{number}", "lines", f"Squared error, {title}", "trees", "squared error",
                     list(range(1, longest + 1)),
                     {k: [*v, *[float("nan")] * (longest - len(v))] for k, v in series.items()},
-                    note=f"{name}, fold 1, a bootstrap sample of rows for each tree",
+                    note=f"{name}, fold 1, each tree on a bootstrap sample of the rows",
                 )
             )  # fmt: skip
     for name, part in result["collections"].items():
@@ -515,7 +438,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
             boxes = {
                 f"{TITLES[kind].split()[0]}\n{rule.removeprefix('squared ')}":
                     part["values"][rule][kind][SCOPES[1]][figure]
-                for rule in RULES
+                for rule in STOPS
                 for kind in KINDS
             }  # fmt: skip
             if figure in part["list-net"][SCOPES[1]]:
@@ -523,7 +446,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
             drawn.append(
                 Figure(
                     f"{name}-figure-{number}", "boxes", f"{label}, distribution over runs",
-                    "leaves, and what of the validation queries stops them", label, list(boxes), boxes,
+                    "leaves, and the validation figure that stops the trees", label, list(boxes), boxes,
                     note=f"{name}, mean of five folds, {result['runs']} runs",
                 )
             )  # fmt: skip

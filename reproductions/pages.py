@@ -1,19 +1,22 @@
-"""The pages of docs/development/papers/, made from templates and the results that the commands wrote.
+"""Make the pages of docs/development/papers/ from templates and from the results that the commands wrote.
 
-A template has the text; every figure in it is looked up, so that no page can differ from the results or from another
-page:
+A template has the text. It looks up every figure, so that no page can differ from the results or from another page:
 
-* `{{FILE/key/key|FORMAT}}`: a value of `results/FILE.json`, or of `published/NAME.json` as `{{published:NAME/key|…}}`;
-  the format is Python's, and `p` prints a p-value.
-* `{{items}}`: the table of all items of the five papers, `published/items.json`.
-* `{{verdicts FILE [words]}}`: the verdicts of a result whose item contains the words, as a table.
-* `{{second-check NAME}}`: what the second check found for a paper, as a table.
+* `{{FILE/key/key|FORMAT}}` is a value of `results/FILE.json`, and `{{published:NAME/key|FORMAT}}` of
+  `published/NAME.json`. The format is Python's, or `p` for a p-value.
+* `{{table FILE/key` and lines up to `}}` are a table: the heading of the first column, then a line `HEADING =
+  key/*/key FORMAT` for each column, then a line `- key = TITLE` for each row (without such lines, a row for each key).
+  The row's key replaces the star. A value that does not exist is left blank.
+* `{{verdicts FILE WORDS | WORDS}}` is a table of the verdicts whose item contains some of the words, `{{counts}}` the
+  number of verdicts by result, `{{second-check NAME}}` the second check of a paper, `{{items}}` every item.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,23 +28,33 @@ from truerank.core.printing import plain
 HERE = Path(__file__).parent
 TEMPLATES, RESULTS, PUBLISHED = HERE / "templates", HERE / "results", HERE / "published"
 PAGES = HERE.parent / "docs" / "development" / "papers"
-LONGEST_LIST = 60  # longer ones (values by query, by round) stay in the experiment's own folder
-_PLACE = re.compile(r"\{\{(.+?)\}\}")
+LONGEST_LIST = 60  # longer lists (values by query, by round) are not recorded
+VERDICTS = ("reproduced", "undecided", "not reproduced")
+_PLACE = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
+_NOT_RECORDED = ("data", "out", "runs", "qrels", "json", "manual")
 
 
 def record(name: str, settings: dict[str, Any], rows: list[dict[str, Any]], result: dict[str, Any]) -> Path:
-    """Write a result for the pages: settings without paths, version, verdicts, figures; another seed's has its own."""
+    """Write a result for the pages: version, settings without paths, verdicts, figures. Each seed has its own file."""
     seed = settings.get("seed", 0)
     path = RESULTS / (f"{name}.json" if not seed else f"{name}-seed-{seed}.json")
-    kept = {
-        key: value for key, value in settings.items() if key not in ("data", "out", "runs", "qrels", "json", "manual")
+    content = {
+        "experiment": name,
+        "version": __version__,
+        "settings": {key: value for key, value in settings.items() if key not in _NOT_RECORDED},
+        "verdicts": rows,
+        "figures": _short(plain({key: value for key, value in result.items() if key != "scores"})),
     }
-    content = {"experiment": name, "version": __version__, "settings": kept, "verdicts": rows,
-               "figures": _short(plain({key: value for key, value in result.items() if key != "scores"}))}  # fmt: skip
     path.parent.mkdir(exist_ok=True)
     with atomic_write(path, "w") as file:
-        file.write(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        file.write(compact_json(content))
     return path
+
+
+def compact_json(content: Any) -> str:
+    """JSON with each innermost list or object on one line."""
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    return re.sub(r'[\[{](?:[^\[\]{}"]|"(?:[^"\\]|\\.)*")*[\]}]', lambda m: re.sub(r"\n\s*", " ", m[0]), text) + "\n"
 
 
 def _short(value: Any) -> Any:
@@ -68,58 +81,93 @@ def render(template: Path) -> str:
 
 
 def _value(place: str) -> str:
-    if place.startswith("verdicts "):
-        _, name, *words = place.split(" ", 2)
-        return verdict_table(name, words[0] if words else "")
-    if place.startswith("second-check "):
-        return second_check_table(place.split(" ")[1])
-    if place == "items":
-        return items_table()
-    path, _, form = place.partition("|")
-    value: Any = None
+    kind, _, rest = place.partition(" ")
+    if kind == "table":
+        return value_table(rest)
+    if kind == "verdicts":
+        return verdict_table(*rest.split(" ", 1))
+    if kind == "second-check":
+        return second_check_table(rest)
+    if place in ("items", "counts"):
+        return items_table() if place == "items" else counts_table()
+    return look_up(*place.rsplit("|", 1))
+
+
+def look_up(path: str, form: str, *, blank: bool = False) -> str:
+    """A value of a file as text; with `blank` a missing one is empty."""
     name, *keys = path.split("/")
-    value = _file(PUBLISHED / f"{name.removeprefix('published:')}.json" if ":" in name else RESULTS / f"{name}.json")
-    if ":" not in name:
-        value = value["figures"]
+    if name.startswith("published:"):
+        value = _file(PUBLISHED / f"{name.removeprefix('published:')}.json")
+    else:
+        value = _file(RESULTS / f"{name}.json")["figures"]
     for key in keys:
+        if blank and key not in value and not isinstance(value, list):
+            return ""
         value = value[int(key)] if isinstance(value, list) else value[key]
     if form == "p":
         return "< 0.0001" if value < 1e-4 else f"{value:.4f}" if value < 0.01 else f"{value:.2f}"
     return format(value, form)
 
 
+def _markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    header = list(header)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def value_table(block: str) -> str:
+    """The table of a `{{table …}}` block."""
+    base, label, *lines = block.splitlines()
+    columns = [line.split(" = ", 1) for line in lines if not line.startswith("- ")]
+    rows = [line.removeprefix("- ").split(" = ", 1) for line in lines if line.startswith("- ")]
+    if not rows:
+        name, *keys = base.split("/")
+        found = _file(RESULTS / f"{name}.json")["figures"]
+        for key in keys:
+            found = found[key]
+        rows = [[key, key] for key in found]
+    values = []
+    for key, title in rows:
+        places = [path.replace("*", key).rpartition(" ") for _, path in columns]
+        values.append([title, *(look_up(f"{base}/{path}".lstrip("/"), form, blank=True) for path, _, form in places)])
+    return _markdown([label, *(heading for heading, _ in columns)], values)
+
+
 def verdict_table(name: str, words: str = "") -> str:
-    """The verdicts of a result as a table of Markdown."""
-    rows = [row for row in _file(RESULTS / f"{name}.json")["verdicts"] if words in row["item"]]
-    lines = ["| item | published | ours | verdict |", "| --- | --- | --- | --- |"]
-    for row in rows:
-        why = f" ({row['why']})" if row["why"] else ""
-        item, published, ours = (re.sub(r"\*\*", r"\\*\\*", row[key]) for key in ("item", "published", "ours"))
-        lines.append(f"| {item} | {published} | {ours} | {row['verdict']}{why} |")
-    return "\n".join(lines)
+    """The verdicts of a result whose item contains the words, or one of several groups of words."""
+    groups = words.split(" | ")
+    rows = [row for row in _file(RESULTS / f"{name}.json")["verdicts"] if any(one in row["item"] for one in groups)]
+    return _markdown(
+        ["item", "published", "ours", "verdict"],
+        (
+            [re.sub(r"\*\*", r"\\*\\*", row[key]) for key in ("item", "published", "ours")]
+            + [row["verdict"] + (f" ({row['why']})" if row["why"] else "")]
+            for row in rows
+        ),
+    )
+
+
+def counts_table() -> str:
+    """Verdicts by result: how many items were reproduced, are undecided, were not reproduced."""
+    found = {path.stem: Counter(row["verdict"] for row in _file(path)["verdicts"]) for path in RESULTS.glob("*.json")}
+    rows = ([name, *(str(found[name][verdict]) for verdict in VERDICTS)] for name in sorted(found) if found[name])
+    return _markdown(["result", *VERDICTS], rows)
 
 
 def second_check_table(name: str) -> str:
-    """The claims of a paper that were drawn, with the verdict and our figure under each variation, as Markdown."""
+    """The drawn verdicts of a paper, with the verdict and our figure under each variation."""
     claims = _file(RESULTS / "second-check.json")["figures"][name]["claims"]
-    first = next(iter(claims.values()))
-    lines = [f"| claim | {' | '.join(first)} |", "| --- |" + " --- |" * len(first)]
-    for item, found in claims.items():
-        cells = [f"{one['verdict']}: {one['ours']}" for one in found.values()]
-        lines.append(f"| {item} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    rows = ([item, *(f"{one['verdict']}: {one['ours']}" for one in found.values())] for item, found in claims.items())
+    return _markdown(["item", *next(iter(claims.values()))], rows)
 
 
 def items_table() -> str:
-    """Every item of the five papers: its place in the code, what runs it, and its status."""
-    lines: list[str] = []
-    paper = ""
-    for row in _file(PUBLISHED / "items.json"):
-        if row["paper"] != paper:
-            paper = row["paper"]
-            lines += ["", f"## {paper}", "", "| item | where | command | status |", "| --- | --- | --- | --- |"]
-        lines.append(f"| {row['item']} | {row['where']} | {row['command']} | {row['status']} |")
-    return "\n".join(lines).strip()
+    """Every item of the five papers: its place in the code, the command that runs it, its status."""
+    tables = (
+        f"## {paper}\n\n" + _markdown(["item", "where", "command", "status"], rows)
+        for paper, rows in _file(PUBLISHED / "items.json").items()
+    )
+    return "\n\n".join(tables)
 
 
 @cache

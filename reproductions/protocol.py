@@ -1,7 +1,6 @@
-"""What published experiments share: LETOR collections and folds, selection by validation, results that survive a kill.
+"""LETOR collections and folds, selection by validation, paired tests, and a store from which a killed run resumes.
 
-An experiment is a list of `Fold`s, a way to fit, measures with a convention, and tables. Everything that is measured
-is kept by query, in the order of the pooled collection, so that any two learners can be compared by a paired test.
+Every measure is kept by query, in the order of the pooled collection, so that a paired test can compare two learners.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from truerank import RankingData
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.json_lines import JsonLines
-from truerank.core.printing import plain, table
+from truerank.core.printing import note, plain, table
 from truerank.core.random_streams import seed_of, stream
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
 from truerank.io.streams import find_file
 
-# Name -> (folder below --data, convention of its published tables, what NULL means).
+# Name -> (folder below --data, convention of its published tables, how NULL is read).
 COLLECTIONS = {
     "ohsumed": ("letor3-ohsumed/querylevelnorm", "letor3", "error"),
-    "ohsumed-min": ("letor3-ohsumed/min", "letor3", "error"),
     "ohsumed-null": ("letor3-ohsumed/null", "letor3", "nan"),
-    "ohsumed-letor2": ("letor2-ohsumed", "letor3", "error"),
     "mq2008": ("letor4-mq2008", "letor4", "error"),
     "mq2008-agg": ("letor4-mq2008-agg", "letor4", "nan"),
 }
+TRIVIAL = ("best single feature", "constant scores")
+"""Rankers that no verdict may credit with a published result."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Collection:
     ----------
     name : str
     data : RankingData
-        The parts one after the other.
+        The rows of all parts, in their order.
     parts : list of int64 arrays
         Numbers of the queries of each part S1 … S5.
     convention : str
@@ -88,12 +87,12 @@ class Fold:
 
 
 def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
-    """One of `COLLECTIONS` below the folder `root`.
+    """Read one of `COLLECTIONS` from the folder `root`.
 
     Raises
     ------
     DataFileError
-        When a part is not there; the message names the files that were looked for.
+        When a part is missing. The message names the expected files.
     """
     if name not in COLLECTIONS:
         raise InvalidInputError(f"unknown collection {name!r}; known are: {', '.join(COLLECTIONS)}")
@@ -112,7 +111,7 @@ def load_collection(root: str | os.PathLike[str], name: str) -> Collection:
 
 
 def load_parts(folder: str | os.PathLike[str], *, missing: str = "error") -> list[RankingData]:
-    """The parts S1 … S5 (or A1 … A5) of a folder, each as `.txt`, `.txt.gz`, `.txt.xz` or `.txt.zst`."""
+    """Read the parts S1 … S5 (or A1 … A5) of a folder, each as `.txt`, `.txt.gz`, `.txt.xz` or `.txt.zst`."""
     folder = Path(folder)
     letter = "A" if find_file(folder, "A1.txt") else "S"
     paths = []
@@ -131,16 +130,16 @@ def load_parts(folder: str | os.PathLike[str], *, missing: str = "error") -> lis
 
 
 def letor_folds(collection: Collection) -> list[Fold]:
-    """The five published folds: test S_k, validation S_(k-1), training the other three, cyclically.
+    """The five published folds in LETOR 4's order: fold 1 tests on S5.
 
-    They are in LETOR 4's order (fold 1 tests S5). LETOR 3's OHSUMED has the same five folds, numbered by their test
-    part.
+    Each fold tests on S_k, validates on S_(k-1) and trains on the other three. LETOR 3 numbers the same folds by their
+    test part.
     """
     return _cyclic_folds(collection.data, collection.parts, "fold ")
 
 
 def random_folds(data: RankingData, repetition: int, *, seed: int = 0) -> list[Fold]:
-    """Five folds like LETOR's of queries dealt into five parts at random, the same for equal seed and repetition."""
+    """Five folds like LETOR's, of a random division of the queries; `seed` and `repetition` determine the division."""
     parts = query_folds(data.n_queries, 5, random_state=stream(seed, "assignment", repetition))
     return _cyclic_folds(data, parts, f"repetition {repetition} fold ")
 
@@ -171,12 +170,11 @@ def letor_fold_parts(fold: int) -> tuple[tuple[int, int, int], int, int]:
 def random_trials(
     n_items: int, sizes: tuple[int, ...], n_trials: int, *, random_state: Any = None
 ) -> list[tuple[np.ndarray, ...]]:
-    """Random assignments of items (queries) to roles, in which every item has the first role equally often.
+    """Assign items (queries) to roles at random, so that every item has the first role equally often.
 
-    The items are put in random order, whose successive runs of `sizes[0]` items are the first role of as many trials
-    as there are whole runs; the other roles follow cyclically. Then a new order is drawn. With 10, 5 and 35 of 50
-    queries (SVM-MAP's protocol) the five trials of one order train on disjoint queries, and trials of different orders
-    are independent draws; every query is trained on once in five trials.
+    Successive blocks of `sizes[0]` items of a random order have the first role, one block for each trial. The other
+    roles follow cyclically. After the last whole block a new order is drawn. With 10, 5 and 35 of 50 queries (SVM-MAP's
+    protocol), the five trials of one order train on disjoint queries, and trials of different orders are independent.
 
     Parameters
     ----------
@@ -188,7 +186,8 @@ def random_trials(
 
     Returns
     -------
-    list of tuples of int64 arrays, one tuple a trial, one ascending array a role.
+    list of tuples of int64 arrays
+        A tuple for each trial, with an ascending array for each role.
 
     Examples
     --------
@@ -216,13 +215,13 @@ def rows_of(data: RankingData, queries: np.ndarray) -> np.ndarray:
 
 
 def grouped_scores(ranker: Any, data: RankingData) -> np.ndarray:
-    """A ranker's scores (n,) in the grouped order of `data`, as measures take them."""
+    """A ranker's scores (n,) in the grouped order of `data`, which measures expect."""
     return data.grouped(ranker.predict(data))
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The candidate that validation chose, the ranker fitted with it, and every candidate's validation measure."""
+    """The chosen candidate, its fitted ranker and validation measure, and the measures of all candidates."""
 
     params: dict[str, Any]
     ranker: Any
@@ -235,13 +234,13 @@ def select(
 ) -> Selection:
     """Fit every candidate on the training queries and keep the best by `measure` on the validation queries.
 
-    The first of equal candidates wins, so list the simplest first. Test queries are not touched. Tied documents count
-    with the average over their orders (`Measure.tie_averaged`), so that no order of a file's rows chooses.
+    The first of equal candidates wins, so list the simplest first. Tied documents count with the average over their
+    orders (`Measure.tie_averaged`), so that the order of a file's rows has no effect on the choice.
 
     Parameters
     ----------
     candidates : sequence of dict
-        Settings, as `fit` takes them.
+        Settings for `fit`.
     fit : callable (settings, fold) -> fitted ranker
     fold : Fold
     measure : Measure
@@ -271,12 +270,12 @@ def pool(folds: Sequence[Fold], values: Sequence[Sequence[float | None]]) -> np.
     """Test values of all folds as one array (m,) in the order of the collection's queries."""
     result = np.full(folds[0].data.n_queries, np.nan)
     for fold, part in zip(folds, values, strict=True):
-        result[fold.test_queries] = np.array(part, dtype=np.float64)  # a store keeps nan as None
+        result[fold.test_queries] = np.array(part, dtype=np.float64)  # a store writes nan as None
     return result
 
 
 def mean_of_folds(folds: Sequence[Fold], pooled: np.ndarray) -> float:
-    """Mean over folds of the mean over each fold's test queries: what LETOR's tables print."""
+    """Mean over folds of the mean over each fold's test queries, as in LETOR's tables."""
     return float(np.mean([np.nanmean(pooled[fold.test_queries]) for fold in folds]))
 
 
@@ -294,10 +293,9 @@ def spread(values: Iterable[float]) -> dict[str, float]:
 
 
 def compare_paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
-    """Paired comparison of two results by query: difference of means, wins, losses, ties, p-values of three tests.
+    """Compare two results by query: difference of means, wins, losses, ties, and the p-values of three tests.
 
-    With repeated assignments give each query's mean over the repetitions: repetitions share their queries, so that
-    only queries are independent.
+    With repeated divisions pass each query's mean over them: only queries are independent, repetitions are not.
     """
     from truerank.significance import paired_t, randomisation, wilcoxon, win_loss
 
@@ -313,16 +311,16 @@ def compare_paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
 
 
 class ResultStore:
-    """Finished pieces of a long run, one JSON line each; a killed run that starts again finds them.
+    """Store the finished pieces of a long run, one JSON line each, so that a killed run can resume.
 
-    Lines with another `stamp` belong to other settings and are left alone and unused.
+    Lines with another `stamp` belong to other settings. They are kept and ignored.
 
     Parameters
     ----------
     path : path or None
         None keeps results in memory only.
     stamp : JSON value
-        Whatever changes all results: version, seed, `quick`.
+        The settings that change every result, such as the seed.
 
     Examples
     --------
@@ -344,12 +342,12 @@ class ResultStore:
         for number, record in enumerate(self._lines.held, start=1):
             if not isinstance(record, dict) or not {"stamp", "key", "result"} <= set(record):
                 raise DataFileError(expected, self.path, number)
-            if _canonical(record["stamp"]) == self._stamp and record["result"] is not None:  # null: not done
+            if _canonical(record["stamp"]) == self._stamp and record["result"] is not None:  # null: not finished
                 self._results[_canonical(record["key"])] = record["result"]
         self.n_resumed = len(self._results)
 
     def compute(self, key: Any, work: Callable[[], Any]) -> Any:
-        """The result kept under `key` (a JSON value), else `work()`, kept from now on."""
+        """Return the stored result of `key` (a JSON value), or compute it by `work()` and store it."""
         name = _canonical(key)
         if name not in self._results:
             self._results[name] = result = plain(work())
@@ -363,15 +361,22 @@ class ResultStore:
         return len(self._results)
 
 
+def open_store(folder: str | os.PathLike[str], stamp: Any) -> ResultStore:
+    """The store of an experiment in its `--out` folder; says how many pieces it already has."""
+    store = ResultStore(Path(folder) / "results.jsonl", stamp)
+    if store.n_resumed:
+        note(f"{store.n_resumed} finished pieces found in {store.path}")
+    return store
+
+
 def _canonical(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
 
 
 def published(paper: str) -> dict[str, Any]:
-    """The published figures of a paper, as they stand in `published/<paper>.json`.
+    """Read the published figures of a paper from `published/<paper>.json`.
 
-    Every file names its `source`, the `page` (table, section) and the `conditions` of the figures; a figure that no
-    source at hand gives is not there.
+    Every file names its `source`, the `page` (table, section) and the `conditions` of the figures.
 
     Examples
     --------
@@ -390,7 +395,7 @@ def beside_published(
     *,
     label: str = "",
 ) -> str:
-    """A table with one row for each of `ours`, and beside each column the published figure where there is one.
+    """A table with a row for each of `ours`, and the published figure next to each column that has one.
 
     >>> print(beside_published({"AdaRank-MAP": {"MAP": 0.4480}}, {"AdaRank-MAP": {"MAP": 0.4487}}, ["MAP"]))
                  MAP     publ.
@@ -412,16 +417,14 @@ def beside_published(
 
 
 def show(text: str) -> None:
-    """Lines of a report on stdout."""
+    """Write a report to stdout."""
     sys.stdout.write(f"{text}\n")
 
 
 def add_options(parser: Any, out: str) -> None:
-    """The options that every experiment on the LETOR collections has."""
+    """Add the options that all experiments on the LETOR collections share."""
     parser.add_argument("--data", required=True, metavar="DIR", help="folder that holds letor4-mq2008/ and so on")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: shows that everything runs")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of everything that is drawn (default: 0)"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random draws (default: 0)")
     parser.add_argument("--out", default=out, metavar="DIR", help=f"folder of results and resuming (default: {out})")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -1,7 +1,7 @@
-"""Three claims of each paper, drawn at random, tried under other seeds, another tie rule and another order of rows.
+"""Three verdicts of each paper, drawn at random, under other seeds, another tie rule and another order of rows.
 
-The claims are drawn from the verdicts that the experiments recorded, by a stream that no author of a page chose. Each
-is then computed anew under every variation, by the same code and the same rules.
+The draw is from the recorded verdicts, with a random stream of its own. The same code and rules compute each verdict
+anew under every variation.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from reproductions.pages import RESULTS, record
-from reproductions.protocol import ResultStore
+from reproductions.protocol import open_store
 from reproductions.variations import Variation, varied
 from reproductions.verdicts import ROWS
 from truerank.core.printing import note, table
 from truerank.core.random_streams import stream
 
 N_CLAIMS = 3
-# Words of each experiment: what its recorded run was told, with fewer repetitions where they take long.
+# A later check draws anew, by another number.
+DRAWS = {"adarank": 1, "calibration": 1}
+# Arguments of each experiment, with fewer repetitions than the recorded run where it takes long.
 WORDS = {
     "svm-map": ["--structural-only", "--trials", "20"],
-    "adarank": ["--part", "trials", "--assignments", "5"],
+    "adarank": ["--assignments", "5"],
     "descent": [],
     "calibration": ["--part", "panels"],
     "oblivious": ["--collections", "mq2008", "--runs", "10"],
@@ -40,26 +42,28 @@ VARIATIONS: dict[str, tuple[int, Variation]] = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the check."""
+    """Add the arguments of the check."""
     parser.add_argument("--data", required=True, metavar="DIR", help="folder of the collections")
-    parser.add_argument("--paper", choices=list(WORDS), action="append", help="this paper alone; may be repeated")
+    parser.add_argument("--paper", choices=list(WORDS), action="append", help="check only this paper; may be repeated")
     parser.add_argument(
         "--out", default="second-check", metavar="DIR", help="folder for resuming (default: %(default)s)"
     )
-    parser.add_argument("--record", action="store_true", help="write the figures of docs/development/papers/")
+    parser.add_argument("--record", action="store_true", help="write reproductions/results/, from which pages are made")
 
 
 def drawn(name: str) -> list[dict[str, Any]]:
-    """The recorded verdicts of `N_CLAIMS` items of an experiment, drawn without replacement."""
-    rows: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["verdicts"]
-    numbers = stream(0, "second check", name).choice(len(rows), min(N_CLAIMS, len(rows)), replace=False)
+    """`N_CLAIMS` recorded verdicts of an experiment, drawn without replacement."""
+    rows = _recorded(name)["verdicts"]
+    numbers = stream(DRAWS.get(name, 0), "second check", name).choice(
+        len(rows), min(N_CLAIMS, len(rows)), replace=False
+    )
     return [rows[number] for number in sorted(numbers)]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what is not done yet, print a table, write it with `--record`."""
-    store = ResultStore(Path(args.out) / "results.jsonl", {"words": WORDS})
-    result: dict[str, Any] = {}
+    """Run what is not finished, print a table, and write it with `--record`, next to the papers recorded before."""
+    store = open_store(args.out, {"words": WORDS})
+    result: dict[str, Any] = _recorded("second-check")["figures"] if args.record and args.paper else {}
     for name in args.paper or WORDS:
         claims = drawn(name)
         found = {row["item"]: {"recorded": _short(row)} for row in claims}
@@ -72,20 +76,18 @@ def run(args: argparse.Namespace) -> int:
         result[name] = {"words": " ".join(WORDS[name]), "claims": found}
     print(table(list(lines(result)), ["paper", "item", "published", "recorded", *VARIATIONS]))
     if args.record:
-        note(f"wrote {record('second-check', {}, [], result)}")
+        note(f"wrote {record('second-check', {}, [], {name: result[name] for name in WORDS if name in result})}")
     return 0
 
 
 def under(name: str, label: str, claims: list[dict[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The verdicts of the drawn items under one variation; another seed that was recorded is not run again."""
+    """The verdicts of the drawn items under one variation; a recorded seed is not run again."""
     from reproductions.__main__ import EXPERIMENTS
 
     seed, variation = VARIATIONS[label]
     items = {row["item"] for row in claims}
-    kept = RESULTS / f"{name}-seed-{seed}.json"
-    if seed and kept.is_file():
-        rows = json.loads(kept.read_text(encoding="utf-8"))["verdicts"]
-        return [row for row in rows if row["item"] in items]
+    if seed and (RESULTS / f"{name}-seed-{seed}.json").is_file():
+        return [row for row in _recorded(f"{name}-seed-{seed}")["verdicts"] if row["item"] in items]
     experiment = import_module(EXPERIMENTS[name])
     parser = argparse.ArgumentParser()
     experiment.configure(parser)
@@ -96,7 +98,7 @@ def under(name: str, label: str, claims: list[dict[str, Any]], args: argparse.Na
     else:
         words += ["--data", args.data]
     if seed:
-        # The trees' runs have seeds one after the other: far from the recorded ones and from each other's.
+        # The runs of the trees have successive seeds, so other seeds must be far from the recorded ones.
         words += ["--seed", str(1000 * seed if name == "oblivious" else seed)]
     if name == "calibration":
         panels = {row["item"].rpartition(", ")[0] for row in claims}
@@ -109,11 +111,16 @@ def under(name: str, label: str, claims: list[dict[str, Any]], args: argparse.Na
 
 
 def lines(result: dict[str, Any]) -> Iterable[list[str]]:
-    """One line a claim: each variation's verdict, with our figure."""
+    """A line for each drawn item: the verdict and our figure under each variation."""
     for name, part in result.items():
         for item, found in part["claims"].items():
             cells = [f"{one['verdict']}: {one['ours']}" for one in found.values()]
             yield [name, item, found["recorded"]["published"], *cells]
+
+
+def _recorded(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""SVM-MAP on TREC runs (Yue et al. 2007): 50 trials, every run a base function, tables with wins, losses and tests."""
+"""SVM-MAP on TREC runs (Yue et al., SIGIR 2007): 50 trials with runs as features, and tables 7, 8, 10 and 11."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from truerank.measures import parse_measure
 from truerank.report.figures import Figure
 from truerank.significance import wilcoxon, win_loss
 
-# Runs of TREC-9's web track in which a person took part, by NIST's list of the track's runs ("Type: manual").
+# Manual runs of TREC-9's web track, by NIST's list of the track's runs ("Type: manual").
 MANUAL_RUNS = (
     "acsys9mw0", "dcu00ca", "dcu00la", "dcu00lb", "dcu00lc", "iit00m", "ric9dpxL", "rmitNFGweb", "rmitNFLweb",
     "rmitWFGweb", "rmitWFLweb", "xvsmman",
@@ -55,7 +55,7 @@ PUBLISHED_WINS: dict[str, dict[str, str]] = published("svm_map")["wins"]["trec-9
 FULL_LIST = 1000
 SHARES = (0.2, 0.1, 0.7)  # training, validation, test: 10, 5 and 35 of 50 topics
 TOL = 1e-4
-# C of the structural SVMs goes with a mean over queries. The pointwise ones take C = c / (summed class weights).
+# C of the structural SVMs belongs to a mean over queries. The pointwise SVMs use C = c / (sum of the class weights).
 GRIDS = {
     "svm-map": [10.0 ** (k / 2) for k in range(-5, 5)],
     "svm-roc": [10.0 ** (k / 2) for k in range(-5, 5)],
@@ -66,13 +66,13 @@ GRIDS = {
 }
 
 
-# Methods that are run together, in this order: the paper's question first.
+# Methods that one piece of the run trains, in this order: the paper's question first.
 GROUPS = (("svm-map", "svm-roc"), ("svm-acc2",), ("svm-acc",), ("svm-acc3",), ("svm-acc4",))
 
 
 @dataclass(frozen=True)
 class Task:
-    """Base functions over one collection.
+    """The runs of one collection as features.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Task:
     judgements : Judgements
         With the grades of judged documents that no run retrieved.
     base : dict of str to array (m,)
-        AP of every run of the collection by topic, best mean first; those that are features stand in the data.
+        AP of every run by topic, the best mean first.
     """
 
     data: RankingData
@@ -90,7 +90,7 @@ class Task:
 
 
 def configure(parser: Any) -> None:
-    """Options of the experiment."""
+    """Add the arguments of the experiment."""
     parser.add_argument("--runs", required=True, metavar="DIR", help="folder of TREC runs (*.run, *.gz, *.xz, *.zst)")
     parser.add_argument("--qrels", required=True, metavar="FILE", help="TREC judgments of the same topics")
     parser.add_argument("--trials", type=int, default=50, metavar="N", help="trials (default: 50)")
@@ -99,14 +99,11 @@ def configure(parser: Any) -> None:
         help=f"take runs with at least N documents for every topic (default: {FULL_LIST}, full lists)",
     )  # fmt: skip
     parser.add_argument(
-        "--min-rows", type=int, default=0, metavar="N", help="take runs with at least N rows in all (default: 0)"
-    )
-    parser.add_argument(
         "--manual", nargs="*", default=list(MANUAL_RUNS), metavar="RUN",
-        help="runs to leave out because a person took part (default: NIST's list for TREC-9)",
+        help="manual runs, which are left out (default: NIST's list for TREC-9)",
     )  # fmt: skip
     parser.add_argument(
-        "--structural-only", action="store_true", help="SVM-MAP and SVM-ROC alone, without the accuracy variants"
+        "--structural-only", action="store_true", help="only SVM-MAP and SVM-ROC, without the accuracy variants"
     )
     parser.add_argument("--quick", action="store_true", help="3 trials of every fifth run: shows that everything runs")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the trials (default: 0)")
@@ -120,7 +117,7 @@ def configure(parser: Any) -> None:
 
 
 def run(args: Any) -> int:
-    """Run the trials that are not done yet, then print the tables."""
+    """Run the trials that are not finished, then print the tables."""
     if args.trials < 1:
         raise InvalidInputError(f"--trials must be at least 1, got {args.trials}")
     task, rule = load_task(args)
@@ -131,7 +128,7 @@ def run(args: Any) -> int:
     }  # fmt: skip
     store = ResultStore(Path(args.out) / "trials.jsonl", stamp)
     if store.n_resumed:
-        note(f"resuming: {store.n_resumed} pieces are done already in {args.out}")
+        note(f"resuming: {store.n_resumed} finished pieces found in {args.out}")
     best = next(name for name in task.base if name in (task.data.feature_names or []))
     parts = {"all runs": Trials(task, None, n_trials, args), "without the best run": Trials(task, best, n_trials, args)}
     for methods in GROUPS[:1] if args.structural_only else GROUPS:
@@ -150,11 +147,11 @@ def run(args: Any) -> int:
 
 
 def figures(args: Any) -> list[Figure]:
-    """Figure 2: what the first trial's SVM-MAP adds to a document's score, by the score of each of the best runs."""
+    """Figure 2: the part of each of the best runs in the first trial's SVM-MAP, by the score of the run."""
     found = args.result["figure 2"]
     return [
         Figure(
-            "figure-2-binning", "lines", "A run's score as SVM-MAP uses it", "score of the run", "added to w·x",
+            "figure-2-binning", "lines", "What SVM-MAP makes of a run's score", "score of the run", "added to w·x",
             found["x"], found["functions"],
             note="The three best runs as 51 binary features each; first trial's ten training topics, its chosen C",
         )
@@ -171,12 +168,12 @@ def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 4
         Training topics.
     C : float
     n_points : int
-        Scores at which the functions are given, evenly spaced over the runs' range.
+        Number of scores, evenly spaced over the range of the runs.
 
     Returns
     -------
     dict
-        `x`, the scores, and `functions`: values by run; a document that the run did not retrieve has 0.
+        `x`, the scores, and `functions`, the values by run. A document that the run did not retrieve has 0.
     """
     from truerank import MeasureSVM
 
@@ -190,13 +187,13 @@ def learned_functions(task: Task, train: np.ndarray, C: float, n_points: int = 4
     x = np.linspace(float(np.nanmin(X[:, columns])), float(np.nanmax(X[:, columns])), n_points)
     functions = {}
     for k in columns:
-        steps = np.cumsum(weights[starts[k] : starts[k + 1]])  # "is there", then one weight for each threshold below
+        steps = np.cumsum(weights[starts[k] : starts[k + 1]])  # "was retrieved", then a weight for each threshold below
         functions[names[k]] = steps[np.searchsorted(binning.edges_[k], x, side="left")].tolist()
     return {"x": x.tolist(), "functions": functions}
 
 
 def load_task(args: Any) -> tuple[Task, str]:
-    """The selected runs as features, and in words by which rule they were taken."""
+    """The selected runs as features, and the rule of their selection in words."""
     qrels = read_qrels(args.qrels)
     names, runs, skipped = [], [], []
     for path in run_files(args.runs):
@@ -207,21 +204,21 @@ def load_task(args: Any) -> tuple[Task, str]:
         candidate = read_run(str(path))
         counts = {topic: int(count) for topic, count in zip(candidate.query_ids.tolist(), np.diff(candidate.offsets))}
         enough = all(counts.get(topic, 0) >= args.min_documents for topic in qrels.query_ids.tolist())
-        if enough and candidate.n_rows >= args.min_rows:
+        if enough:
             names.append(name)
             runs.append(candidate)
     if args.quick:
         names, runs = names[::5], runs[::5]
     if len(runs) < 2:
         raise DataFileError(
-            f"expected at least two runs with {args.min_documents} documents for every topic and {args.min_rows} rows, "
-            f"found {len(runs)}; lower --min-documents or --min-rows",
+            f"found {len(runs)} runs with {args.min_documents} documents for every topic; expected at least two. Lower "
+            "--min-documents",
             str(args.runs),
         )
     joined = join_runs(runs, qrels, names=names, missing="nan", dtype=np.float32)
     assert joined.judgements is not None
     full = joined.judgements
-    # Rows stand by descending document id, so the order of the rows breaks ties as trec_eval does.
+    # The rows are sorted by descending document id, so their order breaks ties as trec_eval does.
     order, data = row_order(full.offsets), joined.data
     judgements = Judgements(
         full.grades[order], full.offsets, judged=None if full.judged is None else full.judged[order],
@@ -235,8 +232,7 @@ def load_task(args: Any) -> tuple[Task, str]:
     base = dict(sorted(values.items(), key=lambda item: -float(item[1].mean())))
     rule = (
         f"runs with at least {args.min_documents} documents for every judged topic"
-        + (f" and {args.min_rows:,} rows in all" if args.min_rows else "")
-        + f", without {len(skipped)} runs that are named as manual: {len(runs)} runs"
+        + f", without {len(skipped)} manual runs: {len(runs)} runs"
         + (" (every fifth of them: --quick)" if args.quick else "")
     )
     return Task(data, judgements, base), rule
@@ -261,7 +257,7 @@ def base_precision(qrels: Qrels, one: Run, topics: np.ndarray) -> np.ndarray:
 
 
 def average_precision() -> Any:
-    """AP at depth 1,000 as trec_eval computes it: R from the judgments, scores as float32, a missing topic 0."""
+    """AP at depth 1,000 as in trec_eval: R from the judgements, float32 scores, 0 for a missing topic."""
     return with_ties(parse_measure("AP(missing_topics='zero')@1000", convention="trec"))
 
 
@@ -273,7 +269,7 @@ class Trials:
     roles : list of three arrays
         Training, validation and test topics of each trial.
     results : list of dict
-        For each trial `test`, the test topics, and for each method C, AP by test topic, gap and seconds.
+        For each trial the test topics (`test`), and for each method its C, AP by test topic, gap and seconds.
     """
 
     def __init__(self, task: Task, left_out: str | None, n_trials: int, args: Any) -> None:
@@ -290,13 +286,13 @@ class Trials:
         self.results: list[dict[str, Any]] = [{"test": roles[2].tolist()} for roles in self.roles]
 
     def run(self, methods: Sequence[str], store: ResultStore) -> None:
-        """Run some methods on every trial that is not done yet, `n_jobs` trials at a time."""
+        """Run some methods on every trial that is not finished, `n_jobs` trials at a time."""
         label = "all runs" if self._left_out is None else f"without {self._left_out}"
         keys = [{"left out": self._left_out, "trial": t, "methods": methods} for t in range(len(self.roles))]
         to_do = [number for number, key in enumerate(keys) if key not in store]
         started = time.monotonic()
         for method in methods:
-            self.mapped(method)  # once, before threads ask for it
+            self.mapped(method)  # before threads need it
         with ThreadPoolExecutor(self._n_jobs) as pool:
             futures = {
                 pool.submit(one_trial, self._task, self._X, self.mapped, self.roles[number], methods): number
@@ -317,7 +313,7 @@ class Trials:
             self.results[number] |= store.compute(key, dict)
 
     def mapped(self, method: str) -> Any:
-        """Binned percentiles (acc3) or scaled scores (acc4): by query and with fixed thresholds, so once for all."""
+        """Binned percentiles (acc3) or scaled scores (acc4), the same for all trials; None for other methods."""
         if method not in ("svm-acc3", "svm-acc4"):
             return None
         if method not in self._mapped:
@@ -334,7 +330,7 @@ def one_trial(
     roles: Sequence[np.ndarray],
     methods: Sequence[str],
 ) -> dict[str, Any]:
-    """Train, choose C and test some methods on one division of the topics."""
+    """Train and test some methods on one division of the topics."""
     train, valid, test = roles
     binned = None
     result: dict[str, Any] = {}
@@ -357,7 +353,7 @@ def train_and_test(
     valid: np.ndarray,
     test: np.ndarray,
 ) -> dict[str, Any]:
-    """One method on one trial: C by validation, AP of the test topics, certificates, CPU seconds."""
+    """Train one method with C by validation; its AP by test topic, certificates and CPU seconds."""
     from truerank import MeasureSVM, PointwiseSVM
 
     measure, grid = average_precision(), GRIDS[method]
@@ -390,7 +386,7 @@ def train_and_test(
 
 
 def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, Any]:
-    """Judgments and rows of some topics, with the relevant documents that nobody retrieved."""
+    """Judgements and rows of some topics, with the relevant documents that no run retrieved."""
     full = task.judgements
     rows = rows_of(task.data, topics)
     assert full.missing_grades is not None
@@ -407,12 +403,12 @@ def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, An
 
 
 def summarise(task: Task, results: dict[str, list[dict[str, Any]]], rule: str, args: Any) -> dict[str, Any]:
-    """Means, wins and losses and tests over the topics."""
+    """MAP, wins, losses and tests over the topics."""
     m = task.data.n_queries
     base = list(task.base.items())
     report: dict[str, Any] = {"MAP": {}, "runs": rule, "topics": m, "documents": task.data.n_rows}
     report["convention"] = "trec"
-    report["measure"] = "AP at depth 1000, R from all judgments, each topic's mean over its trials"
+    report["measure"] = "AP at depth 1000, R from all judgements, each topic's mean over its trials"
     for title, trials in results.items():
         methods = [method for method in GRIDS if method in trials[0]]
         by_topic = {method: mean_by_topic(trials, method, m) for method in methods}
@@ -454,15 +450,14 @@ def summarise(task: Task, results: dict[str, list[dict[str, Any]]], rule: str, a
             },
         }
         report[title] = part
-    report["MAP"] = results and report["all runs"]["MAP"]
+    report["MAP"] = report["all runs"]["MAP"]
     report["best runs"] = {name: float(values.mean()) for name, values in base[:5]}
     report["seed"], report["trials"] = args.seed, len(results["all runs"])
-    report["claims"] = claims(report)
     return plain(report)
 
 
 def mean_by_topic(trials: Sequence[dict[str, Any]], method: str, m: int) -> np.ndarray:
-    """Mean AP of each topic over the trials in which it was tested; NaN where it never was."""
+    """Mean AP of each topic over the trials that test it; NaN without such a trial."""
     total, count = np.zeros(m), np.zeros(m)
     for trial in trials:
         total[trial["test"]] += trial[method]["AP"]
@@ -470,43 +465,8 @@ def mean_by_topic(trials: Sequence[dict[str, Any]], method: str, m: int) -> np.n
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def claims(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The paper's claims on this set of runs, and whether they hold here."""
-    result = []
-    for title in ("all runs", "without the best run"):
-        part = report[title]
-        means, against = part["MAP"], part["against"]
-        accuracy = [name for name in means if name.startswith("svm-acc")]
-        result += [
-            {
-                "claim": f"{title}: SVM-MAP above the best base run",
-                "holds": against["best-base"]["difference"] > 0,
-                "p": against["best-base"]["p"],
-            },
-            {
-                "claim": f"{title}: SVM-MAP above SVM-ROC",
-                "holds": against["svm-roc"]["difference"] > 0,
-                "p": against["svm-roc"]["p"],
-            },
-        ]
-        if accuracy:
-            result += [
-                {
-                    "claim": f"{title}: every accuracy variant significantly below SVM-MAP",
-                    "holds": all(against[name]["difference"] > 0 and against[name]["p"] < 0.05 for name in accuracy),
-                    "p": max(against[name]["p"] for name in accuracy),
-                },
-                {
-                    "claim": f"{title}: acc2 the closest of the accuracy variants",
-                    "holds": max(accuracy, key=lambda name: means[name]) == "svm-acc2",
-                    "p": None,
-                },
-            ]
-    return result
-
-
 def print_report(report: dict[str, Any]) -> None:
-    """The paper's tables, ours beside the published figures."""
+    """Print the paper's tables with our figures and the published ones."""
     say = print
     say(f"{report['documents']} documents, {report['topics']} topics, {report['trials']} trials; {report['runs']}.")
     say(f"Measure: {report['measure']}. Wilcoxon signed rank, two-tailed, over topics: ** p < .05.")
@@ -525,6 +485,3 @@ def print_report(report: dict[str, Any]) -> None:
             f"\nLargest relative duality gap of any fit {part['largest relative gap']:.1e}; fits that stopped early: "
             f"{part['fits that stopped early']}; CPU seconds: {sum(part['CPU seconds'].values()):.0f}."
         )
-    say("\nThe paper's claims on these runs\n")
-    rows = [[c["claim"], "yes" if c["holds"] else "no", c["p"]] for c in report["claims"]]
-    say(table(rows, ["", "holds", "p"]))

@@ -1,4 +1,4 @@
-"""What a second check changes besides the seed: the order of the rows, and the rule for ties."""
+"""The variations of a second check besides the seed: the order of the rows, and the rule for ties."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class Variation:
     """Attributes
     ----------
     rows : int or None
-        Seed of another order of the rows within their queries (documents, for the text classifiers); None keeps it.
+        Seed of a random order of the rows within their queries (of the documents, for the text classifiers); None
+        keeps the order.
     ties : bool
-        Tied documents stand in the worst order, tau is Kendall's tau-c, and a probability of exactly 1/2 is a "no".
+        Rank tied documents in the worst order, use Kendall's tau-c, and count a probability of exactly 1/2 as negative.
     """
 
     rows: int | None = None
@@ -31,7 +32,7 @@ current = Variation()
 
 @contextmanager
 def varied(variation: Variation) -> Iterator[None]:
-    """Run everything inside under `variation`; threads of pools started inside see it too."""
+    """Apply `variation` to everything inside, also in threads that start there."""
     global current
     before, current = current, variation
     try:
@@ -41,7 +42,7 @@ def varied(variation: Variation) -> Iterator[None]:
 
 
 def row_order(offsets: np.ndarray) -> np.ndarray:
-    """Numbers of the rows (n,) in the order in which an experiment takes them: as they come, unless varied."""
+    """The order (n,) in which an experiment reads the rows."""
     if current.rows is None:
         return np.arange(offsets[-1])
     random = stream(current.rows, "order of rows")
@@ -49,12 +50,12 @@ def row_order(offsets: np.ndarray) -> np.ndarray:
 
 
 def with_ties(measure: Any) -> Any:
-    """The measure, by the varied rule for ties."""
+    """The measure with the tie rule of the variation."""
     return measure(ties="pessimistic") if current.ties else measure
 
 
 def kendall(scores: np.ndarray, y: np.ndarray) -> float:
-    """Kendall's tau-b; tau-c under the varied rule."""
+    """Kendall's tau-b, or tau-c under the other tie rule."""
     from scipy.stats import kendalltau
 
     return float(kendalltau(scores, y, variant="c" if current.ties else "b")[0])

@@ -1,31 +1,26 @@
-"""Verdicts by rule: a published figure or sentence, ours, and whether it was reproduced.
+"""Verdicts by rule: a published figure or sentence, our figure, and whether it was reproduced.
 
-Each function reads the result of one experiment and gives rows. A row needs a published figure or sentence of that very
-panel, which `published/*.json` holds with its source; what has none gets no row. The rules:
+Each function turns the result of one experiment into rows. `published/*.json` holds the published figures and sentences
+with their sources. A panel without one gets no row. The rules:
 
-* A *figure* is reproduced when ours is within the tolerance of the published one, on either side.
-* A *claim* ("A above B") is reproduced when the difference has the published direction and p < 0.05, and not reproduced
-  when it has the other direction and p < 0.05.
-* Everything else is undecided. So is a verdict that a trivial ranker would get too: constant scores, or the best single
-  feature, in the place of the ranker that the row is about.
+* A *figure* is reproduced if ours lies within the tolerance of the published one, on either side.
+* A *claim* ("A above B") is reproduced if the difference has the published direction and p < 0.05. It is not reproduced
+  if the difference has the other direction and p < 0.05. Otherwise it is undecided.
+* What would be reproduced is undecided if a trivial ranker (constant scores, the best single feature) would pass in the
+  place of the ranker of the row. A figure that is significantly above the trivial ranker's is not affected.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import platform
 from collections.abc import Callable, Iterable, Mapping
-from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 
-from reproductions.protocol import COLLECTIONS, compare_paired, published
-from truerank.core.files import atomic_write
-from truerank.core.printing import plain, table
+from reproductions.protocol import TRIVIAL, published
+from truerank.core.printing import table
 
 Row = dict[str, Any]
 SIGNIFICANT = 0.05
@@ -33,25 +28,23 @@ SIGNIFICANT = 0.05
 MAP_TOLERANCE = 0.022
 TOPICS_TOLERANCE = 0.03  # the same over TREC-9's 50 topics
 TAU_TOLERANCE = 0.001
-LIBRARIES = ("truerank", "numpy", "scipy", "scikit-learn", "numba")
-CONSTANT, BEST_FEATURE = "constant scores", "best single feature"
 
 
 def figure(
     paper: str, item: str, published: float, ours: float, tolerance: float, trivial: Mapping[str, tuple[float, float]]
 ) -> Row:
-    """A row for a published figure.
+    """A row for a published figure; larger figures are better.
 
     Parameters
     ----------
     trivial : mapping of str to (figure, p)
-        What trivial rankers have, and p of ours against them (NaN where there is no test).
+        The figures of the trivial rankers, and p of ours against them (NaN without a test).
     """
 
     def near(value: float) -> bool:
         return abs(value - published) <= tolerance
 
-    as_good = [name for name, (value, p) in trivial.items() if near(value) and not (ours != value and p < SIGNIFICANT)]
+    as_good = [name for name, (value, p) in trivial.items() if near(value) and not (ours > value and p < SIGNIFICANT)]
     verdict = "not reproduced" if not near(ours) else "undecided" if as_good else "reproduced"
     why = f"within the tolerance too: {', '.join(as_good)}" if verdict == "undecided" else ""
     return _row(paper, item, f"{published:.4f} ± {tolerance:g}", f"{ours:.4f}", verdict, why)
@@ -66,11 +59,11 @@ def claim(
     Parameters
     ----------
     difference : float
-        > 0 where ours has the published direction.
+        Positive if ours has the published direction.
     p : float
         Two-sided; NaN counts as 1.
     trivial : mapping of str to (difference, p)
-        The same comparison with a trivial ranker in the place of the ranker that the claim is about.
+        The same comparison with a trivial ranker in the place of the claim's ranker.
     """
     as_good = [name for name, (d, q) in trivial.items() if d > 0 and q < SIGNIFICANT]
     if not p < SIGNIFICANT:
@@ -91,52 +84,52 @@ def _short(p: float) -> str:
 
 
 def adarank_rows(result: dict[str, Any]) -> list[Row]:
-    """Figure 2 with its t tests, and figures 9 and 10, for each update that was run."""
+    """Figure 2 with its t tests, and figures 9 and 10, for each update."""
     rows: list[Row] = []
-    source = published("adarank")
-    trials = result.get("trials")
-    for name in trials["features"] if trials else ():
+    source, trials = published("adarank"), result["trials"]
+    for name in trials["features"]:
         measure = "AP(rel=2)" if "MAP" in name else "nDCG@5"
         for baseline in trials["baselines"]:
             test = trials["tests"][f"{name} - {baseline}, {measure}"]
             trivial = {
                 t: (other["difference"], other["p_paired_t"])
-                for t in (CONSTANT, BEST_FEATURE)
+                for t in TRIVIAL
                 for other in [trials["tests"][f"{t} - {baseline}, {measure}"]]
             }
             rows.append(
                 claim("AdaRank", f"{name} above {baseline}, {measure}", source["figure 2"]["claim"],
                       test["difference"], test["p_paired_t"], trivial)
             )  # fmt: skip
-    if trials:
-        from scipy.stats import binomtest
-
-        for key, found in trials["training"].items():
-            n, k = found["trials"], found["own measure ahead"]
-            number = "9" if key.startswith("AP") else "10"
-            rows.append(
-                claim("AdaRank", f"figure {number}, {key}: own measure ahead", source[f"figure {number}"]["claim"],
-                      k - n / 2, float(binomtest(k, n).pvalue), {}, f"{k} of {n} trials")
-            )  # fmt: skip
+    for key, found in trials["training"].items():
+        measure, label = key.rsplit(" (", 1)[0], key.rsplit(" (", 1)[1].rstrip(")")
+        if label in TRIVIAL:
+            continue
+        # The best single feature by either measure, in the place of the models trained on them.
+        single = _ahead(trials["training"][f"{measure} ({TRIVIAL[0]})"])
+        number = "9" if measure == "AP(rel=2)" else "10"
+        ours = f"{found['own measure ahead']} of {found['trials']} trials, behind in {found['behind']}"
+        item = f"figure {number}, {key}: own measure ahead"
+        rows.append(
+            claim("AdaRank", item, source[f"figure {number}"]["claim"], *_ahead(found), {TRIVIAL[0]: single}, ours)
+        )
     return rows
+
+
+def _ahead(found: Mapping[str, Any]) -> tuple[float, float]:
+    """Trials with the own measure ahead, less those with it behind, and p of a sign test without the ties."""
+    ahead, behind = found["own measure ahead"], found["behind"]
+    return ahead - behind, float(binomtest(ahead, ahead + behind).pvalue) if ahead + behind else math.nan
 
 
 def letor_rows(result: dict[str, Any]) -> list[Row]:
     """MAP of the learners with published figures."""
     rows = []
     for name, part in result["collections"].items():
-        scheme = next(iter(part["official"]))
-        for learner, row in part["official"][scheme].items():
+        for learner, row in part["learners"].items():
             if "MAP" in row["published"]:
-                by_query = np.array(row["ap_by_query"])
-                trivial = {
-                    t: (values["MAP"], compare_paired(by_query, np.array(values["ap_by_query"]))["p_paired_t"])
-                    for t, values in part["trivial"].items()
-                }
-                ours = row["test"]["MAP"]
-                rows.append(
-                    figure("LETOR", f"{learner}, {name} MAP", row["published"]["MAP"], ours, MAP_TOLERANCE, trivial)
-                )
+                trivial = {t: (values["MAP"], values["p"][learner]) for t, values in part["trivial"].items()}
+                item, ours = f"{learner}, {name} MAP", row["test"]["MAP"]
+                rows.append(figure("LETOR", item, row["published"]["MAP"], ours, MAP_TOLERANCE, trivial))
     return rows
 
 
@@ -151,7 +144,7 @@ def descent_rows(result: dict[str, Any]) -> list[Row]:
     test = splits["tests"]["descent - linear SVR, defaults"]
     others = {
         t: (other["difference"], other["p"])
-        for t in (CONSTANT, BEST_FEATURE)
+        for t in TRIVIAL
         for other in [splits["tests"][f"{t} - linear SVR, defaults"]]
     }
     ours = f"{test['difference']:+.4f}, ahead in {test['above']} of {splits['n']} splits, p {_short(test['p'])}"
@@ -250,80 +243,3 @@ def overview_table(rows: Iterable[Row]) -> str:
     """The rows as text."""
     names = ["paper", "item", "published", "ours", "verdict", "why"]
     return table([[row[name] for name in names] for row in rows], names)
-
-
-def finished(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
-    """The rows and conventions of `write_finished`, or None: nothing there, other settings, another version."""
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(kept, dict) or kept.get("settings") != settings or kept.get("version") != _version("truerank"):
-        return None
-    return kept if {"rows", "conventions"} <= kept.keys() else None
-
-
-def write_finished(path: Path, settings: dict[str, Any], rows: list[Row], conventions: dict[str, str]) -> None:
-    """Keep the rows of an experiment that ran to its end, with what it was told (as `plain` gives it)."""
-    found = {"settings": settings, "version": _version("truerank"), "rows": rows, "conventions": conventions}
-    _write(path, found)
-
-
-def conventions_of(result: Any, place: str = "") -> dict[str, str]:
-    """Every `convention` that a result states, by its place in it."""
-    found: dict[str, str] = {}
-    for key, value in result.items() if isinstance(result, dict) else ():
-        if key == "convention":
-            found[place or "all"] = value
-        else:
-            found |= conventions_of(value, f"{place}, {key}" if place else str(key))
-    return found
-
-
-def write_manifest(
-    path: Path, settings: dict[str, dict[str, Any]], conventions: dict[str, dict[str, str]]
-) -> dict[str, Any]:
-    """Write, and give back, what the figures depend on: data by their hashes, versions, settings, conventions.
-
-    Parameters
-    ----------
-    path : Path
-    settings, conventions : dict
-        By experiment: what it was told (seeds, parts, `quick`), and the conventions that its result states. Hashed
-        (SHA-256, 64 digits) are the files of the collections below `data`, and the `runs` and `qrels`.
-    """
-    manifest = {
-        "data": dict(_digests(settings.values())),
-        "versions": {name: _version(name) for name in LIBRARIES} | {"python": platform.python_version()},
-        "machine": platform.machine(),
-        "settings": settings,
-        "conventions": conventions,
-    }
-    _write(path, manifest)
-    return manifest
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path, "w") as file:
-        file.write(json.dumps(plain(content), indent=1, ensure_ascii=False) + "\n")
-
-
-def _digests(settings: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
-    """Hashes of the files that experiments with these settings read, each by its path below the folder named."""
-    folders = {folder.split("/")[0] for folder, _, _ in COLLECTIONS.values()} | {"reuters21578"}
-    places = {Path(one["data"], folder) for one in settings if "data" in one for folder in folders}
-    places |= {Path(one[name]) for one in settings for name in ("runs", "qrels") if isinstance(one.get(name), str)}
-    for place in sorted(places):
-        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-            if file.is_file():
-                with open(file, "rb") as content:
-                    digest = hashlib.file_digest(content, "sha256").hexdigest()
-                yield file.relative_to(place.parent).as_posix(), digest
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None

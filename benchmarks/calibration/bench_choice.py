@@ -1,8 +1,8 @@
 """The pool beside one chosen method and the best of Platt, isotonic, beta and temperature, on data that ship.
 
-These are part of the data on which the rule of `choose_calibrator` was settled, so its figures here are no test; those
-of `python -m reproductions calibration` are. Wine, iris and diabetes (half trains and calibrates, half tests, in turn)
-and made-up problems of 285 and 900 rows, each with Gaussian naive Bayes and a linear SVM.
+These are part of the data on which the rule of `choose_calibrator` was chosen, so its figures here are no test.
+Wine, iris and diabetes (half trains and calibrates, half tests, in turn) and made-up problems of 285
+and 900 rows, each with Gaussian naive Bayes and a linear SVM.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from reproductions.calibration.choice import PEERS, against_peers
 from reproductions.calibration.topic_scores import pooled
 from sklearn.datasets import load_diabetes, load_iris, load_wine, make_classification
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
@@ -25,7 +24,9 @@ from sklearn.svm import LinearSVC
 from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Losses, losses
 from truerank.calibration.pool import MEMBERS, choose_calibrator
+from truerank.significance import paired_t
 
+PEERS = ("platt", "isotonic", "beta", "temperature")
 DRAWS = 5
 CLASSIFIERS: dict[str, Any] = {
     "Gaussian naive Bayes": lambda: GaussianNB(var_smoothing=1e-3),
@@ -48,6 +49,14 @@ def problems() -> Iterator[tuple[str, np.ndarray, np.ndarray, int, int]]:
                 class_sep=(0.8, 1.3, 2.0)[seed % 3], random_state=seed,
             )  # fmt: skip
             yield f"made up, {n} rows", X, y, n, 1
+
+
+def against_best_peer(chosen: Losses, peers: dict[str, Losses], loss: str) -> tuple[float, float, str, float]:
+    """The sum of the chosen method, of the best peer, its name, and p of a paired t test over the decisions."""
+    sums = {name: float(getattr(peer, loss).sum()) for name, peer in peers.items()}
+    best = min(sums, key=lambda name: sums[name])
+    ours, theirs = getattr(chosen, loss), getattr(peers[best], loss)
+    return float(ours.sum()), sums[best], best, paired_t(ours, theirs).p
 
 
 def run() -> None:
@@ -77,13 +86,11 @@ def run() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for (name, classifier), some in outcomes.items():
         peers = {peer: pooled(outcome[2][peer] for outcome in some) for peer in PEERS}
-        pool, one = (against_peers(pooled(outcome[k] for outcome in some), peers) for k in (0, 1))
+        pool, one = (pooled(outcome[k] for outcome in some) for k in (0, 1))
         for loss in ("log_loss", "squared_error"):
-            best = pool[loss]["best_peer"]
-            cells = [f"{pool[loss]['peers'][best]:.1f} ({best})"]
-            cells += [
-                cell for rule in (one, pool) for cell in (f"{rule[loss]['chosen']:.1f}", f"{rule[loss]['p']:.3f}")
-            ]
+            found = [against_best_peer(rule, peers, loss) for rule in (one, pool)]
+            cells = [f"{found[0][1]:.1f} ({found[0][2]})"]
+            cells += [cell for ours, _, _, p in found for cell in (f"{ours:.1f}", f"{p:.3f}")]
             print(f"| {name}, {classifier} | {len(some)} | {loss.replace('_', ' ')} | {' | '.join(cells)} |")
     fits = sum(len(some) for some in outcomes.values())
     print(f"\nCPU seconds a choice, mean of {fits}: " + ", ".join(f"{k} {v / fits:.2f}" for k, v in seconds.items()))

@@ -1,6 +1,6 @@
 """SVM-MAP beside SVM-ROC, RankSVM and ridge: published folds and twenty random assignments of queries to folds.
 
-Settings are chosen by validation MAP among the few of `papers/letor/learners.py`; the gap of the SVMs is 1e-4.
+Settings are chosen by validation MAP among the few of `reproductions/letor/learners.py`; the gap of the SVMs is 1e-4.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_precision(name: str, folds: list[protocol.Fold], convention: str) -> tu
     pieces = []
     for fold in folds:
         chosen = protocol.select(
-            [settings | fixed for settings in learner.plain],
+            [settings | fixed for settings in learner.settings],
             lambda settings, f: ranker_class(learner.ranker)(**settings).fit(f.train),
             fold,
             measure,

@@ -1,1 +1,1 @@
-"""AdaRank (Xu & Li 2007): `experiment`, the paper's own protocol (`trials`) and its BM25 (`ohsumed_terms`)."""
+"""AdaRank (Xu & Li 2007): the paper's protocol (`trials`) and its BM25 (`ohsumed_terms`)."""

@@ -1,25 +1,28 @@
-"""The protocol of the AdaRank paper itself (Xu & Li 2007, sections 4.1, 4.2 and 4.5) on OHSUMED.
+"""AdaRank (Xu & Li, SIGIR 2007): the paper's protocol on OHSUMED, with its figures 2 and 6 to 11.
 
-The queries are dealt into four parts; each trial tests on one and trains on the other three, without validation
-queries. Only "definitely relevant" counts for AP (`AP(rel=2)`); nDCG has gain 2^g - 1 and discount 1/log2(1 + r).
-AdaRank stops by its training measure; the others have no stopping rule in the paper and run at their defaults.
+The queries are divided at random into four parts (a deal). Each trial tests on one part and trains on the other three,
+without validation queries. AP counts documents of grade 2 only (`AP(rel=2)`). nDCG has the gain 2^g - 1 and the
+discount 1/log2(1 + r). AdaRank stops by its training measure. The other learners run at their defaults.
 
-BM25 is tuned on the training queries of trial 1 (stream, k1 and b, from the collection's term statistics) and the same
-in all trials; without these statistics it is that column of LETOR's which is best there.
+Differences from the paper:
 
-Differences from the paper: (1) the columns are LETOR 3.0's, which replaced the features of its table 2; (2) the words'
-statistics are LETOR's too; (3) the deal is repeated; (4) tied documents count with the average over their orders;
-(5) Ranking SVM is our exact solver, with the hinge and the squared hinge, at its default C and with a C chosen by
-cross-validation over the three training parts; (6) "once" takes each feature in one round at most.
+1. The features are those of LETOR 3.0, which replaced the features of the paper's table 2.
+2. BM25 uses LETOR's term statistics. Its stream, k1 and b are chosen on the training queries of trial 1.
+3. The deal is repeated.
+4. Tied documents count with the average over their orders.
+5. Ranking SVM is our exact solver, with the hinge and with the squared hinge, at its default C and with a C chosen by
+   cross-validation over the three training parts.
+6. The rows "once" choose each feature in one round at most.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +32,24 @@ from reproductions import protocol
 from reproductions.adarank.ohsumed_terms import FILE, TermStatistics, read_terms, tune
 from reproductions.protocol import Collection, Fold, ResultStore, rows_of
 from reproductions.variations import with_ties
-from truerank import RankingData
-from truerank.core.printing import note, progress, table
+from truerank import AdaRank, RankBoost, RankingData, RankSVM
+from truerank.core.printing import print_json, progress, table
 from truerank.core.random_streams import stream
 from truerank.data.splits import query_folds
-from truerank.measures import parse_measure
+from truerank.measures import Measure, parse_measure
 from truerank.report.figures import Figure
 
 CONVENTION = "ranklib"
 MEASURES = ("AP(rel=2)", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10")
 TRAINED = ("AP(rel=2)", "nDCG@5")
 PAIRS = {"pairs(2, 0)": "d-n", "pairs(2, 1)": "d-p", "pairs(1, 0)": "p-n"}
-# LETOR 3.0's columns of BM25: title, abstract, both (numbered from 0).
-BM25_COLUMNS = {"title": 10, "abstract": 25, "title and abstract": 40}
+TESTED = (*MEASURES, *PAIRS)
 SVM_GRID = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 UPDATES = ("paper", "adaboost")
-# "once": each feature in one round at most; the paper leaves open whether a weak ranker may return.
 ADARANK_ROWS = {
-    f"AdaRank.{name} ({update}{'' if repeat else ', once'})": (update, E, repeat)
+    f"AdaRank.{name} ({update}{'' if repeat else ', once'})": (update, measure, repeat)
     for update, repeat in (("paper", True), ("paper", False), ("adaboost", True))
-    for name, E in zip(("MAP", "NDCG"), TRAINED)
+    for name, measure in zip(("MAP", "NDCG"), TRAINED)
 }
 RANKING_SVMS = {
     "Ranking SVM, squared hinge": ("squared_hinge", False),
@@ -57,16 +58,44 @@ RANKING_SVMS = {
     "Ranking SVM, hinge, C by cross-validation": ("hinge", True),
 }
 BASELINES = ("BM25", *RANKING_SVMS, "RankBoost")
-LETOR_BM25 = "BM25, LETOR's column"
-CONSTANT = "constant scores"
-ROWS = (LETOR_BM25, CONSTANT, *BASELINES, *ADARANK_ROWS)
-ROUNDS = 350  # figure 11's
+BEST_FEATURE, CONSTANT = protocol.TRIVIAL
+ROWS = (BEST_FEATURE, CONSTANT, *BASELINES, *ADARANK_ROWS)
+ROUNDS = 350  # of figure 11
 CURVES = ("paper", "paper, once", "compound", "adaboost")
 _STEP = 1000  # pairs in a class of figures 7 and 8
 
 
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the experiment."""
+    protocol.add_options(parser, "reproduce-output/adarank")
+    parser.add_argument(
+        "--assignments", type=int, default=20, metavar="N", help="random divisions of the queries (default: 20)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit, test and print."""
+    stamp = {"experiment": "adarank", "form": 4, "seed": args.seed}
+    store = protocol.open_store(args.out, stamp)
+    ohsumed = protocol.load_collection(args.data, "ohsumed")
+    terms = read_terms(Path(args.data, FILE), ohsumed.data)
+    assignments = 2 if args.quick else args.assignments
+    trials = run_trials(ohsumed, terms, store, assignments=assignments, seed=args.seed)
+    args.result = {"experiment": "adarank", "trials": trials}
+    if args.json:
+        print_json(args.result)
+    else:
+        print_trials(trials)
+    return 0
+
+
+def figures(args: argparse.Namespace) -> list[Figure]:
+    """The paper's figures 2 and 6 to 11, from the result of `run`."""
+    return trial_figures(args.result["trials"])
+
+
 def four_trials(data: RankingData, assignment: int, *, seed: int = 0) -> tuple[list[Fold], list[np.ndarray]]:
-    """The four trials of one deal of the queries, and its four parts; trials have no validation queries."""
+    """The four trials of one deal, which have no validation queries, and the four parts of the queries."""
     parts = query_folds(data.n_queries, 4, random_state=stream(seed, "four parts", assignment))
     none = np.empty(0, dtype=np.int64)
     folds = []
@@ -76,89 +105,50 @@ def four_trials(data: RankingData, assignment: int, *, seed: int = 0) -> tuple[l
     return folds, parts
 
 
-class TunedBM25:
-    """BM25 of OHSUMED's rows with the stream, k1 and b of a deal.
-
-    Parameters
-    ----------
-    data : RankingData
-    path : path or None
-        The term statistics, read when they are first needed.
-    """
-
-    def __init__(self, data: RankingData, path: Path | None) -> None:
-        self._data = data
-        self._path = path if path is not None and path.is_file() else None
-        if self._path is None:
-            note("no term statistics of OHSUMED (meta.tar.xz): BM25 is LETOR's best column, its k1 and b are not tuned")
-
-    @cached_property
-    def _terms(self) -> TermStatistics:
-        assert self._path is not None
-        return read_terms(self._path, self._data)
-
-    def choose(self, fold: Fold) -> dict[str, Any]:
-        """What is best by AP of definitely relevant documents, ties averaged, on the fold's training queries."""
-        if self._path is None:
-            return {"column": best_bm25(fold.train)}
-        return tune(self._terms, self._data, fold.train_queries, _measure("AP(rel=2)"))
-
-    def test_scores(self, chosen: dict[str, Any], fold: Fold) -> np.ndarray:
-        """Scores of the fold's test rows."""
-        if self._path is None:
-            return np.ascontiguousarray(fold.test.X[:, chosen["column"]])
-        scores = self._terms.bm25(chosen["stream"], chosen["k1"], chosen["b"])
-        return scores[rows_of(self._data, fold.test_queries)]
-
-
 def run_trials(
-    collection: Collection, store: ResultStore, *, assignments: int, seed: int = 0, root: str | None = None
+    collection: Collection, terms: TermStatistics, store: ResultStore, *, assignments: int, seed: int = 0
 ) -> dict[str, Any]:
-    """Every learner over all assignments, and what figures 2 and 6 to 11 show.
-
-    Parameters
-    ----------
-    collection : Collection
-    store : ResultStore
-    assignments : int
-        Deals of the queries into four parts.
-    seed : int
-    root : str, optional
-        The folder of the collections, below which the term statistics lie.
+    """Run all trials.
 
     Returns
     -------
     dict
-        `means` by row and measure (mean over trials and assignments) with `wrong_pairs`, `tests` of AdaRank against
-        the baselines (each query's mean over the assignments), `assignments` with p < .05 of each comparison, `bm25`
-        (what was chosen in each deal), `training` (figures 9 and 10), `groups` (figures 7 and 8) and `curve` (figure
-        11), all of trial 1 of the first assignment but the training figures, which are of all four trials.
+        `means` by row and measure (mean over trials and deals), `bm25` (the parameters chosen in each deal), `tests`
+        (AdaRank against each baseline, on each query's mean over the deals), `features` (how many each model keeps),
+        `training` (figures 9 and 10, all trials), and `groups` (figures 7 and 8), `curve` and `peaks` (figure
+        11) of trial 1 of the first deal.
     """
     data = collection.data
-    kept: dict[str, dict[str, list[np.ndarray]]] = {row: {m: [] for m in (*MEASURES, *PAIRS)} for row in ROWS}
+    kept: dict[str, dict[str, list[np.ndarray]]] = {row: {m: [] for m in TESTED} for row in ROWS}
     training: dict[str, dict[str, list[float]]] = {row: {m: [] for m in TRAINED} for row in ADARANK_ROWS}
+    training |= {f"{BEST_FEATURE} by {measure}": {m: [] for m in TRAINED} for measure in TRAINED}
     features: dict[str, list[int]] = {row: [] for row in ADARANK_ROWS}
-    bm25 = TunedBM25(data, None if root is None else Path(root, FILE))
     chosen = []
     for assignment in progress(range(assignments), f"{collection.name}: deals into four parts"):
         folds, parts = four_trials(data, assignment, seed=seed)
-        column = store.compute({"bm25 column": assignment}, partial(best_bm25, folds[0].train))
-        chosen.append(store.compute({"bm25": assignment}, partial(bm25.choose, folds[0])))
+        ap = _measure(TRAINED[0])
+        chosen.append(store.compute({"bm25": assignment}, partial(tune, terms, data, folds[0].train_queries, ap)))
+        single = [store.compute({"single feature": fold.name}, partial(_single_feature, fold)) for fold in folds]
+        for found in single:
+            for by, values in found["train"].items():
+                for measure in TRAINED:
+                    training[f"{BEST_FEATURE} by {by}"][measure].append(values[measure])
         for row in ROWS:
-            pieces = [_trial(row, k, folds[k], parts, (column, bm25, chosen[-1]), store) for k in range(4)]
-            for name in (*MEASURES, *PAIRS):
+            pieces = [_trial(row, k, folds, parts, single[k]["column"], (terms, chosen[-1]), store) for k in range(4)]
+            for name in TESTED:
                 kept[row][name].append(protocol.pool(folds, [p["test"][name] for p in pieces]))
             if row in ADARANK_ROWS:
                 features[row] += [p["features"] for p in pieces]
                 for name in TRAINED:
                     training[row][name] += [p["train"][name] for p in pieces]
     first = four_trials(data, 0, seed=seed)[0][0]
+    curve = store.compute({"curves": ROUNDS}, lambda: _curve(first))
     return {
         "convention": f"{CONVENTION}, ties averaged",
         "queries": data.n_queries,
         "assignments": assignments,
         "means": {
-            row: {m: protocol.spread([float(np.nanmean(v)) for v in values[m]]) for m in (*MEASURES, *PAIRS)}
+            row: {m: protocol.spread([float(np.nanmean(v)) for v in values[m]]) for m in TESTED}
             for row, values in kept.items()
         },
         "bm25": chosen,
@@ -170,58 +160,58 @@ def run_trials(
         },
         "training": _training(training),
         "groups": store.compute({"groups": 0}, lambda: _groups(first)),
-        "curve": store.compute({"curves": ROUNDS}, lambda: _curve(first)),
+        "curve": curve,
+        "peaks": {label: _peak(curve[label]) for label in CURVES},
     }
 
 
-def best_bm25(data: RankingData) -> int:
-    """The number of the BM25 column that ranks `data` best by AP of definitely relevant documents, ties averaged."""
-    ap, judgements = _measure("AP(rel=2)"), data.judgements()
-    columns = list(BM25_COLUMNS.values())
-    return max(columns, key=lambda j: ap.mean(judgements, np.ascontiguousarray(data.X[:, j])))
-
-
-def _measure(name: str) -> Any:
+def _measure(name: str) -> Measure:
     return with_ties(parse_measure(name, convention=CONVENTION).tie_averaged())
 
 
+def _single_feature(fold: Fold) -> dict[str, Any]:
+    """The column with the best training AP, and the training measures of the best column by each measure."""
+    judgements = fold.train.judgements()
+    values = {
+        name: [_measure(name).mean(judgements, np.ascontiguousarray(column)) for column in fold.train.X.T]
+        for name in TRAINED
+    }
+    best = {name: int(np.argmax(values[name])) for name in TRAINED}
+    train = {by: {name: values[name][column] for name in TRAINED} for by, column in best.items()}
+    return {"column": best[TRAINED[0]], "train": train}
+
+
 def _trial(
-    row: str,
-    k: int,
-    fold: Fold,
-    parts: Sequence[np.ndarray],
-    bm25: tuple[int, TunedBM25, dict[str, Any]],
-    store: ResultStore,
-) -> dict[str, Any]:
+    row: str, k: int, folds: Sequence[Fold], parts: Sequence[np.ndarray], column: int,
+    bm25: tuple[TermStatistics, dict[str, Any]], store: ResultStore,
+) -> dict[str, Any]:  # fmt: skip
+    fold = folds[k]
+
     def work() -> dict[str, Any]:
-        scorer = _fit(row, k, fold, parts, *bm25)
-        judgements, scores = fold.test.judgements(), scorer(fold.test)
-        names = (*MEASURES, *PAIRS)
-        result: dict[str, Any] = {
-            "test": {n: _measure(n).per_query(judgements, scores).tolist() for n in names},
-            "train": {},
-        }
-        if row in ADARANK_ROWS:
-            own, on_own = fold.train.judgements(), scorer(fold.train)
-            result["train"] = {n: float(_measure(n).mean(own, on_own)) for n in TRAINED}
-            result["features"] = len(scorer.keywords["ranker"].feature_weights())
+        result: dict[str, Any] = {}
+        if row == "BM25":
+            terms, chosen = bm25
+            scores = terms.bm25(chosen["stream"], chosen["k1"], chosen["b"])[rows_of(fold.data, fold.test_queries)]
+        elif row == CONSTANT:
+            scores = np.zeros(fold.test.n_rows)
+        elif row == BEST_FEATURE:
+            scores = np.ascontiguousarray(fold.test.X[:, column])
+        else:
+            ranker = _fit(row, k, fold, parts)
+            scores = protocol.grouped_scores(ranker, fold.test)
+            if row in ADARANK_ROWS:
+                own, on_own = fold.train.judgements(), protocol.grouped_scores(ranker, fold.train)
+                result["train"] = {n: float(_measure(n).mean(own, on_own)) for n in TRAINED}
+                result["features"] = len(ranker.feature_weights())
+        judgements = fold.test.judgements()
+        result["test"] = {n: _measure(n).per_query(judgements, scores).tolist() for n in TESTED}
         return result
 
-    return store.compute({"trial": fold.name, "row": row, "form": 2}, work)
+    return store.compute({"trial": fold.name, "row": row}, work)
 
 
-def _fit(
-    row: str, k: int, fold: Fold, parts: Sequence[np.ndarray], column: int, bm25: TunedBM25, chosen: dict[str, Any]
-) -> Any:
-    """A function from data to scores, trained on the three training parts; BM25's knows the test rows alone."""
-    from truerank import RankBoost, RankSVM
-
-    if row == LETOR_BM25:
-        return lambda data: np.ascontiguousarray(data.X[:, column])
-    if row == CONSTANT:
-        return lambda data: np.zeros(data.n_rows)
-    if row == "BM25":
-        return lambda data: bm25.test_scores(chosen, fold)
+def _fit(row: str, k: int, fold: Fold, parts: Sequence[np.ndarray]) -> Any:
+    """A ranker fitted on the three training parts."""
     if row == "RankBoost":
         ranker: Any = RankBoost(convention=CONVENTION)
     elif row in RANKING_SVMS:
@@ -231,25 +221,16 @@ def _fit(
         update, measure, repeat = ADARANK_ROWS[row]
         ranker = _adarank(update, measure, repeat=repeat)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an iteration limit is judged by its ranking like any other end
-        ranker.fit(fold.train)
-    return partial(_scores, ranker=ranker)
+        warnings.simplefilter("ignore")  # a fit that stops at its iteration limit is tested like any other
+        return ranker.fit(fold.train)
 
 
-def _scores(data: RankingData, ranker: Any) -> np.ndarray:
-    return protocol.grouped_scores(ranker, data)
-
-
-def _adarank(update: str, measure: str, **settings: Any) -> Any:
-    from truerank import AdaRank
-
+def _adarank(update: str, measure: str, **settings: Any) -> AdaRank:
     return AdaRank(measure, convention=CONVENTION, update=update, **settings)
 
 
 def _cross_validated_c(k: int, fold: Fold, parts: Sequence[np.ndarray], loss: str) -> float:
-    """C by the mean AP of the definitely relevant over the three training parts, each held out in turn."""
-    from truerank import RankSVM
-
+    """The C with the best AP over the three training parts, each held out in turn."""
     ap = _measure("AP(rel=2)")
     others = [j for j in range(4) if j != k]
     values = np.zeros(len(SVM_GRID))
@@ -265,36 +246,38 @@ def _cross_validated_c(k: int, fold: Fold, parts: Sequence[np.ndarray], loss: st
 
 
 def _tests(kept: dict[str, dict[str, list[np.ndarray]]]) -> dict[str, dict[str, Any]]:
-    """AdaRank against every baseline on the measure that it was trained on, over all deals and within each."""
+    """AdaRank and the trivial rankers against every baseline, over all deals and within each deal."""
     result = {}
-    compared = [(row, row, measure) for row, (_, measure, _) in ADARANK_ROWS.items()]
-    compared += [("best single feature", LETOR_BM25, measure) for measure in TRAINED]
-    compared += [(CONSTANT, CONSTANT, measure) for measure in TRAINED]
-    for title, row, measure in compared:
-        for baseline in (LETOR_BM25, *BASELINES):
-            if row == baseline:
-                continue
+    compared = [(row, measure) for row, (_, measure, _) in ADARANK_ROWS.items()]
+    compared += [(row, measure) for row in protocol.TRIVIAL for measure in TRAINED]
+    for row, measure in compared:
+        for baseline in BASELINES:
             ours, theirs = kept[row][measure], kept[baseline][measure]
             found: dict[str, Any] = protocol.compare_paired(np.mean(ours, axis=0), np.mean(theirs, axis=0))
             single = [protocol.compare_paired(a, b) for a, b in zip(ours, theirs, strict=True)]
             found["above"] = sum(s["difference"] > 0 for s in single)
             found["significant"] = sum(s["difference"] > 0 and s["p_paired_t"] < 0.05 for s in single)
-            result[f"{title} - {baseline}, {measure}"] = found
+            result[f"{row} - {baseline}, {measure}"] = found
     return result
 
 
 def _training(training: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
-    """Figures 9 and 10: the training measure of models trained on either, and in how many trials each is ahead."""
+    """Figures 9 and 10: each training measure of the models trained on either, and how often the own one is ahead.
+
+    The key `best single feature` has the same for the column with the best training measure.
+    """
     result: dict[str, Any] = {}
-    for update in UPDATES:
-        by_map, by_ndcg = (training[f"AdaRank.{name} ({update})"] for name in ("MAP", "NDCG"))
+    pairs = {update: [f"AdaRank.{name} ({update})" for name in ("MAP", "NDCG")] for update in UPDATES}
+    pairs[BEST_FEATURE] = [f"{BEST_FEATURE} by {measure}" for measure in TRAINED]
+    for label, rows in pairs.items():
         for measure in TRAINED:
-            a, b = np.array(by_map[measure]), np.array(by_ndcg[measure])
-            own = a > b if measure == TRAINED[0] else b > a
-            result[f"{measure} ({update})"] = {
+            a, b = (np.array(training[row][measure]) for row in rows)
+            own, other = (a, b) if measure == TRAINED[0] else (b, a)
+            result[f"{measure} ({label})"] = {
                 "trained on MAP": float(a.mean()),
                 "trained on nDCG@5": float(b.mean()),
-                "own measure ahead": int(own.sum()),
+                "own measure ahead": int((own > other).sum()),
+                "behind": int((own < other).sum()),
                 "trials": len(a),
                 "first four": {"AdaRank.MAP": a[:4].tolist(), "AdaRank.NDCG": b[:4].tolist()},
             }
@@ -303,11 +286,11 @@ def _training(training: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
 
 def _groups(fold: Fold) -> dict[str, Any]:
     """Figures 7 and 8: the training queries of trial 1 by their number of pairs, with the MAP of two learners."""
-    from truerank import RankBoost
-
     data = fold.train
     group = pairs_by_query(data) // _STEP
-    rankers = {"RankBoost": RankBoost(convention=CONVENTION), "AdaRank.MAP": _adarank("adaboost", TRAINED[0])}
+    rankers: dict[str, Any] = {
+        "RankBoost": RankBoost(convention=CONVENTION), "AdaRank.MAP": _adarank("adaboost", TRAINED[0]),
+    }  # fmt: skip
     ap = {name: _measure(TRAINED[0]).per_query(data.judgements(), protocol.grouped_scores(ranker.fit(data), data))
           for name, ranker in rankers.items()}  # fmt: skip
     present = np.unique(group)
@@ -331,12 +314,16 @@ def pairs_by_query(data: RankingData) -> np.ndarray:
 def _curve(fold: Fold) -> dict[str, Any]:
     """Figure 11: training MAP by round, for every update."""
     curves: dict[str, Any] = {"trial": fold.name}
-    for update in ("paper", "compound", "adaboost"):
-        ranker = _adarank(update, TRAINED[0], n_estimators=ROUNDS, patience=ROUNDS).fit(fold.train)
-        curves[update] = ranker.history_["train"].tolist()
-    once = _adarank("paper", TRAINED[0], n_estimators=ROUNDS, patience=ROUNDS, repeat=False).fit(fold.train)
-    curves["paper, once"] = once.history_["train"].tolist()
+    for label in CURVES:
+        update, _, once = label.partition(", ")
+        ranker = _adarank(update, TRAINED[0], n_estimators=ROUNDS, patience=ROUNDS, repeat=not once).fit(fold.train)
+        curves[label] = ranker.history_["train"].tolist()
     return curves
+
+
+def _peak(values: Sequence[float]) -> dict[str, Any]:
+    best = int(np.argmax(values))
+    return {"first": values[0], "best": values[best], "round": best + 1, "last": values[-1]}
 
 
 def trial_figures(result: dict[str, Any]) -> list[Figure]:
@@ -388,8 +375,8 @@ def print_trials(result: dict[str, Any]) -> None:
     by_pairs = [[g, n, *(groups["MAP"][name][i] for name in groups["MAP"])]
                 for i, (g, n) in enumerate(zip(groups["groups"], groups["queries"]))]  # fmt: skip
     at = (1, 2, 5, 10, 50, 100, 200, ROUNDS)
-    learning = [[u, *(curve[u][min(t, len(curve[u])) - 1] for t in at), max(curve[u]), 1 + int(np.argmax(curve[u]))]
-                for u in CURVES]  # fmt: skip
+    learning = [[u, *(curve[u][min(t, len(curve[u])) - 1] for t in at), one["best"], one["round"]]
+                for u, one in result["peaks"].items()]  # fmt: skip
     n = result["assignments"]
     tuned = Counter(" ".join(f"{k} {v}" for k, v in one.items() if k != "value") for one in result["bm25"])
     parts = [

@@ -1,2 +1,1 @@
-"""Calibrated classifiers (Bennett 2003): `experiment`, its collection (`reuters`), classifiers and calibrators there
-(`topic_scores`), and what this library chooses by itself beside today's calibrators (`choice`)."""
+"""Calibrated text classifiers (Bennett 2003): `experiment`, its collection `reuters`, its scores `topic_scores`."""

@@ -1,8 +1,9 @@
-"""Scores of the paper's two text classifiers on Reuters-21578, and calibrators compared on them."""
+"""Scores of text classifiers on Reuters-21578, and the losses of calibrators fitted to them."""
 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
 from reproductions import variations
+from reproductions.calibration.reuters import ReutersDocument, modapte_split, read_reuters
 from reproductions.protocol import published
+from truerank import MutualInformationSelector, WordCounts
 from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
 from truerank.core.files import atomic_write
 from truerank.core.printing import note, progress
+from truerank.text.tokens import TOPIC_WORD
 
 PAPER_METHODS = ("gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "logistic", "platt")
-ALL_METHODS = (*PAPER_METHODS, "hybrid", "spline", "isotonic", "beta", "temperature", "pool")
 LOSSES = ("log_loss", "squared_error", "error")
 SIGNIFICANT = 0.01
 PAPER_NAMES = {
@@ -30,9 +34,8 @@ PAPER_NAMES = {
     "logistic": "LogReg",
     "platt": "LR+Noise",
 }
-# Table 1 of the paper, and the same of an independent script; the file says under what conditions.
 PUBLISHED: dict[str, dict[str, list[float | None]]] = published("calibration")["tables"]
-SCRIPT: dict[str, dict[str, list[float | None]]] = published("calibration")["script"]
+"""Table 1 of the paper, Reuters, by classifier and method."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +68,12 @@ class TopicScores:
     in_test: np.ndarray
 
 
-def load_corpus(documents: tuple[list[Any], list[Any]], word: str, *, unprocessed: bool = True) -> Corpus:
-    """Count words that match `word` in the training and test documents."""
-    from truerank import WordCounts
-
+def load_corpus(documents: tuple[list[ReutersDocument], list[ReutersDocument]], word: str = TOPIC_WORD) -> Corpus:
+    """Count the words, which match the expression `word`, of the training and test documents."""
     train, test = documents
-
-    def texts(part: list[Any]) -> list[str]:
-        return [d.text if unprocessed or d.title else "" for d in part]
-
-    words = WordCounts(word=word).fit(texts(train))
-    counts, test_counts = words.transform(texts(train)), words.transform(texts(test))
+    texts, test_texts = ([d.text for d in part] for part in documents)
+    words = WordCounts(word=word).fit(texts)
+    counts, test_counts = words.transform(texts), words.transform(test_texts)
     frequency = Counter(topic for d in train for topic in set(d.topics))
     tested = {topic for d in test for topic in d.topics}
     topics = sorted((topic for topic in frequency if topic in tested), key=lambda topic: (-frequency[topic], topic))
@@ -87,11 +85,10 @@ def load_corpus(documents: tuple[list[Any], list[Any]], word: str, *, unprocesse
 def topic_scores(
     corpus: Corpus, make: Callable[[], Any], n_topics: int, kept: Path | None = None, *, draw: int | None = None
 ) -> list[TopicScores]:
-    """Five-fold scores on the training documents and scores of the refitted classifier on the test documents.
+    """Five-fold scores of the training documents and scores of the refitted classifier on the test documents.
 
-    Topics with a single training document are left out: nothing can be cross-validated. With `kept` the scores are read
-    from that file where it was written for the same classifier with the same parameters, corpus, topics and draw, and
-    written to it otherwise.
+    Topics with a single training document are left out, because they cannot be cross-validated. The file `kept` stores
+    the scores. It is read only if the same classifier, parameters, corpus, topics and draw wrote it.
     """
     made_of = _fingerprint(corpus, make(), n_topics, draw)
     if kept is not None and kept.is_file():
@@ -113,7 +110,7 @@ def topic_scores(
 
 
 def _fingerprint(corpus: Corpus, classifier: Any, n_topics: int, draw: int | None) -> str:
-    """What scores depend on, as a digest: classifier and parameters, counts, topics, folds."""
+    """A digest of everything the scores depend on: classifier and parameters, counts, topics, folds."""
     digest = hashlib.sha256()
     for matrix in (corpus.train, corpus.test):
         for part in (matrix.data, matrix.indices, matrix.indptr):
@@ -125,8 +122,6 @@ def _fingerprint(corpus: Corpus, classifier: Any, n_topics: int, draw: int | Non
 
 
 def _one_topic(corpus: Corpus, make: Callable[[], Any], k: int, draw: int | None) -> TopicScores:
-    from sklearn.model_selection import StratifiedKFold
-
     y = corpus.in_train[:, k].astype(np.int64)
     scores = np.empty(len(y))
     folds = StratifiedKFold(min(5, int(y.sum())), shuffle=draw is not None, random_state=draw)
@@ -137,9 +132,7 @@ def _one_topic(corpus: Corpus, make: Callable[[], Any], k: int, draw: int | None
 
 
 def best_word_scores(corpus: Corpus, n_topics: int) -> list[TopicScores]:
-    """For each topic log(1 + count) of the one word with the highest mutual information: the best single feature."""
-    from truerank import MutualInformationSelector
-
+    """For each topic log(1 + count) of the word with the highest mutual information: the best single feature."""
     results = []
     for k in range(n_topics):
         chosen = MutualInformationSelector(1).fit(corpus.train, corpus.in_train[:, k].astype(int))
@@ -161,15 +154,13 @@ def constant_scores(corpus: Corpus, n_topics: int) -> list[TopicScores]:
 
 def calibrated_losses(scores: Sequence[TopicScores], method: Any) -> list[Losses]:
     """Test losses of each topic under a calibrator, or "uncalibrated" (the scores as log-odds)."""
-    import warnings
-
     results = []
     for topic in scores:
         if method == "uncalibrated":
             log_odds = topic.test
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # separable topics: Platt's targets, as documented
+                warnings.simplefilter("ignore")  # separable topics use Platt's targets
                 log_odds = make_calibrator(method).fit(topic.train, topic.in_train).log_odds(topic.test)
         one = losses(topic.in_test, log_odds)
         if variations.current.ties:
@@ -179,7 +170,7 @@ def calibrated_losses(scores: Sequence[TopicScores], method: Any) -> list[Losses
 
 
 def pooled(parts: Iterable[Losses]) -> Losses:
-    """Losses of several topics as one run of decisions."""
+    """Concatenate the losses of several topics."""
     parts = list(parts)
     return Losses(
         np.concatenate([part.log_loss for part in parts]),
@@ -189,7 +180,7 @@ def pooled(parts: Iterable[Losses]) -> Losses:
 
 
 def figures_of(sums: Figures, *, decision_only: bool = False) -> dict[str, Any]:
-    """The three figures as a JSON object; with `decision_only` the scores are no log-odds and only errors count."""
+    """The three figures as a JSON object; `decision_only`: scores are no log-odds, give errors alone."""
     return {
         "log_loss_nats": None if decision_only else sums.log_loss,
         "log_loss_bits": None if decision_only else sums.log_loss_bits,
@@ -212,10 +203,8 @@ def sign_tests(all_losses: dict[str, Losses], pairs: Iterable[tuple[str, str]]) 
     return rows
 
 
-def read_documents(folder: str) -> tuple[list[Any], list[Any]]:
-    """ModApte training and test documents below `folder`/reuters21578."""
-    from reproductions.calibration.reuters import modapte_split, read_reuters
-
+def read_documents(folder: str) -> tuple[list[ReutersDocument], list[ReutersDocument]]:
+    """ModApte training and test documents of `folder`/reuters21578."""
     train, test = modapte_split(read_reuters(Path(folder) / "reuters21578"))
     order = variations.row_order(np.array([0, len(train), len(train) + len(test)]))
     both = [*train, *test]

@@ -1,1 +1,1 @@
-"""LETOR's two collections: `experiment`, its rows (`learners`), the AdaRank paper's figures there (`discussions`)."""
+"""Published baselines of LETOR 3.0: `experiment`, and its rows (`learners`)."""

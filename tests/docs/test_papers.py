@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from reproductions.pages import PAGES, PUBLISHED, TEMPLATES, render
 
+from reproductions import pages
+
 ROOT = Path(__file__).parents[2]
 TEMPLATE_FILES = sorted(TEMPLATES.glob("*.md"))
 STATUS = {"right", "measured", "no data", "background", "not built"}
@@ -23,27 +25,43 @@ def test_every_page_has_a_template():
     assert {path.name for path in PAGES.glob("*.md")} == {path.name for path in TEMPLATE_FILES}
 
 
-@pytest.mark.parametrize("template", [p for p in TEMPLATE_FILES if p.stem != "index"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("template", [p for p in TEMPLATE_FILES if p.stem != "items"], ids=lambda path: path.stem)
 def test_a_page_is_short(template):
-    words = re.findall(r"[\w.,'@+-]+", re.sub(r"^\|.*$", "", render(template), flags=re.MULTILINE))
-    assert len(words) <= 1200
+    assert len(render(template).split()) <= 1200
 
 
 def test_templates_type_no_measured_figure_by_hand():
-    """A number of four decimals outside a look-up must be a step of a rule, and not a result."""
+    """A number of four decimals outside a look-up is a rule, an old figure of the audit, or a published one."""
+    known = ("reproduced to 0.0004", "have 0.5635 and 0.5109")
     for template in TEMPLATE_FILES:
-        text = re.sub(r"\{\{.+?\}\}", "", template.read_text(encoding="utf-8"))
-        assert re.findall(r"(?<![\d.])0?\.\d{4}", text.replace("reproduced to 0.0004", "")) == [], template.name
+        text = re.sub(r"\{\{.+?\}\}", "", template.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for words in known:
+            text = text.replace(words, "")
+        assert re.findall(r"(?<![\d.])0?\.\d{4}", text.replace(".2868 and .2866", "")) == [], template.name
+
+
+def test_two_pages_cannot_disagree():
+    """A page is its template with figures of the results: a changed result changes every page that shows it."""
+    values = {"descent": {"figures": {"splits": {"n": 31, "tau": {"a": {"mean": 0.123456}, "b": {}}}}}}
+    pages._file.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "_file", lambda path: values[path.stem])
+        for text in ("{{descent/splits/n|d}}", "{{table descent\nlearner\nn = */n d\n- splits = x}}"):
+            assert "31" in pages._PLACE.sub(lambda match: pages._value(match[1]), text)
+        block = "{{table descent/splits/tau\nlearner\ntau = */mean .3f}}"
+        table = pages._PLACE.sub(lambda match: pages._value(match[1]), block)
+    assert table.splitlines() == ["| learner | tau |", "| --- | --- |", "| a | 0.123 |", "| b |  |"]
 
 
 def test_items_have_a_status_and_places_that_exist():
     wrong = []
-    items = json.loads((PUBLISHED / "items.json").read_text(encoding="utf-8"))
-    for row in items:
-        if row["status"] not in STATUS:
-            wrong.append(f"{row['item']}: {row['status']}")
-        for name in re.findall(r"`([\w/]+(?:\.py|/))`", row["where"]):
+    rows = [row for part in json.loads((PUBLISHED / "items.json").read_text(encoding="utf-8")).values() for row in part]
+    for item, where, command, status in rows:
+        if status not in STATUS:
+            wrong.append(f"{item}: {status}")
+        names = re.findall(r"`([\w/]+(?:\.py|/))`", where) + re.findall(r"T `([\w/]+(?:\.py)?)`", command)
+        for name in names:
             if not any((base / name).exists() for base in (ROOT / "src" / "truerank", ROOT)):
-                wrong.append(f"{row['item']}: {name}")
+                wrong.append(f"{item}: {name}")
     assert wrong == []
-    assert len(items) > 100
+    assert len(rows) > 100

@@ -37,13 +37,6 @@ def test_descent_comes_within_one_per_cent_of_the_exact_objective(collections, t
     assert exact["distance"]["max"] < 1e-4
     assert stochastic["distance"]["max"] < 0.01
     assert abs(stochastic["MAP"]["mean"] - exact["MAP"]["mean"]) < 0.005
-    averaged, last = (
-        rows[f"λ = 0.0001, 100,000 steps, {end}"]["distance"]["mean"] for end in ("averaged", "last weights")
-    )
-    assert stochastic["distance"]["mean"] < averaged < last / 5
-    weighting = result["ohsumed"]["weighting"]
-    alone = [weighting[name]["validation MAP"] for name in ("pairs", "queries", "rows")]
-    assert weighting["by validation"]["validation MAP"] >= max(alone)
     # A second run finds everything finished and prints the tables.
     assert descent.run(parser.parse_args(words)) == 0
     assert "Kendall's tau" in capsys.readouterr().out

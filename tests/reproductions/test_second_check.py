@@ -1,4 +1,4 @@
-"""The second check: claims drawn by nobody, variations that change what they say, tables that are the recorded ones."""
+"""The second check: the recorded draws, and variations that have the effects they name."""
 
 from __future__ import annotations
 

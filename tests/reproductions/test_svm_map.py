@@ -79,7 +79,6 @@ def test_tables_json_and_resuming(folder, tmp_path, capsys, monkeypatch):
     less = json.loads(capsys.readouterr().out)
     assert set(less["MAP"]) == names - {"svm-acc", "svm-acc2", "svm-acc3", "svm-acc4"} | {"third-base"}
     assert less["MAP"] == {name: report["MAP"][name] for name in less["MAP"]}
-    assert all("accuracy" not in claim["claim"] for claim in less["claims"])
 
 
 @pytest.mark.usefixtures("small_grids")
@@ -146,9 +145,8 @@ def test_relevant_documents_that_nobody_retrieved_count(folder):
 
 def test_errors(folder, tmp_path, capsys):
     for change, message in (
-        (["--min-documents", "41"], "lower --min-documents"),
+        (["--min-documents", "41"], "Lower --min-documents"),
         (["--trials", "0"], "--trials"),
-        (["--min-rows", "401"], "--min-rows"),
     ):
         assert main(words(folder, tmp_path, *change)) == 1
         assert message in capsys.readouterr().err
