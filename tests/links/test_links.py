@@ -124,7 +124,7 @@ def test_runs_of_all_variants(pages):
     for variant in VARIANTS:
         alone = propagated_run(index, {"q": "heat flow"}, graph, variant, parents=parents, alpha=1.0).to_dict()["q"]
         assert alone == pytest.approx(first["q"])
-    with pytest.raises(InvalidInputError, match="needs the parents"):
+    with pytest.raises(InvalidInputError, match="needs parents"):
         propagated_run(index, {"q": "heat"}, graph, "score-uniform-child")
 
 

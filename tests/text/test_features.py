@@ -9,7 +9,6 @@ import math
 import random
 import shlex
 from collections import Counter
-from itertools import product
 
 import numpy as np
 import pytest
@@ -26,11 +25,10 @@ from truerank.significance import compare_values
 from truerank.text import feedback, latent
 from truerank.text.features import FAMILIES, PAPERS
 from truerank.text.index import Index, build_index
-from truerank.text.joint_scores import JointScores
 from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import best_documents, retrieve
-from truerank.text.retrieval_functions import BM25, FUNCTIONS, TFIDF, query_weights
+from truerank.text.retrieval import retrieve
+from truerank.text.retrieval_functions import BM25, TFIDF
 from truerank.text.tuning import NumberedQrels, values_of_functions
 
 # Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.
@@ -85,51 +83,6 @@ def test_functions_and_xu_and_li_by_their_formulas(world, features):
         ours = features.X[row, [features.feature_names.index(f"xu-li-{n}.all") for n in (
             "tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")]]  # fmt: skip
         assert ours == pytest.approx(xu_li(collection, query, d), rel=1e-5, abs=1e-6)
-
-
-@pytest.mark.parametrize("depth", [1, 3, 1000])
-@pytest.mark.parametrize("field", ["all", "title"])
-def test_all_functions_at_once_have_the_bits_and_the_best_of_each(world, tmp_path, field, depth):
-    texts, queries = world[0], [*world[1].values(), "w0 w0 w1 w2", "unheard words", ""]
-    documents = [
-        Document(f"d{k}", {"title": text[: 3 * (k % 4)], "text": text}, {}, {})
-        for k, text in enumerate([*texts, "w0 " * 40, "", *texts[:9]])
-    ]
-    index = build_index(documents, tmp_path / "index")
-    everything = np.arange(index.n_documents)
-    for text in queries:
-        weights = {analyser: query_weights(index, text, analyser) for analyser in index.analysers}
-        joint = JointScores(index, weights, field)
-        expected = []
-        for column, (analyser, function) in enumerate(product(index.analysers, FUNCTIONS.values())):
-            scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-            function(analyser, field).score(index, weights[analyser], scores, matched)
-            found = joint.found[:, column // 5] == 1
-            assert sorted(joint.numbers[found].tolist()) == np.flatnonzero(matched).tolist()
-            expected.append(best_documents(scores, matched, depth)[0])
-            scores, matched = np.zeros(index.n_documents), np.ones(index.n_documents, dtype=np.uint8)
-            function(analyser, field).score(index, weights[analyser], scores, matched)
-            assert joint.values[:, column].tolist() == scores[joint.numbers].tolist()
-            assert joint.of(everything)[:, column].tolist() == scores.tolist()
-            assert joint.of(everything[5:2:-1])[:, column].tolist() == scores[5:2:-1].tolist()
-        assert sorted(joint.best(depth).tolist()) == np.unique(np.concatenate(expected)).tolist()
-
-
-def test_all_functions_at_once_over_many_documents(tmp_path):
-    """More than are scored at a time, and more than are kept, most of them equal to others."""
-    draw = np.random.default_rng(0)
-    words = draw.integers(0, 30, size=(9000, 3))
-    texts = (" ".join(f"w{word}" for word in row) for row in words.tolist())
-    index = build_index((Document(str(k), {"text": text}, {}, {}) for k, text in enumerate(texts)), tmp_path / "i")
-    for text in ("w1 w2 w2 w7", "w3", "the w9 of w5"):
-        weights = {analyser: query_weights(index, text, analyser) for analyser in index.analysers}
-        joint, expected = JointScores(index, weights), []
-        for column, (analyser, function) in enumerate(product(index.analysers, FUNCTIONS.values())):
-            scores, matched = np.zeros(9000), np.zeros(9000, dtype=np.uint8)
-            function(analyser).score(index, weights[analyser], scores, matched)
-            assert joint.values[:, column].tolist() == scores[joint.numbers].tolist()
-            expected.append(best_documents(scores, matched, 700)[0])
-        assert sorted(joint.best(700).tolist()) == np.unique(np.concatenate(expected)).tolist()
 
 
 def test_a_language_model_scores_candidates_without_the_words_as_tf_0(world, features):
@@ -261,15 +214,15 @@ def test_what_does_not_fit_is_refused(world, tmp_path):
     _, queries, index = world
     with pytest.raises(InvalidInputError, match="families must be some of functions"):
         TextFeatures(["bm25"]).fit(index)
-    with pytest.raises(InvalidInputError, match="vectors 'v' have 2 dimensions, the query's has 0"):
+    with pytest.raises(InvalidInputError, match="its vector 'v' has 0 dimensions; expected the 2"):
         TextFeatures(["vectors"]).fit(index).transform(queries, index)
-    with pytest.raises(InvalidInputError, match="none of the queries finds a document"):
+    with pytest.raises(InvalidInputError, match="no query finds a document"):
         TextFeatures(["coverage"]).fit(index).transform({"1": "nothing"}, index)
     plain = build_index([Document("a", {"text": "x"}, {}, {})], tmp_path / "plain", analysers=["plain"])
-    with pytest.raises(InvalidInputError, match="need the analyser 'porter-stop'"):
+    with pytest.raises(InvalidInputError, match="features need 'porter-stop'"):
         TextFeatures().fit(plain)
     other = build_index([Document("a", {"title": "x", "text": "y"}, {}, {})], tmp_path / "other")
-    with pytest.raises(InvalidInputError, match="this index gives other features"):
+    with pytest.raises(InvalidInputError, match="this index has other features"):
         TextFeatures().fit(index).transform(asked(queries), other)
 
 

@@ -144,7 +144,7 @@ def test_unknown_words_empty_queries_and_stop_words_find_nothing(tmp_path):
 
 
 def test_an_id_that_came_before_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="'a' came before, and again as number 3"):
+    with pytest.raises(InvalidInputError, match="'a' is repeated as number 3"):
         build_index([Document(name, {"text": "x"}, {}, {}) for name in "aba"], tmp_path / "index")
     assert not (tmp_path / "index").exists()
 
@@ -237,7 +237,7 @@ def test_a_second_run_after_a_kill_ends_with_the_same_bytes(tmp_path):
     process.communicate()
     assert not (tmp_path / "i").exists()
     assert (tmp_path / ".i.partial").exists()
-    with pytest.raises(DataFileError, match="no index is here"):
+    with pytest.raises(DataFileError, match="no finished index"):
         Index(tmp_path / "i")
     build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "i")
     build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "other")
@@ -258,7 +258,7 @@ def test_a_run_that_fails_leaves_the_old_index(tmp_path):
     assert bytes_of(tmp_path / "i") == before
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "letter").write_text("keep")
-    with pytest.raises(InvalidInputError, match="is no index"):
+    with pytest.raises(InvalidInputError, match="is not an index"):
         build_index(documents_of(["heat"]), tmp_path / "notes")
     with pytest.raises(InvalidInputError, match="no document has the text field 'titel'"):
         build_index(documents_of(["heat"]), tmp_path / "i", fields=["text", "titel"])
@@ -285,7 +285,7 @@ def test_an_index_that_was_replaced_while_it_was_open_is_not_mixed_with_the_new_
         lambda: index.tokens,
         lambda: retrieve(index, {"1": "flow"}, "cosine"),
     ):
-        with pytest.raises(DataFileError, match="was replaced after it was opened; open it anew"):
+        with pytest.raises(DataFileError, match="was replaced after it was opened. Open it again"):
             use()
     index = Index(tmp_path / "i")
     found = retrieve(index, {"1": "air"}, "cosine")
@@ -382,7 +382,7 @@ def test_a_header_without_its_entries_is_refused(tmp_path):
     for key in ("documents", "fields", "analysers", "numbers", "vectors"):
         for changed in ({k: v for k, v in whole.items() if k != key}, whole | {key: 5}):
             place.write_text(json.dumps(changed), encoding="utf-8")
-            with pytest.raises(DataFileError, match=r"damaged|fit together"):
+            with pytest.raises(DataFileError, match=r"damaged|inconsistent"):
                 Index(tmp_path / "index")
 
 

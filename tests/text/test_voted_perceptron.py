@@ -35,7 +35,7 @@ def test_it_is_the_algorithm_as_printed(tmp_path):
     save_model(fitted, tmp_path / "model.json")
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").decision_function(X), fitted.decision_function(X))
     fitted.mistaken_columns_ = fitted.mistaken_columns_ + 3
-    with pytest.raises(ModelFileError, match="do not fit together"):
+    with pytest.raises(ModelFileError, match="are inconsistent"):
         fitted.check_model()
 
 

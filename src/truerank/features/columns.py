@@ -1,4 +1,4 @@
-"""Columns brought to one scale over all rows."""
+"""Scaling of columns over all rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,16 @@ _MOST = 1e100
 
 
 def unit_of(magnitude: np.ndarray) -> np.ndarray:
-    """What values of these magnitudes are divided by before they are squared: a power of two, 1 where none is needed.
-
-    Squares of values beyond 1e154 overflow and those below 1e-162 vanish, so magnitudes beyond 1e100 and below 1e-100
-    are brought near 1.
-    """
+    """Powers of two that bring magnitudes beyond 1e100 or below 1e-100 near 1, so that squares are finite; else 1."""
     extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
     return np.where(extreme, powers_of_two(magnitude), 1.0)
 
 
 class UnitDeviation(StandardScaler):
-    """scikit-learn's `StandardScaler`, mean 0 and deviation 1, with a form in a model file, for columns of any scale.
+    """scikit-learn's `StandardScaler` (mean 0, deviation 1) for columns of any scale, which model files can hold.
 
-    A column of values beyond 1e100, or all of them below 1e-100, is divided by a power of two before it is squared.
-    `var_` is at most the largest float.
+    Columns beyond 1e100 or below 1e-100 are divided by a power of two before they are squared. `var_` is at most the
+    largest float.
 
     Examples
     --------
@@ -68,7 +64,7 @@ class UnitDeviation(StandardScaler):
         return centred / (scale / unit)
 
     def check_model(self) -> None:
-        """Called after loading: one finite number for each column."""
+        """Check a loaded model: a finite number for each column."""
         for name in ("mean_", "scale_"):
             values = getattr(self, name, None)
             if values is not None and (np.shape(values) != (self.n_features_in_,) or not np.isfinite(values).all()):

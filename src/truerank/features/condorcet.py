@@ -16,21 +16,12 @@ def condorcet(pool: RunPool) -> np.ndarray:
 
 
 def weighted_condorcet(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Weighted Condorcet-fuse: documents sorted by majority; of N documents the first gets N, the last 1.
+    """Weighted Condorcet-fuse: documents sorted by majority. Of N documents the first gets N, the last 1.
 
-    `a` beats `b` where the weights of the runs that rank a above b sum to more than of those that rank b above a. A
-    document that a run retrieved stands above all that it did not; of two that it did not retrieve it says nothing.
-    Equal votes go by descending document id.
-
-    Majorities can go in circles, and then the order depends on how it is sorted. Here single documents, in the order of
-    their descending ids, are merged two neighbouring lists at a time, then those lists, until one is left. In the
-    result no document is beaten by its follower, so that the groups within which majorities go in circles stand in the
-    order of the majorities between them, as in any such sort (Montague and Aslam's theorem).
-
-    Raises
-    ------
-    InvalidInputError
-        When there is not one finite weight for each run.
+    `a` beats `b` if the runs that rank a above b have a larger sum of weights than those that rank b above a. A run
+    ranks the documents of its list above all others, and does not compare two others. Ties break by descending document
+    id. Majorities can be circular, and then the order depends on the sort: here a merge sort from the order of
+    descending ids. In the result no document is beaten by the next one (Montague and Aslam's theorem).
 
     Notes
     -----
@@ -56,7 +47,7 @@ def weighted_condorcet(pool: RunPool, weights: Sequence[float] | np.ndarray) -> 
 
 @kernel
 def _beats(a, b, places, weights):
-    """Whether document a has more votes than b."""
+    """Whether document a beats document b."""
     margin = 0.0
     for j in range(len(weights)):
         if places[a, j] < places[b, j]:
@@ -68,7 +59,7 @@ def _beats(a, b, places, weights):
 
 @kernel
 def _merge(order, first, middle, last, places, weights, merged):
-    """Merge two sorted neighbours of `order` into `merged`; what stands in the left one goes first on equal votes."""
+    """Merge two sorted neighbours of `order` into `merged`; on equal votes the left document comes first."""
     left, right = first, middle
     for k in range(first, last):
         if left < middle and (right == last or not _beats(order[right], order[left], places, weights)):
@@ -81,7 +72,7 @@ def _merge(order, first, middle, last, places, weights, merged):
 
 @kernel
 def _sort_by_majority(offsets, lists, rows, weights, result):
-    """Each row's place from the end in its topic's order by majority."""
+    """The place of each row, from the end, in its topic's order by majority."""
     r = len(weights)
     for i in range(len(offsets) - 1):
         start, n = offsets[i], offsets[i + 1] - offsets[i]

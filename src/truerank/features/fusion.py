@@ -1,8 +1,8 @@
-"""Fusion without learning, by the name of its rule.
+"""Fusion without learning, by the name of the rule.
 
-Where no list has two equal scores the values equal ranx's (`ranx.fuse(..., norm="min-max")`). Among equal scores ranx
-ranks in the order in which its sort leaves them, which the file decides; here the document ids decide. Condorcet-fuse
-differs where votes are equal or go in circles, too: there ranx's order changes from process to process.
+If no list has equal scores, the values equal those of ranx (`ranx.fuse(..., norm="min-max")`). Among equal scores the
+order of the file decides in ranx, and the document ids decide here. Condorcet-fuse also differs if votes are equal or
+circular: the order of ranx then changes between processes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WEIGHTED_METHODS: dict[str, Callable[[RunPool, Any], np.ndarray]] = {
 
 
 def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights: ArrayLike | None = None) -> Any:
-    """One run of several, without learning.
+    """Fuse several runs into one, without learning.
 
     Parameters
     ----------
@@ -56,21 +56,21 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     depth : int or None, default 1000
         Documents kept for each topic; None keeps all.
     weights : array-like (r,), optional
-        Of the weighted methods, one for each run.
+        A weight for each run; only for the weighted methods.
 
     Returns
     -------
     Run
-        Topics in order of first appearance; its tag is the method.
+        Topics in order of first appearance, with the method as its tag.
 
     Raises
     ------
     InvalidInputError
-        On an unknown method, a depth below 1, no runs, or weights that do not fit.
+        On an unknown method, a depth below 1, no runs, or invalid weights.
 
     Notes
     -----
-    A topic that a run lacks is fused of the others. One dictionary look-up for each retrieved document.
+    The other runs determine a topic that a run lacks.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     check_choice(method, "method", (*METHODS, *WEIGHTED_METHODS))
     if (weights is None) == (method in WEIGHTED_METHODS):
         raise InvalidInputError(
-            f"the methods {', '.join(WEIGHTED_METHODS)} need weights, one for each run, and the others take none; got "
-            f"method {method!r} with{'out' * (weights is None)} weights"
+            f"got method {method!r} with{'out' * (weights is None)} weights; {', '.join(WEIGHTED_METHODS)} need a "
+            "weight for each run, and the other methods accept none"
         )
     pool = runs if isinstance(runs, RunPool) else RunPool(runs)
     scores = METHODS[method](pool) if weights is None else WEIGHTED_METHODS[method](pool, weights)

@@ -1,4 +1,4 @@
-"""Transformers within the query: what a score means depends on the query's other scores."""
+"""Transformers within the query, for scores whose scale differs between queries."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from truerank.features.columns import unit_of
 
 
 class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that map each column within each query. Nothing is learned but the number of columns.
+    """Base of transformers that map each column within each query. `fit` learns only the number of columns.
 
-    `fit` and `transform` take `qid`, one query for each row in any order; None means that all rows are one query. In
-    a scikit-learn pipeline switch metadata routing on and pass `qid=` to the pipeline. NaN stays NaN and is left out.
+    `qid` has the query of each row, in any order; None means that all rows are one query. In a scikit-learn pipeline
+    enable metadata routing and pass `qid=` to the pipeline. NaN stays NaN and does not affect other values.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
@@ -32,7 +32,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Any:
-        """Check X (n, p) and remember its columns. `y` and `qid` are not used."""
+        """Check X (n, p) and store its columns. `y` and `qid` are not used."""
         self._checked(X, reset=True)
         return self
 
@@ -41,7 +41,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X).transform(X, qid=qid)
 
     def transform(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """X (n, p) with every column mapped within its query, float64, rows in the caller's order."""
+        """Map every column of X (n, p) within its query; float64, rows in the caller's order."""
         check_is_fitted(self, "n_features_in_")
         X = self._checked(X, reset=False)
         grouping = group_rows(qid, len(X))
@@ -59,7 +59,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class PercentileInQuery(_InQuery):
     """Share of the query's other values that are lower, ties by half: 0 for the lowest, 1 for the highest.
 
-    The feature map of SVM-acc3 before binning. A value alone in its query becomes 0.
+    The feature map of SVM-acc3 before binning. A single value in a query becomes 0.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class PercentileInQuery(_InQuery):
 
 
 class MinMaxInQuery(_InQuery):
-    """`(x - min) / (max - min)` within the query, 0 where all values are equal. The feature map of SVM-acc4.
+    """`(x - min) / (max - min)` within the query, 0 if all values are equal. The feature map of SVM-acc4.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class MinMaxInQuery(_InQuery):
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         lowest, highest = np.fmin.reduceat(X, offsets[:-1]), np.fmax.reduceat(X, offsets[:-1])
         sizes = np.diff(offsets)
-        # Halves keep the range finite where the ends are near the largest float.
+        # Halves keep the range finite near the largest float.
         spread = highest / 2 - lowest / 2
         with np.errstate(invalid="ignore"):
             scale = np.repeat(np.where(spread > 0, spread, 1.0), sizes, axis=0)
@@ -107,7 +107,7 @@ class MinMaxInQuery(_InQuery):
 
 
 class ZScoreInQuery(_InQuery):
-    """`(x - mean) / standard deviation` within the query (population deviation), 0 where all values are equal.
+    """`(x - mean) / standard deviation` within the query (population deviation), 0 if all values are equal.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class ZScoreInQuery(_InQuery):
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         sizes, starts = np.diff(offsets), offsets[:-1]
         there = ~np.isnan(X)
-        unit = unit_of(np.maximum.reduceat(np.abs(np.where(there, X, 0.0)), starts))  # no z-score depends on it
+        unit = unit_of(np.maximum.reduceat(np.abs(np.where(there, X, 0.0)), starts))  # z-scores do not depend on it
         X = X / np.repeat(unit, sizes, axis=0)
         count = np.maximum(np.add.reduceat(there.astype(np.float64), starts), 1.0)
         mean = np.add.reduceat(np.where(there, X, 0.0), starts) / count

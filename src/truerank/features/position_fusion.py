@@ -1,8 +1,8 @@
-"""Fusion by what a rank has been worth: each run's chance of a relevant document there, learned from judged topics.
+"""Fusion by position: the probability of a relevant document at each rank of a run, learned from judged topics.
 
-Each class learns a table for each run from topics with judgements (`fit`), and scores documents of other topics by it
-(`predict`). A document with a grade above 0 is relevant; unjudged ones are not. `rank_j` is document d's rank in run j
-(1 is best, equal scores by descending document id), m the number of training topics, those that have a judged document.
+Each class learns a table for each run (`fit`) and scores documents of other topics with it (`predict`). A document with
+a grade above 0 is relevant; an unjudged one is not. `rank_j` is the rank of document d in run j (1 is best, ties by
+descending document id). Training uses the m topics that have a judged document.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from truerank.measures import AP
 
 
 class PositionFusion(BaseEstimator, ABC):
-    """What the fusions by position share: `Σ_j value(run j, rank_j)` over the runs that retrieved the document.
+    """Base of the fusions by position: `Σ_j value(run j, rank_j)` over the runs that retrieved the document.
 
     Attributes
     ----------
     run_names_ : list of str (r,)
     table_ : float64 array (r, ·)
-        What was learned of each run; the class says what the columns are.
+        The learned values of each run; each class defines the columns.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "table_")
-    unretrieved: ClassVar[float] = 0.0  # value of a run for a document that it did not retrieve
+    unretrieved: ClassVar[float] = 0.0  # value for a document that a run did not retrieve
 
     def fit(self, runs: Any, qrels: Any = None) -> Self:
-        """Learn from the topics that both the runs and the qrels have.
+        """Learn from the topics that the runs and the qrels share.
 
         Parameters
         ----------
         runs : mapping of name to run, sequence of runs, or RunPool with judgements
             A run is a `Run`, a path, or `{topic: {document: score}}`.
         qrels : Qrels, path, or `{topic: {document: grade}}`
-            Not with a RunPool, which has its own.
+            Only without a RunPool, which has its own.
 
         Raises
         ------
@@ -57,15 +57,13 @@ class PositionFusion(BaseEstimator, ABC):
         judged = np.diff(pool.unretrieved_offsets) > 0
         judged[pool.query_of_row[~np.isnan(pool.grades)]] = True
         if not judged.any():
-            raise InvalidInputError(
-                f"none of the {pool.n_queries} topics has a judged document; there is nothing to learn from"
-            )
+            raise InvalidInputError(f"none of the {pool.n_queries} topics has a judged document; expected at least one")
         self.table_ = self._learn(pool.take(np.flatnonzero(judged)))
         self.run_names_ = list(pool.names)
         return self
 
     def check_model(self) -> None:
-        """Called after loading from a model file: a table of finite numbers with a row for each run."""
+        """Check a loaded model: a table of finite numbers with a row for each run."""
         name, table, names = type(self).__name__, getattr(self, "table_", None), getattr(self, "run_names_", None)
         if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
             raise ModelFileError(f"{name}: run_names_ must be a list of names")
@@ -81,20 +79,20 @@ class PositionFusion(BaseEstimator, ABC):
             )
 
     def _columns(self) -> int | None:
-        """How many columns `table_` has, None where the training lists say it."""
+        """Columns of `table_`; None if they depend on the training lists."""
         return None
 
     def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
-        """One run of runs over new topics: the best `depth` documents of each (None: all).
+        """Fuse runs over new topics; returns the best `depth` documents of each topic (None: all).
 
-        `runs` are named as in `fit`, in any order; runs that fit did not see are left out.
+        `runs` have the names of `fit`, in any order. Runs that `fit` did not see are left out.
         """
         check_is_fitted(self, "table_")
         pool = (runs if isinstance(runs, RunPool) else RunPool(runs)).select_names(self.run_names_)
         return pool.to_run(self.pool_scores(pool), depth=depth, tag=tag)
 
     def pool_scores(self, pool: RunPool) -> np.ndarray:
-        """Scores (n,) of a pool's documents, whose runs are those of `fit` in their order."""
+        """Scores (n,) of the documents of a pool with the runs of `fit` in their order."""
         check_is_fitted(self, "table_")
         return pool.add_up(self._values(pool) - self.unretrieved) + pool.n_runs * self.unretrieved
 
@@ -108,11 +106,11 @@ class PositionFusion(BaseEstimator, ABC):
 
 
 class BayesFuse(PositionFusion):
-    """Bayes-fuse: `Σ_j log(p_j / (1 - p_j))` over all runs, p_j the run's mean precision in the ranks around rank_j.
+    """Bayes-fuse: `Σ_j log(p_j / (1 - p_j))` over all runs, p_j the run's mean precision in the group of rank_j.
 
-    The groups of ranks end at 5, 10, 15, 20, 30, 100, 200, 500 and 1000; the precision of a group is taken over its
-    whole width, also where lists are shorter. A p of 0 counts .001, and so does a 1 - p of 0. A document that a run did
-    not retrieve, or below rank 1000, has p = .001 there. `table_` holds the logarithms by group, theirs last.
+    The groups of ranks end at 5, 10, 15, 20, 30, 100, 200, 500 and 1000. The precision of a group counts its whole
+    width, also for shorter lists. 0.001 replaces a p or 1 - p of 0, and is the p of a document that a run did not
+    retrieve or has below rank 1000. `table_` holds the logarithms by group, and that of 0.001 last.
 
     References
     ----------
@@ -138,7 +136,7 @@ class BayesFuse(PositionFusion):
 class MAPFuse(PositionFusion):
     """MAPFuse: `Σ_j MAP_j / rank_j`, MAP_j the run's mean average precision on the training topics, in `table_` (r, 1).
 
-    A topic that the run lacks counts 0 in its mean.
+    A topic that the run lacks counts 0.
 
     References
     ----------
@@ -159,13 +157,13 @@ class MAPFuse(PositionFusion):
 
 
 class PosFuse(PositionFusion):
-    """PosFuse: `Σ_j P_j(rank_j)`, P_j(k) the share of relevant documents at rank k of the training lists that have it.
+    """PosFuse: `Σ_j P_j(rank_j)`, P_j(k) the share of relevant documents at rank k of the training lists.
 
-    Ranks below the longest training list count 0. `table_` (r, longest) holds P by rank.
+    Only lists with k documents count. Ranks below the longest training list count 0. `table_` (r, longest) holds P.
 
     References
     ----------
-    Lillis et al., as of `MAPFuse`.
+    Lillis et al., see `MAPFuse`.
 
     Examples
     --------
@@ -190,15 +188,15 @@ class PosFuse(PositionFusion):
 
 
 class SlideFuse(PositionFusion):
-    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width` of the list.
+    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
 
-    The window ends where the list that is fused does; ranks below the longest training list count 0 in its mean.
-    `table_` is PosFuse's.
+    The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that of
+    PosFuse.
 
     Parameters
     ----------
     width : int, default 5
-        Ranks on either side; with 0 it is PosFuse.
+        Ranks on either side; 0 gives PosFuse.
 
     References
     ----------
@@ -225,10 +223,10 @@ class SlideFuse(PositionFusion):
 
 
 class ProbFuse(PositionFusion):
-    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j when the run's list is cut into segments of equal length.
+    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has segments of equal length.
 
-    A list of n documents has segments of `⌈n / n_segments⌉`, the last ones shorter or empty. `P_j(k)`, in `table_`
-    (r, n_segments), is the mean over the training topics of the share of segment k's documents that are relevant.
+    A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`, in
+    `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics.
 
     Parameters
     ----------
@@ -259,13 +257,12 @@ class ProbFuse(PositionFusion):
 class SegFuse(PositionFusion):
     """SegFuse: `Σ_j P_j(k) (1 + s_j)`, k the segment of rank_j, s_j the score after min-max scaling within the list.
 
-    Segment k ends at rank `10 · 2^(k - 1) - 5`: 5, 15, 35, … 5115, and ranks below that count 0. `P_j(k)`, in `table_`
-    (r, 10), is the mean over the training topics of the relevant documents in segment k over its width, also where
-    lists are shorter.
+    Segment k ends at rank `10 · 2^(k - 1) - 5`: 5, 15, 35, … 5115. Lower ranks count 0. `P_j(k)`, in `table_` (r, 10),
+    is the number of relevant documents in segment k over its width, as a mean over the training topics.
 
     References
     ----------
-    Shokouhi: Segmentation of search engine results for effective data-fusion. ECIR 2007. The ends are as ranx has them.
+    Shokouhi: Segmentation of search engine results for effective data-fusion. ECIR 2007. The ends are those of ranx.
     """
 
     ENDS: ClassVar[np.ndarray] = 10 * 2 ** np.arange(10) - 5
@@ -291,14 +288,14 @@ def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: ArrayLi
 
 
 def _precision_by_group(pool: RunPool, ends: np.ndarray) -> np.ndarray:
-    """Mean over the topics of the relevant share of the ranks up to each end, lists as long as that, (r, groups)."""
+    """Mean over the topics of the relevant share of each group of ranks, (r, groups)."""
     n = len(ends)
     hits = _sum_by_run(pool, np.searchsorted(ends, pool.ranks), n + 1)[:, :n]
     return hits / (pool.n_queries * np.diff(ends, prepend=0))
 
 
 def _chances_by_rank(pool: RunPool) -> np.ndarray:
-    """Share of relevant documents at each rank of each run, (r, longest); 0 at ranks that none of its lists has."""
+    """Share of relevant documents at each rank of each run, (r, longest); 0 at ranks that no list of the run has."""
     hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
     place = pool.run_of_entry * pool.longest + pool.ranks - 1
     lists = np.bincount(place, minlength=hits.size).reshape(hits.shape)
@@ -306,6 +303,6 @@ def _chances_by_rank(pool: RunPool) -> np.ndarray:
 
 
 def _segments(pool: RunPool, n_segments: int) -> tuple[np.ndarray, np.ndarray]:
-    """Segment of each entry, from 0, and the length of its list's segments."""
+    """Segment of each entry (from 0), and the length of the segments of its list."""
     size = pool.spread(-(-pool.list_sizes // n_segments))
     return (pool.ranks - 1) // size, size

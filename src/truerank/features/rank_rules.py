@@ -1,8 +1,8 @@
-"""Rules that fuse runs by the ranks that they give.
+"""Fusion rules by rank.
 
-Each is a function of a `RunPool` that returns scores (n,) of its documents, higher is better. `rank_j` is document d's
-rank in run j (1 is best, equal scores by descending document id), `c` the number of runs that retrieved it; sums run
-over those c runs.
+Each is a function of a `RunPool` that returns scores (n,) of its documents, higher is better. `rank_j` is the rank of
+document d in run j (1 is best, ties by descending document id), and `c` the number of runs that retrieved it. Sums are
+over these c runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.features.run_pool import RunPool
 
-K = 60  # of reciprocal rank fusion: Cormack et al.'s
+K = 60  # the value of Cormack et al. for reciprocal rank fusion
 
 
 def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
@@ -41,12 +41,12 @@ def inverse_square_rank(pool: RunPool) -> np.ndarray:
 
 
 def log_inverse_square_rank(pool: RunPool) -> np.ndarray:
-    """LogISR: `log(c) Σ_j 1 / rank_j²` (Mourão et al. 2015); 0 for what one run alone retrieved."""
+    """LogISR: `log(c) Σ_j 1 / rank_j²` (Mourão et al. 2015); 0 for documents of a single run."""
     return _inverse_squares(pool) * np.log(pool.times_retrieved)
 
 
 def lognorm_inverse_square_rank(pool: RunPool, sigma: float = 0.01) -> np.ndarray:
-    """LogNISR: `log(c + σ) Σ_j 1 / rank_j²` (Mourão et al. 2015): σ in [0, 1] ranks what one run alone retrieved."""
+    """LogNISR: `log(c + σ) Σ_j 1 / rank_j²` (Mourão et al. 2015), σ in [0, 1]; also ranks documents of a single run."""
     check_number(sigma, "sigma", minimum=0.0, maximum=1.0)
     return _inverse_squares(pool) * np.log(pool.times_retrieved + sigma)
 
@@ -69,10 +69,10 @@ def rank_biased_centroid(pool: RunPool, phi: float = 0.8) -> np.ndarray:
 
 
 def borda(pool: RunPool) -> np.ndarray:
-    """Borda count: with N documents in the topic's union, a run gives `N - rank_j + 1` to those that it retrieved.
+    """Borda count (Aslam and Montague 2001, Models for metasearch, SIGIR).
 
-    The others share its remaining points, `(N - n_j + 1) / 2` each, n_j being the length of its list; a run that lacks
-    the topic gives the same to all (Aslam and Montague 2001, Models for metasearch, SIGIR).
+    With N documents in the topic's union, a run gives `N - rank_j + 1` points to each document of its list, and
+    `(N - n_j + 1) / 2` to each other document, n_j being the length of the list.
     """
     return weighted_borda(pool, np.ones(pool.n_runs))
 
@@ -83,7 +83,7 @@ def weighted_borda(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.n
     Raises
     ------
     InvalidInputError
-        When there is not one finite weight for each run.
+        Unless each run has a finite weight.
     """
     w = pool.checked_weights(weights)
     size = np.diff(pool.offsets).astype(np.float64)

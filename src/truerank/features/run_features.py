@@ -1,16 +1,15 @@
-"""Features of runs: a small algebra of what each run says of a document.
+"""Features of runs, such as `min-max` and `reciprocal-rank(k=60)`.
 
-A feature is a value with a name, `min-max`, `reciprocal-rank(k=60)`; features add up to a `FeatureSet`, and text and
-value are inverses:
+Features add up to a `FeatureSet`. `str` and `parse_features` are inverses:
 
 >>> features = MinMax() + ReciprocalRank(k=10)
 >>> str(features), parse_features("min-max + reciprocal-rank(k=10)") == features
 ('min-max + reciprocal-rank(k=10)', True)
 
-Every feature but `agreement` makes one column for each run (`score-bins` several). All are computed within the topic,
-from the run's own list, so nothing of a test topic reaches a training topic; `score-bins` alone learns something, its
-thresholds, from the topics that it is fitted on. A document that a run did not retrieve, and every document of a topic
-that the run lacks, has the value that the feature's text states.
+Every feature has a column for each run, except `agreement` (one column) and `score-bins` (several for each run).
+Features use only the run's list for the topic, so nothing leaks from test topics into training topics. Only
+`score-bins` learns its thresholds from the topics of `fit`. Each feature states its value for a document that the run
+did not retrieve, which is also its value for the documents of a topic that the run lacks.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from truerank.features.score_rules import min_max_scores
 
 @dataclass(frozen=True)
 class RunFeature:
-    """Base of the features: `values(pool)` is what a run says of each document that it retrieved, float64 (e,)."""
+    """Base of the features: `values(pool)` has the value of each entry of the pool's lists, float64 (e,)."""
 
     NAME: ClassVar[str] = ""
 
     def values(self, pool: RunPool) -> np.ndarray:
-        """One value for each entry of the pool's lists."""
+        """The value of each entry of the pool's lists (e,)."""
         raise NotImplementedError
 
     def absent(self, pool: RunPool) -> np.ndarray:
-        """What stands for a document that a run did not retrieve: one value for each list (m r,)."""
+        """The value of each list (m r,) for documents that are not in it."""
         return np.zeros(pool.n_queries * pool.n_runs)
 
     def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
@@ -54,13 +53,13 @@ class RunFeature:
 
 
 def digits(value: float) -> str:
-    """The shortest text that gives the number back."""
-    return repr(getattr(value, "item", lambda: value)()).removesuffix(".0")  # NumPy's print with their type
+    """The shortest text that represents the number."""
+    return repr(getattr(value, "item", lambda: value)()).removesuffix(".0")  # NumPy scalars print their type
 
 
 @dataclass(frozen=True)
 class MinMax(RunFeature):
-    """`(score - min) / (max - min)` within the list; `equal` where its scores are all the same; 0 if not retrieved."""
+    """`(score - min) / (max - min)` within the list; `equal` if all its scores are equal; 0 if not retrieved."""
 
     NAME: ClassVar[str] = "min-max"
     equal: float = 0.0
@@ -74,7 +73,7 @@ class MinMax(RunFeature):
 
 @dataclass(frozen=True)
 class Score(RunFeature):
-    """The run's own score as it is; 0 if not retrieved. For runs whose scores mean the same in every topic."""
+    """The run's score; 0 if not retrieved. For runs whose scores are comparable between topics."""
 
     NAME: ClassVar[str] = "score"
 
@@ -84,12 +83,12 @@ class Score(RunFeature):
 
 @dataclass(frozen=True)
 class ZScore(RunFeature):
-    """`(score - mean) / deviation` within the list, 0 where all are the same; the list's lowest if not retrieved."""
+    """`(score - mean) / deviation` within the list, 0 if all are equal; the list's lowest if not retrieved."""
 
     NAME: ClassVar[str] = "z-score"
 
     def values(self, pool: RunPool) -> np.ndarray:
-        # Of min-max scores: the same numbers, whatever the scale of the run's own.
+        # Min-max scores have the same z-scores and cannot overflow.
         scaled = min_max_scores(pool)
         count = np.maximum(pool.list_sizes, 1)
         centred = scaled - pool.spread(pool.per_list(np.add, scaled) / count)
@@ -118,10 +117,10 @@ class Percentile(RunFeature):
 
 @dataclass(frozen=True)
 class ReciprocalRank(RunFeature):
-    """`(1 + k) / (k + rank)`: 1 at the first rank, equal scores by descending document id; 0 if not retrieved.
+    """`(1 + k) / (k + rank)`: 1 at the first rank, ties by descending document id; 0 if not retrieved.
 
-    Reciprocal rank fusion's summand times 1 + k, which no weight can tell apart: a penalty on weights then treats it as
-    it treats the other features.
+    This is the summand of reciprocal rank fusion times 1 + k. The factor gives it the scale of the other features, so
+    that a penalty on weights treats them equally.
     """
 
     NAME: ClassVar[str] = "reciprocal-rank"
@@ -146,7 +145,7 @@ class Presence(RunFeature):
 
 @dataclass(frozen=True)
 class Gap(RunFeature):
-    """Min-max score less that of the next document of the list, 0 for the last one; 0 if not retrieved."""
+    """Min-max score minus that of the next document, 0 for the last document; 0 if not retrieved."""
 
     NAME: ClassVar[str] = "gap"
 
@@ -160,7 +159,7 @@ class Gap(RunFeature):
 
 @dataclass(frozen=True)
 class Agreement(RunFeature):
-    """Share of the runs that have the topic which retrieved the document: one column in all."""
+    """Share of the topic's runs that retrieved the document: a single column."""
 
     NAME: ClassVar[str] = "agreement"
 
@@ -173,8 +172,8 @@ class Agreement(RunFeature):
 class ScoreBins(RunFeature):
     """`1[s > t]` of the min-max score s for `n` learned thresholds t of each run; all 0 if not retrieved.
 
-    The features of Yue et al. (2007), section 4.2, thresholds as `ScoreBinning` sets them on the training topics. Alone
-    and before a ranker that takes a `BinnedMatrix` they are kept as one byte for each run.
+    The features of Yue et al. (2007), section 4.2. `ScoreBinning` sets the thresholds on the training topics. If they
+    are the only feature and the ranker accepts a `BinnedMatrix`, a byte for each run represents them.
     """
 
     NAME: ClassVar[str] = "score-bins"
@@ -197,13 +196,13 @@ KINDS: dict[str, type[RunFeature]] = {
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Features side by side, as columns in the order of `parts`, each part's runs in the order of the pool."""
+    """Several features; columns have the order of `parts`, and within a part the order of the pool's runs."""
 
     parts: tuple[RunFeature, ...]
 
     def __post_init__(self) -> None:
         if not self.parts or len(set(self.parts)) < len(self.parts):
-            raise InvalidInputError(f"a set of features needs some, each once; got {self}")
+            raise InvalidInputError(f"got the features {str(self) or 'none'}; expected at least one, each once")
 
     def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
         return FeatureSet(self.parts + (other.parts if isinstance(other, FeatureSet) else (other,)))
@@ -212,7 +211,7 @@ class FeatureSet:
         return " + ".join(map(str, self.parts))
 
     def fit(self, pool: RunPool, rows: np.ndarray) -> list[np.ndarray]:
-        """Thresholds of the score bins, one array for each run and `score-bins`, from the chosen rows of the pool."""
+        """Thresholds of each `score-bins` and run, from the chosen rows of the pool."""
         edges: list[np.ndarray] = []
         for part in self.parts:
             if isinstance(part, ScoreBins):
@@ -234,10 +233,7 @@ class FeatureSet:
         return result
 
     def matrix(self, pool: RunPool, rows: np.ndarray, edges: Sequence[np.ndarray] = (), *, binned: bool = False) -> Any:
-        """The columns (len(rows), p) of the chosen rows: float32, or a `BinnedMatrix` if `binned` (score bins alone).
-
-        Values are the same whichever rows are chosen beside them.
-        """
+        """The columns (len(rows), p) of the chosen rows: float32, or a `BinnedMatrix` if `binned` (only score bins)."""
         left = list(edges)
         if binned:
             from truerank.matrices.binned import BinnedMatrix
@@ -256,12 +252,7 @@ class FeatureSet:
 
 
 def parse_features(text: object) -> FeatureSet:
-    """Features from text such as "min-max + reciprocal-rank(k=60)"; a feature or a set of them stays what it is.
-
-    Raises
-    ------
-    InvalidInputError
-        On an unknown feature or setting, with those that there are.
+    """Features from text such as "min-max + reciprocal-rank(k=60)"; features and sets of them are returned unchanged.
 
     Examples
     --------
@@ -278,7 +269,7 @@ def parse_features(text: object) -> FeatureSet:
 
 
 def _columns(part: RunFeature, pool: RunPool, rows: np.ndarray) -> np.ndarray:
-    """One column a run (one in all for agreement) of the chosen rows, float32."""
+    """A column for each run (a single one for agreement) of the chosen rows, float32."""
     values = part.values(pool)
     if isinstance(part, Agreement):
         column = np.zeros(pool.n_rows, dtype=np.float32)

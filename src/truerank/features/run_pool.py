@@ -1,4 +1,4 @@
-"""What several runs retrieved, by topic: the union of their documents, and every run's ranked list over it."""
+"""The union of the documents that several runs retrieved for each topic, and the runs' ranked lists."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from truerank.matrices.sorting import best_first, room_to_sort, sort_descending
 class RunPool(RowsByQuery):
     """The documents that any of r runs retrieved for m topics, and the runs' lists as ranked rows of them.
 
-    Lists are ranked as trec_eval ranks them: by score, equal scores by descending document id, so that neither the
-    order of the lines nor the rank column of a file plays a part. Nothing is as wide as the number of runs: memory goes
-    with the number of retrieved documents.
+    Lists are ranked as in trec_eval: by score, and equal scores by descending document id. The order of the lines and
+    the rank column of a file have no effect. Memory is proportional to the number of retrieved documents.
 
     Parameters
     ----------
     runs : mapping of name to run, or sequence of Run
         A run is a `Run`, a path, or `{topic: {document: score}}`. Runs of a sequence are named by their tags.
     qrels : Qrels, optional
-        Topics then stand in the order of the qrels, and topics without judgements are left out; without qrels they
-        stand in order of first appearance over the runs.
+        Topics then have the order of the qrels, and topics without judgements are left out. Without qrels they have
+        the order of first appearance over the runs.
 
     Attributes
     ----------
@@ -49,13 +48,13 @@ class RunPool(RowsByQuery):
     rows : int64 array (e,)
         Row of each entry, lists in ranked order.
     scores : float64 array (e,)
-        The run's own score of each entry.
+        The run's score of each entry.
     grades : float64 array (n,) or None
-        NaN where unjudged; None without qrels.
+        NaN for unjudged documents; None without qrels.
     unretrieved, unretrieved_offsets : arrays or None
         Grades of the judged documents that no run retrieved, by topic.
     topics_without_runs : list of str
-        Topics of the qrels that no run has, in alphabetical order; they are not among `query_ids`.
+        Topics of the qrels that no run has, in alphabetical order. They are not in `query_ids`.
 
     Raises
     ------
@@ -101,7 +100,7 @@ class RunPool(RowsByQuery):
             self.judge(qrels)
 
     def judge(self, qrels: Qrels) -> None:
-        """Take the grades of `qrels`; the topics stay as they are."""
+        """Use the grades of `qrels` without changing the topics."""
         found = judge_lists(qrels, self.query_ids, self.doc_ids, self.offsets)
         assert found.judged is not None
         self.grades = np.where(found.judged, found.grades, np.nan)
@@ -109,22 +108,22 @@ class RunPool(RowsByQuery):
 
     @property
     def doc_ids(self) -> np.ndarray:
-        """The documents' ids as strings, StringDType (n,)."""
+        """Document ids as strings, StringDType (n,)."""
         return self.ids.texts
 
     @property
     def n_runs(self) -> int:
-        """Runs r."""
+        """Number of runs r."""
         return len(self.names)
 
     @property
     def list_sizes(self) -> np.ndarray:
-        """Documents of each list, int64 (m r,); 0 where a run lacks the topic."""
+        """Documents of each list, int64 (m r,); 0 if the run lacks the topic."""
         return np.diff(self.list_offsets)
 
     @property
     def lengths(self) -> np.ndarray:
-        """The same by topic and run, int64 (m, r)."""
+        """Documents of each list by topic and run, int64 (m, r)."""
         return self.list_sizes.reshape(self.n_queries, self.n_runs)
 
     @property
@@ -143,10 +142,10 @@ class RunPool(RowsByQuery):
         return query_of_rows(self.offsets)
 
     def findings(self) -> list[dict[str, Any]]:
-        """What is odd about the runs' lists: dicts of "code", "run" and "topics".
+        """Data quality of the lists: dicts of "code", "run" and "topics".
 
-        Codes: "missing-topic", the run has no document for the topic; "short-list", fewer than a tenth of the pool's
-        median list; "all-tied", two documents or more, all of one score (the document ids alone rank them).
+        Codes: "missing-topic", no document for the topic; "short-list", fewer than a tenth of the median list;
+        "all-tied", several documents with equal scores, which only the document ids rank.
         """
         lengths = self.lengths
         usual = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 0.0
@@ -164,7 +163,7 @@ class RunPool(RowsByQuery):
         ]
 
     def per_list(self, reduce: np.ufunc, values: np.ndarray) -> np.ndarray:
-        """`reduce` over each list's entries (e,), one number for each list (m r,); 0 for lists without any."""
+        """Reduce the entries (e,) of each list to a number (m r,); 0 for empty lists."""
         result = np.zeros(len(self.list_offsets) - 1)
         full = np.flatnonzero(self.list_sizes)
         if len(full):
@@ -172,15 +171,15 @@ class RunPool(RowsByQuery):
         return result
 
     def spread(self, by_list: np.ndarray) -> np.ndarray:
-        """One number for each list (m r,) at each of its entries (e,)."""
+        """Repeat the number of each list (m r,) for its entries (e,)."""
         return np.repeat(by_list, self.list_sizes)
 
     def add_up(self, values: np.ndarray) -> np.ndarray:
-        """Sum of the entries' values (e,) at each row (n,), run by run; 0 where no run has any."""
+        """Sum the entries' values (e,) for each row (n,)."""
         return np.bincount(self.rows, weights=values, minlength=self.n_rows)
 
     def add_up_ranks(self, by_rank: np.ndarray) -> np.ndarray:
-        """Sum at each row (n,) of what its ranks are worth: `by_rank[k]` for rank k + 1, run by run."""
+        """Sum `by_rank[rank - 1]` over the ranks of each row (n,)."""
         result = np.zeros(self.n_rows)
         _add_up_ranks(self.list_offsets, self.rows, by_rank, result)
         return result
@@ -191,7 +190,7 @@ class RunPool(RowsByQuery):
         return np.bincount(self.rows, minlength=self.n_rows).astype(np.float64)
 
     def checked_weights(self, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-        """`weights` as float64 (r,), or an error where there is not one finite number for each run."""
+        """`weights` as float64 (r,), or an error unless each run has a finite number."""
         values = np.asarray(weights, dtype=np.float64)
         if values.shape != (self.n_runs,) or not np.isfinite(values).all():
             raise InvalidInputError(
@@ -205,7 +204,7 @@ class RunPool(RowsByQuery):
         return int(self.list_sizes.max(initial=0))
 
     def within_depth(self, depth: int | None) -> np.ndarray:
-        """Which rows (n,) some run has among its first `depth` documents; all for None."""
+        """Mask (n,) of the rows in the first `depth` documents of some run; all rows for None."""
         chosen = np.ones(self.n_rows, dtype=bool)
         if depth is not None:
             chosen[:] = False
@@ -213,11 +212,11 @@ class RunPool(RowsByQuery):
         return chosen
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
-        """Rows of each topic by falling score, equal scores by descending document id, at most `depth` a topic."""
+        """Rows of each topic by descending score, ties by descending document id, at most `depth` for a topic."""
         sizes, kept = np.diff(self.offsets), self._kept(depth)
         rows = np.empty(int(kept.sum()), dtype=np.int64)
         values = np.ascontiguousarray(scores, dtype=np.float64)
-        last = np.full(self.n_queries, -np.inf)  # the worst score that is kept; NumPy selects faster than a kernel
+        last = np.full(self.n_queries, -np.inf)  # the worst kept score
         for i in np.flatnonzero(kept < sizes).tolist():
             place = sizes[i] - kept[i]
             last[i] = np.partition(values[self.offsets[i] : self.offsets[i + 1]], place)[place]
@@ -230,12 +229,12 @@ class RunPool(RowsByQuery):
         return sizes if depth is None else np.minimum(sizes, check_positive_int(depth, "depth"))
 
     def judgements(self, rows: np.ndarray) -> Judgements:
-        """Judgements of a retrieved list: the chosen rows, grouped by topic; every other judged document is missing.
+        """Judgements of a retrieved list: the chosen rows by topic. Every other judged document counts as missing.
 
-        Topics without a chosen row are queries without rows. Ties break by descending document id under `trec`.
+        Topics without a chosen row become queries without rows. Under `trec`, ties break by descending document id.
         """
         if self.grades is None or self.unretrieved is None or self.unretrieved_offsets is None:
-            raise InvalidInputError("this pool has no judgements: give qrels")
+            raise InvalidInputError("this pool has no judgements. Create it with qrels")
         query = self.query_of_row
         grades = self.grades[rows]
         left_out = ~np.isnan(self.grades)
@@ -253,13 +252,13 @@ class RunPool(RowsByQuery):
         )  # fmt: skip
 
     def to_run(self, scores: np.ndarray, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
-        """Scores (n,) of the pool's documents as a run: the best `depth` of each topic."""
+        """The best `depth` documents of each topic by `scores` (n,), as a run."""
         rows = self.best(scores, depth)
         offsets = offsets_of(self._kept(depth))
         return Run(self.query_ids, offsets, self.ids.take(rows), scores[rows], tag)
 
     def take(self, queries: ArrayLike) -> RunPool:
-        """The pool of some topics (numbers), in the order given."""
+        """The pool of some topics (numbers), in the given order."""
         chosen = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, chosen)
         lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
@@ -277,7 +276,7 @@ class RunPool(RowsByQuery):
         return part
 
     def select_runs(self, runs: Sequence[int]) -> RunPool:
-        """The pool of some of the runs (numbers): what the others alone found leaves it, judged ones as unretrieved."""
+        """The pool of some runs (numbers). Judged documents that only other runs found become unretrieved."""
         chosen = np.asarray(runs, dtype=np.int64)
         lists = (np.arange(self.n_queries)[:, None] * self.n_runs + chosen).ravel()
         entries, list_offsets = places_of(self.list_offsets, lists)
@@ -295,20 +294,20 @@ class RunPool(RowsByQuery):
         return part
 
     def select_names(self, names: Sequence[str]) -> RunPool:
-        """The pool of the runs that a model was learned from, in its order; an error where one is missing."""
+        """The pool of the runs of a model, in its order; an error if one is missing."""
         if self.names == list(names):
             return self
         lacking = [name for name in names if name not in self.names]
         if lacking:
             raise InvalidInputError(
-                f"the model was learned from runs {', '.join(names[:6])}{' …' * (len(names) > 6)}; "
-                f"these runs are named {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} and lack "
-                f"{', '.join(lacking[:6])}; runs are named by their files without endings"
+                f"the runs {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} lack {', '.join(lacking[:6])}; "
+                f"the model needs {', '.join(names[:6])}{' …' * (len(names) > 6)}. Runs have the names of their files "
+                "without endings"
             )
         return self.select_runs([self.names.index(name) for name in names])
 
     def regraded(self, grades: np.ndarray) -> RunPool:
-        """The same pool with other grades (n,), NaN where unjudged; what no run retrieved keeps its grades."""
+        """The pool with other grades (n,), NaN for unjudged documents. Unretrieved documents keep their grades."""
         part = copy(self)
         part.grades = np.asarray(grades, dtype=np.float64)
         return part
@@ -342,21 +341,23 @@ def named_runs(runs: object) -> dict[str, Run]:
 
 
 def judged_pool(runs: object, qrels: object = None) -> RunPool:
-    """A pool with judgements, from runs and qrels (or their paths), or as it is."""
+    """A pool with judgements, from runs and qrels (or their paths), or from such a pool."""
     if isinstance(runs, RunPool):
         if qrels is not None:
-            raise InvalidInputError("a RunPool brings its own judgements; give no qrels")
+            raise InvalidInputError(
+                "qrels were given with a RunPool, which has its own judgements. Leave out the qrels"
+            )
         if runs.grades is None:
-            raise InvalidInputError("this pool has no judgements: make it with qrels")
+            raise InvalidInputError("this pool has no judgements. Create it with qrels")
         return runs
     if qrels is None:
-        raise InvalidInputError("learning a fusion needs qrels: the judgements of the runs' topics")
+        raise InvalidInputError("no qrels were given; a learned fusion needs judgements of the runs' topics")
     return RunPool(runs, as_qrels(qrels))
 
 
 @kernel
 def _rank_lists(lists, scores, rows):
-    """Bring every list into ranked order: by falling score, equal scores by ascending row; most are so already."""
+    """Sort every list by descending score, equal scores by ascending row. Most lists are already sorted."""
     for i in range(len(lists) - 1):
         start, stop = lists[i], lists[i + 1]
         k = start + 1
@@ -377,14 +378,14 @@ def _rank_lists(lists, scores, rows):
 
 @kernel
 def _best(scores, offsets, kept, lowest, rows):
-    """The first `kept` rows of each topic by falling score, equal scores in their order; none is below `lowest`."""
+    """The first `kept` rows of each topic by descending score, equal scores by row; `lowest` is the last kept score."""
     end = 0
     for i in range(len(kept)):
         start, n, k = offsets[i], offsets[i + 1] - offsets[i], kept[i]
         values, order = scores[start : start + n], rows[end : end + k]
         end += k
         last = lowest[i]
-        equal = k - (values > last).sum()  # places for rows that have it
+        equal = k - (values > last).sum()  # places for rows with the last score
         size = 0
         for row in range(n):
             if values[row] > last or (values[row] == last and equal > 0):

@@ -1,4 +1,4 @@
-"""TREC runs of several systems over the same topics as one feature matrix: a column for each system."""
+"""TREC runs of several systems as a feature matrix with a column for each system."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ class RunFeatures:
     Attributes
     ----------
     data : RankingData
-        X (n, runs), NaN or the missing score where a run did not retrieve a document; y the grades of the qrels
-        (0 where unjudged), None without qrels; a topic's documents by descending id, so that equal scores in row order
-        are trec_eval's ties.
+        X (n, runs), NaN or the missing score if a run did not retrieve a document; y the grades of the qrels (0 for
+        unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the order
+        of the rows breaks ties as trec_eval does.
     judgements : Judgements or None
-        As the qrels have them: judged mask, and the grades of judged documents that no run retrieved, so that R counts
-        them.
+        The judged mask, and the grades of judged documents that no run retrieved, so that R counts them.
     """
 
     data: RankingData
@@ -51,14 +50,13 @@ def join_runs(
     ----------
     runs : sequence of Run
     qrels : Qrels, optional
-        Grades. Topics then stand in the order of the qrels and topics without judgments are left out; without qrels
-        they stand in order of first appearance over the runs.
+        Grades. Topics then have the order of the qrels, and topics without judgements are left out. Without qrels they
+        have the order of first appearance over the runs.
     names : sequence of str, optional
         Column names; by default the runs' tags, numbered where they repeat.
     missing : {"min", "nan"}
-        What a run that did not retrieve a document says of it. "min": the run's lowest score for the topic minus
-        `margin` times the range of its scores there (minus `margin` where all are equal), which is below every document
-        that it did retrieve; 0 for every document of a topic that the run lacks altogether. "nan": NaN.
+        The value if a run did not retrieve a document. "min": the run's lowest score for the topic minus `margin` times
+        the range of its scores (minus `margin` if all are equal), and 0 in a topic that the run lacks. "nan": NaN.
     margin : float
         See `missing`; > 0.
     dtype : float64 or float32
@@ -66,11 +64,7 @@ def join_runs(
     Raises
     ------
     InvalidInputError
-        On no runs, names that repeat or do not fit, or qrels that share no topic with the runs.
-
-    Notes
-    -----
-    The union of `RunPool`, and n × runs values of memory. A run in which a topic has no document lacks it.
+        On no runs, repeated names, a wrong number of names, or qrels that share no topic with the runs.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Score binning: each base function's score becomes the bin that it falls into."""
+"""Score binning: binary features for the thresholds that a score exceeds."""
 
 from __future__ import annotations
 
@@ -22,26 +22,25 @@ OUTPUTS = ("csr", "binned")
 
 @parameters
 class ScoreBinning(TransformerMixin, BaseEstimator):
-    """Cut each column at thresholds K learned from training rows: binary features `1[x > k]`.
+    """Replace each column by binary features `1[x > k]` for thresholds k that are learned from training rows.
 
-    A linear ranker on the result is a piecewise constant function of each column. Every linear ranker takes the sparse
-    matrix; with `output="binned"` `MeasureSVM` and `PointwiseSVM` take one byte a value, and the ones are never made.
+    A linear ranker on the result is a piecewise constant function of each column. Every linear ranker accepts the
+    sparse matrix. `MeasureSVM` and `PointwiseSVM` also accept `output="binned"`, which needs a byte for each value.
 
     Parameters
     ----------
     n_thresholds : int, default=50
-        Thresholds of each column, at most 254; equal ones are merged, so columns of few values get fewer.
+        Thresholds of each column, at most 254. Equal ones are merged.
     strategy : {"geometric", "quantile", "uniform"}, default="geometric"
-        "geometric": at the scores that a share f of the training values exceeds, f in geometric progression from
-        `top` to 0.95, because the order near the top decides what a ranking is worth. "quantile": at evenly spaced
-        quantiles. "uniform": evenly spaced in the open interval `low`, `high` whatever the data: for columns that a
-        transformer within the query has brought to [0, 1].
+        "geometric": scores that a share f of the training values exceeds, f in geometric progression from `top` to
+        0.95, because the order near the top matters most. "quantile": evenly spaced quantiles. "uniform": evenly spaced
+        in the open interval (`low`, `high`), for columns that a transformer within the query has scaled to [0, 1].
     top : float, default=0.001
         Smallest share of "geometric".
     low, high : float, default=0, 1
         Ends of "uniform".
     output : {"csr", "binned"}, default="csr"
-        What `transform` gives: a SciPy CSR matrix of ones, or a `BinnedMatrix`.
+        `transform` returns a SciPy CSR matrix of ones, or a `BinnedMatrix`.
 
     Attributes
     ----------
@@ -51,8 +50,8 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    NaN is "not retrieved": such a document has all binary features of the column 0. The first binary feature of a
-    column says that the value is there. A column without values in training has no threshold.
+    NaN means "not retrieved": all binary features of the column are 0. The first binary feature of a column is 1 for
+    every other value. A column without values in training has no threshold.
 
     References
     ----------
@@ -86,7 +85,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> ScoreBinning:
-        """Learn the thresholds of each column of X (n, p); NaN is left out. `y` and `qid` are not used."""
+        """Learn the thresholds of each column of X (n, p), ignoring NaN. `y` and `qid` are not used."""
         check_positive_int(self.n_thresholds, "n_thresholds")
         if self.n_thresholds > MAX_EDGES:
             raise InvalidInputError(f"n_thresholds must be at most {MAX_EDGES}, got {self.n_thresholds}")
@@ -117,7 +116,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         return np.array(labels, dtype=object)
 
     def check_model(self) -> None:
-        """Called after loading from a model file: one list of thresholds for each column."""
+        """Check a loaded model: thresholds for each column."""
         edges = getattr(self, "edges_", None)
         if not isinstance(edges, list) or len(edges) != getattr(self, "n_features_in_", None):
             raise ModelFileError("ScoreBinning: edges_ must hold one array for each column")
@@ -137,4 +136,4 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         else:
             levels = np.arange(1, k + 1) / (k + 1)
         edges = np.unique(np.quantile(values, levels, method="lower"))
-        return edges[edges < values[-1]]  # nothing in training lies above the largest value
+        return edges[edges < values[-1]]  # no training value exceeds the largest one

@@ -1,8 +1,8 @@
-"""Rules that fuse runs by their scores.
+"""Fusion rules by score.
 
-Each is a function of a `RunPool` that returns scores (n,) of its documents, higher is better. `s_j` is document d's
-score in run j after min-max scaling within the run's list for the topic, `c` the number of runs that retrieved it; sums
-run over those c runs. A list whose scores are all equal, such as one of a single document, has `s_j = 0`.
+Each is a function of a `RunPool` that returns scores (n,) of its documents, higher is better. `s_j` is the score of
+document d in run j after min-max scaling within the list, and `c` the number of runs that retrieved d. Sums are over
+these c runs. A list whose scores are all equal has `s_j = 0`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from truerank.features.run_pool import RunPool
 
 
 def min_max_scores(pool: RunPool, equal: float = 0.0) -> np.ndarray:
-    """`(score - min) / (max - min)` within each list, float64 (e,); `equal` where a list's scores are all the same."""
+    """`(score - min) / (max - min)` within each list, float64 (e,); `equal` if all scores of the list are equal."""
     low = pool.per_list(np.minimum, pool.scores)
-    # Halves keep the range finite where the ends are near the largest float.
+    # Halves keep the range finite near the largest float.
     half = pool.per_list(np.maximum, pool.scores) / 2 - low / 2
     scaled = (pool.scores / 2 - pool.spread(low / 2)) / pool.spread(np.where(half > 0, half, 1.0))
     return np.where(pool.spread(half) > 0, scaled, equal)
@@ -43,7 +43,7 @@ def comb_anz(pool: RunPool) -> np.ndarray:
 def comb_gmnz(pool: RunPool, gamma: float = 0.5) -> np.ndarray:
     """CombGMNZ: `c^γ Σ_j s_j` (Lee 1997, Analyses of multiple evidence combination, SIGIR).
 
-    0 is CombSUM and 1 is CombMNZ; the default is half-way, a choice of ours.
+    γ = 0 is CombSUM and γ = 1 is CombMNZ. The default is our choice.
     """
     return pool.times_retrieved ** check_number(gamma, "gamma") * comb_sum(pool)
 
@@ -73,30 +73,19 @@ def comb_med(pool: RunPool) -> np.ndarray:
 
 
 def weighted_sum(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Weighted CombSUM: `Σ_j w_j s_j`, one weight for each run of the pool.
+    """Weighted CombSUM: `Σ_j w_j s_j`, with a finite weight for each run of the pool.
 
-    `truerank fuse` takes each run's mean of the measure over the training topics as its weight (performance weighting:
+    `truerank fuse` uses each run's mean of the measure over the training topics as its weight (performance weighting:
     Wu, Bi, Zeng, Han 2009, Assigning appropriate weights for the linear combination data fusion method, IPM 45).
-
-    Raises
-    ------
-    InvalidInputError
-        When there is not one finite weight for each run.
     """
     return pool.add_up(min_max_scores(pool) * pool.checked_weights(weights)[pool.run_of_entry])
 
 
 def mixed(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Weighted CombSUM times the root of the number of runs: `√c Σ_j w_j s_j` (Wu and Crestani 2002).
-
-    Between `weighted_sum` and CombMNZ. Data fusion with estimated weights, CIKM; weights as in `weighted_sum`.
-    """
+    """`√c Σ_j w_j s_j` (Wu and Crestani 2002, Data fusion with estimated weights, CIKM)."""
     return weighted_sum(pool, weights) * np.sqrt(pool.times_retrieved)
 
 
 def weighted_mnz(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Weighted CombMNZ: `(Σ_j w_j) (Σ_j s_j)`, both over the runs that retrieved the document (Wu and Crestani 2002).
-
-    Weights as in `weighted_sum`; with equal weights it ranks as CombMNZ.
-    """
+    """Weighted CombMNZ: `(Σ_j w_j) (Σ_j s_j)` (Wu and Crestani 2002); equal weights give the ranking of CombMNZ."""
     return comb_sum(pool) * pool.add_up(pool.checked_weights(weights)[pool.run_of_entry])

@@ -18,12 +18,12 @@ _ABSOLUTE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?//")
 
 
 class LinkGraph:
-    """Directed links between n nodes; several links from one node to another count once, links to itself stay.
+    """Directed links between n nodes. Repeated links count once, and links of a node to itself are kept.
 
     Parameters
     ----------
     sources, targets : int arrays (edges,)
-        Link i leads from node `sources[i]` to node `targets[i]`.
+        Link i is from node `sources[i]` to node `targets[i]`.
     n_nodes : int, optional
         None: the largest number plus one.
     names : sequence of str, optional
@@ -32,7 +32,7 @@ class LinkGraph:
     Attributes
     ----------
     into : CSR matrix (n, n), float64
-        `into[v, u]` is 1 where u links to v.
+        `into[v, u]` is 1 if u links to v.
     out_degree : float64 array (n,)
 
     Examples
@@ -46,20 +46,15 @@ class LinkGraph:
         self, sources: Any, targets: Any, n_nodes: int | None = None, names: Sequence[str] | None = None
     ) -> None:
         rows, columns = np.asarray(targets), np.asarray(sources)
-        if (
-            rows.shape != columns.shape
-            or rows.ndim != 1
-            or rows.dtype.kind not in "iu"
-            or columns.dtype.kind not in "iu"
-        ):
-            if len(rows) or len(columns):
-                raise InvalidInputError("sources and targets must be two integer arrays of one length")
+        if rows.size == columns.size == 0:
             rows = columns = np.zeros(0, dtype=np.int64)
+        if rows.shape != columns.shape or rows.ndim != 1 or {rows.dtype.kind, columns.dtype.kind} - set("iu"):
+            raise InvalidInputError("sources and targets must be integer arrays of the same length")
         ends = np.stack([rows, columns]).astype(np.int64)
         smallest, largest = int(ends.min(initial=0)), int(ends.max(initial=-1))
         n = largest + 1 if n_nodes is None else int(n_nodes)
         if names is not None and len(names) != n:
-            raise InvalidInputError(f"{len(names)} names for {n} nodes")
+            raise InvalidInputError(f"got {len(names)} names for {n} nodes; expected a name for each node")
         if largest >= n or smallest < 0:
             raise InvalidInputError(f"nodes must be numbered 0 to {n - 1}, got {smallest if smallest < 0 else largest}")
         self.names = None if names is None else list(names)
@@ -84,12 +79,12 @@ class LinkGraph:
 
 
 def read_links(source: object) -> LinkGraph:
-    """Read an edge list: a line for each link, `source target`, separated by blanks or tabs; `#` begins a comment line.
+    """Read an edge list with a line `source target` for each link, separated by blanks or tabs; `#` starts a comment.
 
     Raises
     ------
     DataFileError
-        On a line that has not two columns or is not UTF-8, with file and line; on a file without links.
+        On a line without exactly two columns, text that is not UTF-8, or a file without links.
 
     Examples
     --------
@@ -127,8 +122,8 @@ def read_links(source: object) -> LinkGraph:
 def site_parents(urls: Sequence[str]) -> np.ndarray:
     """Parent of each page in its site's tree, int64 (n,), -1 for roots.
 
-    The parent is the nearest page up the path: `host/a/b.html` belongs to `host/a/` (or `host/a`, or
-    `host/a/index.html`), else to `host/`. Query strings count as one more step.
+    The parent is the nearest page up the path. The parent of `host/a/b.html` is `host/a/` (or `host/a`, or
+    `host/a/index.html`), else `host/`. A query string counts as a step.
 
     Examples
     --------
@@ -153,7 +148,7 @@ def host_of(url: str) -> str:
 
 
 def depth_of(url: str) -> int:
-    """Steps of a URL's path: 0 for the root of a host."""
+    """Number of steps in a URL's path: 0 for the root of a host."""
     return len(_steps(url)) - 1
 
 
@@ -161,7 +156,7 @@ def _steps(url: str) -> tuple[str, ...]:
     try:
         parts = urlsplit(url if _ABSOLUTE.match(url) else f"//{url}")
     except ValueError as error:
-        raise InvalidInputError(f"the URL {url!r} cannot be read: {error}; mend it or leave the page out") from error
+        raise InvalidInputError(f"the URL {url!r} is invalid: {error}. Correct it, or leave out the page") from error
     steps = [step for step in parts.path.split("/") if step]
     if steps and steps[-1].lower() in ("index.html", "index.htm", "index.php", "default.htm", "default.asp"):
         steps.pop()

@@ -1,4 +1,4 @@
-"""PageRank and HostRank: importance of pages from links alone."""
+"""PageRank and HostRank: the importance of pages, computed from links."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from truerank.links.graph import LinkGraph, depth_of, host_of
 
 
 def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max_iter: int = 1000) -> np.ndarray:
-    """PageRank (Page, Brin, Motwani, Winograd 1998), float64 (n,), adding up to 1.
+    """PageRank (Page, Brin, Motwani, Winograd 1998), float64 (n,) with the sum 1.
 
         x_v = (1 - damping)/n + damping (Σ_{u → v} x_u/out_u + Σ_{u without links} x_u/n)
 
-    Power iteration from 1/n until the changes of a round add up to at most `tol`; the distance to the fixed point is
-    then at most tol · damping/(1 - damping). Equals networkx's `pagerank`, whose `tol` is per node.
+    Power iteration from 1/n until the changes of a round sum to at most `tol`. The distance to the fixed point is then
+    at most tol · damping/(1 - damping). The result equals networkx's `pagerank`, whose `tol` is per node.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max
     damping : float in [0, 1), default 0.85
     tol : float > 0, default 1e-10
     max_iter : int, default 1000
-        A warning says where this ends the iteration.
+        A warning reports when this ends the iteration.
 
     Examples
     --------
@@ -46,21 +46,21 @@ def hostrank(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> np.ndarray:
-    """HostRank (after Xue et al. 2005): PageRank of hosts, shared out to their pages, float64 (n,), adding up to 1.
+    """HostRank (after Xue et al. 2005): PageRank of hosts, divided among their pages, float64 (n,) with the sum 1.
 
-    The graph of hosts has a link for each pair of hosts with a link between their pages, weighted by the number of
-    such links; links within a host say nothing of it and are left out. A host's rank goes to its pages in proportion
-    to `decay^depth · (1 + links to the page from other hosts)`: pages high in the host's tree, and those that others
-    point to, stand for it. (The source shares out by a model of heat in the tree, whose constants it does not give.)
+    The graph of hosts has a link from one host to another if there are such links between their pages, weighted by
+    their number. Links within a host are ignored. A page gets a share of its host's rank in proportion to
+    `decay^depth · (1 + links to the page from other hosts)`. (The source divides by a model of heat in the tree, and
+    does not give its constants.)
 
     Parameters
     ----------
     graph : LinkGraph
     urls : sequence of str (n,)
-        Host and depth of each page are read from it.
+        They give the host and the depth of each page.
     decay : float in (0, 1], default 0.6
     damping, tol, max_iter
-        As of `pagerank`.
+        See `pagerank`.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def hostrank(
     [0.499, 0.15, 0.351]
     """
     if len(urls) != graph.n_nodes:
-        raise InvalidInputError(f"{len(urls)} URLs for {graph.n_nodes} nodes")
+        raise InvalidInputError(f"got {len(urls)} URLs for {graph.n_nodes} nodes; expected a URL for each node")
     check_number(decay, "decay", minimum=0.0, maximum=1.0, open_minimum=True)
     names: dict[str, int] = {}
     host = np.array([names.setdefault(host_of(url), len(names)) for url in urls], dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Relevance propagation: a page's relevance mixed with that of pages it is linked with (Qin et al. 2005).
+"""Relevance propagation: mix a page's relevance with that of linked pages (Qin et al. 2005).
 
-Ten variants: along hyperlinks or the tree of the site; of scores or of term counts; with three ways of sharing along
-hyperlinks and two along the tree. The source's own list is not printed; these follow its and Shakery & Zhai's (2003)
-models. S is what propagates (a score >= 0, or a term's count), h the result, α the page's own share:
+Ten variants: of scores or of term counts, along hyperlinks in three ways or along the tree of the site in two. The
+source does not print its list; these follow its models and those of Shakery & Zhai (2003). S is the propagated value (a
+score >= 0, or the count of a term), h the result, α the page's own share:
 
     weighted-in-link     h(p) = α S(p) + (1 - α) Σ_{q → p} h(q) S(p)/Σ_{q → r} S(r)
     weighted-out-link    h(p) = α S(p) + (1 - α) Σ_{p → q} h(q) S(p)/Σ_{r → q} S(r)
@@ -10,7 +10,7 @@ models. S is what propagates (a score >= 0, or a term's count), h the result, α
     uniform-child        h(p) = α S(p) + (1 - α) mean of h(c) over the children c of p
     weighted-child       h(p) = α S(p) + (1 - α) Σ_c h(c) S(c)/Σ_c S(c)
 
-A page without such pages keeps S. Only the pages that a query retrieves, and links between them, take part.
+A page without such pages keeps S. Only pages that a query retrieves, and links between them, are used.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _SMALL = 1e-12
 
 
 def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = None, alpha: float = 0.8) -> np.ndarray:
-    """h of every page for values S, float64 (n,).
+    """Propagate the values S; returns h of every page, float64 (n,).
 
     Parameters
     ----------
     values : float array (n,), >= 0
     way : one of `ALONG_LINKS` and `ALONG_TREE`
     links : CSR matrix (n, n), for the former
-        `links[v, u]` is 1 where u links to v.
+        `links[v, u]` is 1 if u links to v.
     parents : int array (n,), for the latter
-        As `site_parents` gives them.
+        The result of `site_parents`.
     alpha : float in [0, 1], default 0.8
 
     Examples
@@ -92,7 +92,7 @@ def propagated_run(
     analyser: str = STEMMED_AND_STOPPED,
     depth: int = 1000,
 ) -> Run:
-    """The best documents of each query by BM25, ranked anew by propagated relevance.
+    """Rerank the best documents of each query by BM25 with propagated relevance.
 
     Parameters
     ----------
@@ -101,19 +101,19 @@ def propagated_run(
     graph : LinkGraph
         Nodes are the documents of the index in its order (`graph_of_index`).
     variant : one of `VARIANTS`
-        "score-…" propagates BM25 scores, "term-…" the counts of each query term, from which BM25 follows.
+        "score-…" propagates BM25 scores. "term-…" propagates the counts of each query term and computes BM25.
     parents : int array (n_documents,), for variants along the tree
     alpha : float, default 0.8
     analyser : str
     depth : int, default 1000
-        Documents of each query that take part.
+        Documents of each query that are reranked.
     """
     check_choice(variant, "variant", VARIANTS)
     level, way = variant.split("-", 1)
     if graph.n_nodes != index.n_documents:
         raise InvalidInputError(f"the graph has {graph.n_nodes} nodes, the index {index.n_documents} documents")
     if way in ALONG_TREE and parents is None:
-        raise InvalidInputError(f"{variant} needs the parents of pages in their sites (site_parents of URLs)")
+        raise InvalidInputError(f"{variant} needs parents, the result of site_parents for the URLs")
     asked = as_documents(queries)
     found = []
     for query in asked:
@@ -132,9 +132,9 @@ def propagated_run(
 
 
 def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:
-    """The links between documents of an index, numbered as there; other nodes are left out."""
+    """The links between documents of an index, with its numbers; other nodes are left out."""
     if graph.names is None:
-        raise InvalidInputError("the graph has no names to find its nodes in the index by; read it with read_links")
+        raise InvalidInputError("the graph has no names, which connect it with the index. Read it with read_links")
     number = np.array([index.document_number(name) for name in graph.names], dtype=np.int64)
     edges = graph.into.tocoo()
     targets, sources = number[edges.row], number[edges.col]
@@ -143,7 +143,7 @@ def graph_of_index(graph: LinkGraph, index: Index) -> LinkGraph:
 
 
 def _of_links(S: np.ndarray, into: sparse.csr_matrix, way: str) -> sparse.csr_matrix:
-    """The matrix that h is multiplied by."""
+    """The matrix of the sums over linked pages."""
     if way == "uniform-out-link":
         matrix = into.T.tocsr()
         return sparse.diags(1.0 / np.maximum(np.diff(matrix.indptr), 1)) @ matrix
@@ -163,14 +163,14 @@ def _of_children(S: np.ndarray, parents: np.ndarray, way: str) -> sparse.csr_mat
 
 
 def _parents_among(parents: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Parents as places in `documents`; -1 where the parent is not among them."""
+    """Parents as places in `documents`; -1 if the parent is not in it."""
     place = np.full(len(parents) + 1, -1, dtype=np.int64)
     place[documents] = np.arange(len(documents))
     return place[parents[documents]]
 
 
 def _term_level(index: Index, weights: Mapping[int, float], documents: np.ndarray, analyser: str, spread: Any) -> Any:
-    """BM25 (k1 = 1.2, b = 0.75, k3 = 7) of propagated counts; lengths and document frequencies are the index's."""
+    """BM25 (k1 = 1.2, b = 0.75, k3 = 7) of propagated counts, with lengths and document frequencies of the index."""
     postings, n = index.postings(analyser), index.n_documents
     norms = 1.2 * (0.25 + 0.75 * postings.lengths[documents] / (postings.n_tokens / n))
     values = np.zeros(len(documents))

@@ -1,4 +1,4 @@
-"""Analysers: how a text becomes terms. Words in lower case; stems by Porter; stop words removed."""
+"""Analysers: functions from words to terms, with Porter's stems and without stop words."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from truerank.core.errors import InvalidInputError
 
 ANALYSERS = ("plain", "porter", "porter-stop")
-"""Yue et al.'s three indexes of a collection: words as they are; Porter's stems; stems of what is no stop word."""
+"""The three indexes of Yue et al.: plain words; Porter's stems; Porter's stems without stop words."""
 
 STEMMED_AND_STOPPED = "porter-stop"
 
 
 def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:
-    """A function from words (in lower case) to terms, "" for words that the analyser drops.
+    """A function from words (in lower case) to terms, with "" for words that the analyser drops.
 
-    Stems are PyStemmer's (Snowball's implementation of Porter 1980), stop words scikit-learn's 318 English ones,
-    matched before stemming.
+    Stems are those of PyStemmer (Snowball's implementation of Porter 1980). Stop words are the 318 English ones of
+    scikit-learn, and are removed before stemming.
 
     Examples
     --------
@@ -41,7 +41,7 @@ _held = threading.local()
 
 
 def _stemmer() -> Any:
-    """This thread's stemmer: one must not be used by two threads, and making it takes longer than a query's words."""
+    """The stemmer of this thread. Stemmers are not thread-safe, and creating one is slower than stemming a query."""
     if not hasattr(_held, "stemmer"):
         import Stemmer
 

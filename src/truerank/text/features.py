@@ -1,4 +1,4 @@
-"""Features of (query, document) pairs from an index: the papers' and those that carry a ranker beyond BM25."""
+"""Features of (query, document) pairs from an index: those of two papers, feedback, latent space and more."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from truerank.io.trec import Qrels, judge_lists
 from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.feedback import feedback_scores, relevance_model_scores
 from truerank.text.index import ALL, Index
-from truerank.text.joint_scores import JointScores
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import as_documents, best_documents
-from truerank.text.retrieval_functions import BM25, FUNCTIONS, lucene_idf, term_weights
+from truerank.text.retrieval import as_documents, best_documents, best_of
+from truerank.text.retrieval_functions import BM25, FUNCTIONS, RetrievalFunction, lucene_idf, term_weights
 
 FAMILIES: dict[str, str] = {
     "functions": "five retrieval functions under each analyser (Yue et al. 2007, section 4.1), of each field",
@@ -45,7 +44,7 @@ FAMILIES: dict[str, str] = {
     "vectors": "cosines of vectors that came with documents and queries",
 }
 PAPERS = ("functions", "xu-li")
-"""The families that the two papers use."""
+"""The families of the two papers."""
 
 ROCCHIO_DOCUMENTS = (5, 10, 20)
 RM3_DOCUMENTS = 10
@@ -56,22 +55,22 @@ XU_LI = ("tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")
 
 @parameters
 class TextFeatures(BaseEstimator):
-    """Features of the candidates of each query, as judged rankings that a ranker learns from.
+    """Features of the candidates of each query, from which a ranker learns.
 
-    Candidates are the union of the best `depth` documents of each retrieval function over all fields and, where these
+    Candidates are the union of the best `depth` documents of each retrieval function over all fields and, if these
     families are chosen, of feedback and of the latent space. All candidates have all features.
 
     Parameters
     ----------
     families : sequence of str, default all
-        Of `FAMILIES`. `PAPERS` names those of the papers.
+        Some of `FAMILIES`. `PAPERS` names those of the papers.
     depth : int, default 1000
-        Documents that each function gives.
+        Best documents of each function.
     scaled : bool, default True
-        Add each column scaled to [0, 1] within the query, with `.scaled` after its name: values as they are say how
-        good a match is, scaled ones how good among the candidates.
+        Add each column scaled to [0, 1] within the query, named with the suffix `.scaled`. Plain values measure a match
+        in absolute terms, scaled values relative to the other candidates.
     n_jobs : int, optional
-        Threads over queries; None means 1. The values do not depend on it.
+        Threads over queries; None means 1. They do not change the values.
 
     Attributes
     ----------
@@ -82,14 +81,14 @@ class TextFeatures(BaseEstimator):
 
     Notes
     -----
-    Xu & Li's features are sums over the query's terms that the document has, q_t times; their idf is n/df and |C|
-    counts tokens; the logarithm of an argument <= 0, and of a missing BM25 score, is 0. Stop words are removed and
-    words stemmed. A language model gives a document without the query's terms its value with tf = 0, other functions
-    0. A missing number is the lowest of the query's candidates. Nothing is learned from judgements: features of test
-    queries may be made together with those of training queries.
+    Xu & Li's features are sums over the query's terms in the document, q_t times. Their idf is n/df and |C| counts
+    tokens. The logarithm of an argument <= 0 and of a missing BM25 score is 0. Stop words are removed and words are
+    stemmed. A document without the query's terms has tf = 0 in a language model, and the value 0 in other functions. A
+    missing number becomes the lowest of the query's candidates. Nothing is learned from judgements, so one call may
+    compute the features of training and test queries.
 
-    Cost of a query: a pass over its terms' postings for each function, O(n_documents) for the candidates, and
-    O(candidates · 300) for the latent space, which the first use on an index makes and keeps with it.
+    Cost of a query: for each function two passes over its terms' postings and O(n_documents), and O(candidates · 300)
+    for the latent space. The first use on an index computes the latent space and stores it there.
 
     Examples
     --------
@@ -112,13 +111,13 @@ class TextFeatures(BaseEstimator):
     n_jobs: int | None = None
 
     def fit(self, index: Index, y: Any = None) -> TextFeatures:
-        """Settle the columns by what the index has. `y` is not used."""
+        """Determine the columns from the index. `y` is not used."""
         families = self._families()
         check_positive_int(self.depth, "depth")
         if STEMMED_AND_STOPPED not in index.analysers:
             raise InvalidInputError(
-                f"{index.path}: features need the analyser {STEMMED_AND_STOPPED!r}; the index has "
-                f"{', '.join(index.analysers)}"
+                f"{index.path}: the index has the analysers {', '.join(index.analysers)}; features need "
+                f"{STEMMED_AND_STOPPED!r}. Build the index with it"
             )
         names = [name for family in families for name in _NAMES[family](index)]
         if not names:
@@ -136,15 +135,14 @@ class TextFeatures(BaseEstimator):
         ----------
         queries : iterable of Document, or dict of id to text
         index : Index
-            The one of `fit`, or another with the same fields.
+            The index of `fit`, or another one with the same fields.
         qrels : Qrels, optional
-            Grades of the rows, and of judged documents that no function found, which measures count (`judge_lists`).
+            Grades of the rows, and of judged documents that no function found, which measures count.
 
         Returns
         -------
         RankingData
-            X is float32. Queries in the order given; one that finds nothing has no rows and is left out. `y` is None
-            without qrels.
+            X is float32. Queries keep their order; queries without candidates are left out. `y` is None without qrels.
         """
         check_is_fitted(self, "feature_names_")
         families = self._families()
@@ -152,7 +150,7 @@ class TextFeatures(BaseEstimator):
         if names != self.feature_names_[: len(names)]:
             missing = [name for name in self.feature_names_[: len(names)] if name not in names][:3]
             raise InvalidInputError(
-                f"{index.path}: this index gives other features than the one of fit, which had the fields "
+                f"{index.path}: this index has other features than the index of fit, which had the fields "
                 f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}"
             )
         asked = as_documents(queries)
@@ -165,7 +163,7 @@ class TextFeatures(BaseEstimator):
             found = run_blocks(work, blocks, self.n_jobs)
         kept = [number for number, (documents, _) in enumerate(found) if len(documents)]
         if not kept:
-            raise InvalidInputError("none of the queries finds a document; do they speak of this collection?")
+            raise InvalidInputError("no query finds a document; expected queries with words of this collection")
         offsets = offsets_of([len(found[number][0]) for number in kept])
         doc_ids = index.document_ids(np.concatenate([found[number][0] for number in kept]))
         X = np.concatenate([found[number][1] for number in kept])
@@ -177,7 +175,7 @@ class TextFeatures(BaseEstimator):
         return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
 
     def check_model(self) -> None:
-        """Called after loading from a model file."""
+        """Check a loaded model."""
         names, fields = getattr(self, "feature_names_", None), getattr(self, "fields_", None)
         if not isinstance(names, list) or not isinstance(fields, list):
             raise ModelFileError("TextFeatures: feature_names_ and fields_ must be lists")
@@ -191,12 +189,12 @@ class TextFeatures(BaseEstimator):
 
 
 def columns_by_family(index: Index) -> dict[str, list[str]]:
-    """Names of the columns that each family gives for an index, without `.scaled`."""
+    """Column names of each family for an index, without `.scaled`."""
     return {family: _NAMES[family](index) for family in FAMILIES}
 
 
 class _Query:
-    """What the families share of one query: its terms under each analyser, and scores that candidates come from."""
+    """A query's terms under each analyser, and scores that several families use."""
 
     def __init__(self, index: Index, query: Document) -> None:
         self.document = query
@@ -204,9 +202,6 @@ class _Query:
         terms = {name: index.terms(self.text, name) for name in index.analysers}
         self.weights = {name: term_weights(found) for name, found in terms.items()}
         self.terms = terms[STEMMED_AND_STOPPED]
-        self.joint = JointScores(index, self.weights)
-        self.functions: np.ndarray
-        """What `joint` gives the candidates, from when they are known."""
         self.scores: dict[str, np.ndarray] = {}
 
 
@@ -214,10 +209,8 @@ def _rows(index: Index, families: Sequence[str], depth: int, query: Document) ->
     """Numbers of the candidates, best BM25 first, and their features (n, p)."""
     shared = _Query(index, query)
     candidates = _candidates(index, shared, families, depth)
-    functions = shared.joint.of(candidates)
-    bm25 = len(FUNCTIONS) * index.analysers.index(STEMMED_AND_STOPPED) + list(FUNCTIONS).index("bm25")
-    order = np.lexsort((candidates, -functions[:, bm25]))
-    candidates, shared.functions = candidates[order], functions[order]
+    bm25 = _scores_of(index, BM25(STEMMED_AND_STOPPED), shared.weights[STEMMED_AND_STOPPED], candidates)
+    candidates = candidates[np.lexsort((candidates, -bm25))]
     columns = [_COLUMNS[family](index, shared, candidates) for family in families]
     return candidates, np.column_stack(columns).astype(np.float32)
 
@@ -233,7 +226,7 @@ def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int) -> np.ndarray:
-    found = [query.joint.best(depth)]
+    found = [best_of(index, f, depth, query.weights[f.analyser])[0] for f in _all_functions(index, ALL)]
     weights = query.weights[STEMMED_AND_STOPPED]
     if not weights:
         return _different(found)
@@ -269,7 +262,7 @@ def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int
 
 
 def _different(found: Sequence[np.ndarray]) -> np.ndarray:
-    """The different numbers of some arrays, ascending; `np.unique` takes four times as long."""
+    """The distinct numbers of some arrays, ascending; four times as fast as `np.unique`."""
     numbers = np.sort(np.concatenate(found))
     new = np.ones(len(numbers), dtype=bool)
     np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
@@ -280,9 +273,24 @@ def _fields(index: Index) -> list[str]:
     return [ALL, *index.fields] if len(index.fields) > 1 else [ALL]
 
 
+def _all_functions(index: Index, field: str) -> list[RetrievalFunction]:
+    """Every retrieval function at its defaults under every analyser."""
+    return [function(analyser, field) for analyser in index.analysers for function in FUNCTIONS.values()]
+
+
+def _scores_of(
+    index: Index, function: RetrievalFunction, weights: Mapping[int, float], documents: np.ndarray
+) -> np.ndarray:
+    """Scores of some documents (n,); one without the query's terms has tf = 0."""
+    scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+    matched[documents] = 1
+    function.score(index, weights, scores, matched)
+    return scores[documents]
+
+
 def _functions(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
-    others = [JointScores(index, query.weights, field).of(candidates) for field in _fields(index)[1:]]
-    return np.hstack([query.functions, *others])
+    functions = [function for field in _fields(index) for function in _all_functions(index, field)]
+    return np.column_stack([_scores_of(index, f, query.weights[f.analyser], candidates) for f in functions])
 
 
 def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
@@ -353,8 +361,8 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
         vector = np.asarray(query.document.vectors.get(name, []), dtype=np.float64)
         if len(vector) != rows.shape[1]:
             raise InvalidInputError(
-                f"query {query.document.id!r}: the documents' vectors {name!r} have {rows.shape[1]} dimensions, the "
-                f"query's has {len(vector)}; give each query a vector of this name, or leave the family out"
+                f"query {query.document.id!r}: its vector {name!r} has {len(vector)} dimensions; expected the "
+                f"{rows.shape[1]} of the documents' vectors. Give each query such a vector, or leave out the family"
             )
         columns.append(cosines(rows[candidates], vector))
     return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))
@@ -401,9 +409,10 @@ _COLUMNS: dict[str, Callable[[Index, _Query, np.ndarray], np.ndarray]] = {
 
 
 def _prepare(index: Index, families: Sequence[str]) -> None:
-    """Make what the threads share before they start."""
-    for field in _fields(index):
-        JointScores(index, {analyser: {} for analyser in index.analysers}, field)
+    """Compute the norms and vectors that the threads share."""
+    none = np.zeros(0, dtype=np.int64)
+    for function in (function for field in _fields(index) for function in _all_functions(index, field)):
+        _scores_of(index, function, {}, none)
     if {"latent", "latent-feedback"} & set(families):
         document_vectors(index, STEMMED_AND_STOPPED)
         query_vector(index, {}, STEMMED_AND_STOPPED)

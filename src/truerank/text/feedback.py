@@ -1,4 +1,4 @@
-"""Pseudo-relevance feedback: the query grows by terms of the best documents that it finds itself."""
+"""Pseudo-relevance feedback: add terms of the best documents to the query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, a
     weights : mapping of int to float
         The query's terms.
     documents : int array
-        Numbers of the documents that are taken as relevant.
+        Numbers of the documents that are assumed to be relevant.
     analyser : str
     """
     postings, n = index.postings(analyser), index.n_documents
@@ -68,7 +68,7 @@ def relevance_model(
 
 
 def feedback_scores(index: Index, weights: Mapping[int, float], n_documents: int, analyser: str) -> np.ndarray:
-    """BM25 of every document for the query that grew by Rocchio over the best `n_documents` of BM25; float64."""
+    """BM25 of every document for Rocchio's query over the best `n_documents` of BM25; float64."""
     best, _ = best_of(index, BM25(analyser), n_documents, weights)
     scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
     BM25(analyser, k3=math.inf).score(index, rocchio(index, weights, best, analyser), scores, matched)
@@ -94,7 +94,7 @@ def _counts(index: Index, document: int, analyser: str) -> tuple[list[int], list
 
 
 def _mixed(weights: Mapping[int, float], gains: dict[int, float]) -> dict[int, float]:
-    """Half of the query and half of the best gains, each with weights that add up to 1."""
+    """Half of the query and half of the best gains, each with weights of sum 1."""
     best = sorted(gains.items(), key=lambda item: (-item[1], item[0]))[:TERMS]
     of_query, of_documents = math.fsum(weights.values()), math.fsum(gain for _, gain in best)
     mixed = {term: 0.5 * weight / of_query for term, weight in weights.items()}

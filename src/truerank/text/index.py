@@ -2,11 +2,11 @@
 
 Layout of the folder (NumPy files, and one JSON file that is written last):
 
-    index.json                what is there: version, fields, analysers, counts
+    index.json                header: version, fields, analysers, counts
     documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, ends, and the order of the sorted strings
-    tokens.npy                every token of every document as the number of its word, in reading order
-    parts.npy, fields.npy     a document's fields: where each one's tokens end, and which field it is
-    terms.ANALYSER.of.npy     term of each word, -1 where the analyser drops it
+    tokens.npy                the word number of every token of every document, in reading order
+    parts.npy, fields.npy     a document's fields: the end of each one's tokens, and its field number
+    terms.ANALYSER.of.npy     term of each word, -1 if the analyser drops it
     ANALYSER.FIELD.*.npy      postings: starts of terms, documents, counts, document lengths, totals of terms
     numbers.npy, vectors.*    numbers and vectors of the documents
 """
@@ -38,20 +38,19 @@ from truerank.text.tokens import WORD, folded
 
 FORMAT, VERSION = "truerank-index", 1
 ALL = "all"
-"""Name of the field that is all fields together."""
+"""Name of the union of all fields."""
 
 KNOWN = r"[a-z0-9.-]+\.npy|tokens\.raw|index\.json|\..*\.truerank-(tmp|step)"
-"""Names of the files of an index, also of one that a killed run has left: no others are ever removed."""
+"""Names of the files of an index, also of an interrupted one. No other files are ever removed."""
 
 _MOST_TOKENS = 2**31 - 1  # tokens of one document
-_HELD = 1 << 22  # tokens held before they are written
+_HELD = 1 << 22  # tokens in memory before they are written
 
 
 class Postings(NamedTuple):
-    """Counts of terms in one field under one analyser, by term.
+    """Counts of terms in a field under an analyser, by term.
 
-    The documents of term t are `documents[starts[t]:starts[t + 1]]`, ascending, and its counts in them
-    `counts[starts[t]:starts[t + 1]]`.
+    Term t is in the documents `documents[starts[t]:starts[t + 1]]` (ascending), with the counts of the same range.
     """
 
     starts: np.ndarray
@@ -73,7 +72,7 @@ class Postings(NamedTuple):
 
     @property
     def mean_length(self) -> float:
-        """avdl, 1 where no document has a term."""
+        """avdl, or 1 if no document has a term."""
         return self.n_tokens / len(self.lengths) or 1.0
 
 
@@ -88,14 +87,14 @@ class Index:
         Text fields, without "all".
     analysers : list of str
     numbers : dict of float64 array (n_documents,)
-        Numbers of the documents, nan where a document has none.
+        Numbers of the documents, NaN if missing.
     vectors : dict of float32 array (n_documents, dimensions)
-        Rows of zeros where a document has none.
+        Vectors of the documents, zeros if missing.
 
     Raises
     ------
     DataFileError
-        When the folder holds no finished index, or one of another version, or its files do not fit together.
+        When the folder has no finished index of this version, or its files are inconsistent.
 
     Examples
     --------
@@ -118,20 +117,20 @@ class Index:
             header = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataFileError(
-                "no index is here (no finished index.json); make one with `truerank text index`", str(path)
+                "the folder has no finished index (index.json). Build one with `truerank text index`", str(path)
             ) from None
         except (OSError, ValueError) as error:
             raise DataFileError(f"cannot read the index ({error})", str(place)) from error
         if not isinstance(header, dict) or header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise DataFileError(f"not an index of version {VERSION}; write it again: `truerank text index`", str(place))
+            raise DataFileError(f"not an index of version {VERSION}. Rebuild it with `truerank text index`", str(place))
         self._held: dict[Any, Any] = {}
         try:
             self._open(header)
         except (KeyError, TypeError, AttributeError) as error:
-            raise DataFileError(f"the index is damaged ({error!r}); make it anew", str(place)) from error
+            raise DataFileError(f"the index is damaged ({error!r}). Rebuild it", str(place)) from error
 
     def _open(self, header: dict[str, Any]) -> None:
-        """Take what the header names, and check that the files fit together."""
+        """Open the files that the header names, and check that they are consistent."""
         self.n_documents: int = header["documents"]
         self.fields: list[str] = list(header["fields"])
         self.analysers: list[str] = list(header["analysers"])
@@ -153,7 +152,7 @@ class Index:
         return f"Index({str(self.path)!r}, {self.n_documents} documents, fields {', '.join(self.fields)})"
 
     def terms(self, text: str, analyser: str) -> list[int]:
-        """Terms of a text by number, in its order, without words that the collection lacks or the analyser drops."""
+        """Term numbers of a text, in order, without unknown words and words that the analyser drops."""
         check_choice(analyser, "analyser", self.analysers)
         words = term_of(analyser)(re.findall(WORD, folded(text)))
         found = [self._words[analyser].find(word) for word in words if word]
@@ -164,29 +163,29 @@ class Index:
         return self._words[analyser][number]
 
     def n_terms(self, analyser: str) -> int:
-        """Number of different terms."""
+        """Number of distinct terms."""
         return len(self._words[analyser])
 
     @cached_property
     def ids(self) -> DocumentIds:
-        """Ids of all documents by number, as the bytes that they are kept in."""
+        """Ids of all documents by number."""
         return self._documents.as_ids()
 
     def document_ids(self, numbers: Any = None) -> np.ndarray:
-        """Ids of documents by number, StringDType; of all without `numbers`."""
+        """Ids of some documents by number, or of all, as StringDType."""
         ids = self.ids if numbers is None else self.ids.take(np.asarray(numbers, np.int64))
         return ids.texts
 
     def id_ranks(self) -> np.ndarray:
-        """Place of each document's id among all of them sorted, int64 (n_documents,)."""
+        """Rank of each document's id in sorted order, int64 (n_documents,)."""
         return self._documents.ranks()
 
     def document_number(self, name: str) -> int:
-        """Number of a document by its id, -1 for one that is not here."""
+        """Number of a document by its id, -1 if unknown."""
         return self._documents.find(name)
 
     def postings(self, analyser: str, field: str = ALL) -> Postings:
-        """Counts of one field ("all": of all together) under one analyser."""
+        """Postings of a field ("all": of all fields together) under an analyser."""
         check_choice(analyser, "analyser", self.analysers)
         check_choice(field, "field", (ALL, *self.fields))
         if field != ALL and len(self.fields) == 1:
@@ -209,7 +208,7 @@ class Index:
 
     @cached_property
     def tokens(self) -> np.ndarray:
-        """Every token as the number of its word, int32."""
+        """Word numbers of all tokens, int32."""
         tokens = self._array("tokens")
         n_words = len(self.term_of_word(self.analysers[0]))
         check_fit(lie_within(tokens, 0, n_words), "its tokens", self.path)
@@ -217,14 +216,14 @@ class Index:
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Where each document's tokens begin and end in `tokens`, int64 (n_documents + 1,)."""
+        """Offsets of the documents in `tokens`, int64 (n_documents + 1,)."""
         parts, ends = self._array("parts"), np.concatenate([[0], self._array("part-ends")])
         fits = len(parts) == self.n_documents + 1 and rise_to(parts, len(ends) - 1)
         check_fit(fits and rise_to(ends, len(self._array("tokens"))), "the places of its tokens", self.path)
         return ends[parts]
 
     def term_of_word(self, analyser: str) -> np.ndarray:
-        """Term of each word under an analyser, -1 where it drops the word; int32."""
+        """Term of each word under an analyser, -1 for dropped words; int32."""
         name = f"terms.{analyser}.of"
         if name not in self._held:
             terms = self._array(name)
@@ -233,14 +232,14 @@ class Index:
         return self._held[name]
 
     def held(self, name: Any, key: Any, make: Any) -> Any:
-        """What `make` gave for the last `key` under this name: made again when another key is asked for."""
+        """The result of `make`, kept under this name until another `key` is requested."""
         found = self._held.get(name)
         if found is None or found[0] != key:
             found = self._held[name] = (key, make())
         return found[1]
 
     def derived(self, name: str, make: Any) -> np.ndarray:
-        """An array that is costly to make from the index: kept in its folder where that can be written."""
+        """An array that is costly to compute from the index, stored in its folder if that is writable."""
         if name not in self._held:
             path = self.path / f"{name}.npy"
             if path.exists():
@@ -252,7 +251,7 @@ class Index:
                     with atomic_write(path, "wb") as stream:
                         np.save(stream, values)
                 except OSError:
-                    pass  # a folder that only others may write: the array is made in each process
+                    pass  # in a read-only folder each process computes the array
                 self._held[name] = values
         return self._held[name]
 
@@ -264,22 +263,22 @@ class Index:
     def _check_same(self) -> None:
         place = self.path / "index.json"
         if not place.exists() or _stamp(place) != self._stamp:
-            raise DataFileError("the index was replaced after it was opened; open it anew", str(self.path))
+            raise DataFileError("the index was replaced after it was opened. Open it again", str(self.path))
 
 
 def _stamp(place: Path) -> tuple[int, int]:
-    """What tells a header from the one that another run puts into its place."""
+    """The identity of a header file, to notice a replacement."""
     found = os.stat(place)
     return found.st_ino, found.st_mtime_ns
 
 
 def _set_aside(target: Path) -> Path:
-    """Where an index stands while a new one takes its place."""
+    """The place of an old index while a new one replaces it."""
     return target.parent / f".{target.name}.old"
 
 
 def _recover(target: Path) -> None:
-    """Bring back an index that a stopped run had set aside, or remove it where the new one had taken its place."""
+    """After an interrupted replacement, restore the old index, or remove it if the new one is in place."""
     old = _set_aside(target)
     refuse_planted(old)
     if old.exists() and not target.exists():
@@ -302,11 +301,11 @@ def build_index(
     documents : iterable of Document
         Read once, one at a time.
     path : path
-        A new folder, an empty one, or an index, which is replaced when the new one is whole.
+        A new folder, an empty one, or an index, which is replaced when the new one is complete.
     analysers : sequence of str, default all three
         "plain", "porter", "porter-stop"; see `truerank.text.analysers`.
     fields : sequence of str, optional
-        Text fields to index; None takes every one that comes.
+        Text fields to index; None means all.
 
     Returns
     -------
@@ -315,26 +314,25 @@ def build_index(
     Raises
     ------
     InvalidInputError
-        When `path` holds something that is no index, or a file that is no part of one, no document came, two have one
-        id, none has a field of `fields`, or another run is writing this index; when what lies in the place of its
-        temporary folders is a link, another user's, or no part of an index.
+        When `path` holds anything but an index, there is no document, an id repeats, no document has a field of
+        `fields`, another run is writing this index, or its temporary folders are links or hold other files.
 
     Notes
     -----
-    The index is built beside `path` and moved there when it is whole: a run that was killed leaves an old index as it
-    was, and a second run starts anew. The same documents give the same bytes.
+    The index is built next to `path` and moved there when it is complete, so that a killed run leaves an old index
+    unchanged. The same documents give the same bytes.
 
-    Memory: the vocabulary, the ids' bytes, 17 bytes for each field of each document, and 4 million tokens; tokens and
-    postings go through memory-mapped files. Cost: one pass of tokenising, and two compiled passes over the tokens for
-    each analyser and field.
+    Memory: the vocabulary, the bytes of the ids, 17 bytes for each field of each document, and 4 million tokens. Tokens
+    and postings are in memory-mapped files. Cost: tokenisation, and two passes over the tokens for each analyser and
+    field.
     """
     target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()
     if target.exists() and not is_index and not (target.is_dir() and not any(target.iterdir())):
-        raise InvalidInputError(f"{path}: exists and is no index; name a new folder")
+        raise InvalidInputError(f"{path}: exists and is not an index. Name a new folder")
     strange = sorted(name for name in os.listdir(target) if not re.fullmatch(KNOWN, name)) if is_index else []
     if strange:
-        raise InvalidInputError(f"{path}: holds {strange[0]!r}, which is no part of an index; move it elsewhere")
+        raise InvalidInputError(f"{path}: holds {strange[0]!r}, which is not part of an index. Move it elsewhere")
     for analyser in analysers:
         term_of(analyser)
     if not analysers:
@@ -396,7 +394,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
                 held = array("i")
         stream.write(held.tobytes())
     if not names:
-        raise InvalidInputError("no document came; an index needs at least one")
+        raise InvalidInputError("got no documents; an index needs at least one")
     unknown = [field for field in only or () if field not in fields]
     if unknown:
         raise InvalidInputError(f"no document has the text field {unknown[0]!r}")
@@ -420,16 +418,17 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
 
 
 def _number_field(fields: dict[str, int], field: str, document: Document) -> None:
-    """Number a text field that comes for the first time."""
+    """Number a new text field."""
     if field == ALL or len(fields) == 255:
         raise InvalidInputError(
-            f"document {document.id!r}: a text field must not be called {ALL!r}, and there may be 255; got {field!r}"
+            f"document {document.id!r}: got the text field {field!r}; expected another name than {ALL!r}, and at most "
+            "255 fields"
         )
     fields[field] = len(fields) + 1
 
 
 def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int, n_fields: int) -> None:
-    """Write the terms that an analyser makes of the words, and the postings of each field."""
+    """Write the terms of the words under an analyser, and the postings of each field."""
     terms = term_of(analyser)(words)
     by_name = dict.fromkeys(term for term in terms if term)
     by_name = {term: number for number, term in enumerate(by_name)}
@@ -441,7 +440,7 @@ def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int
 
 
 def _number_file(folder: Path, n_tokens: int) -> None:
-    """The raw tokens as a NumPy file, copied in pieces."""
+    """Copy the raw tokens to a NumPy file."""
     target = np.lib.format.open_memmap(folder / "tokens.npy", mode="w+", dtype=np.int32, shape=(n_tokens,))
     if n_tokens:
         raw = np.memmap(folder / "tokens.raw", dtype=np.int32, mode="r")
@@ -459,14 +458,14 @@ def _save_numbers(folder: Path, numbers: dict[str, Any], vectors: dict[str, Any]
     for number, (name, by_document) in enumerate(vectors.items()):
         sizes = {len(vector) for vector in by_document.values()}
         if len(sizes) > 1:
-            raise InvalidInputError(f"vectors {name!r} must all have one number of dimensions, got {sorted(sizes)[:5]}")
+            raise InvalidInputError(f"vectors {name!r} must have the same dimensions, got {sorted(sizes)[:5]}")
         matrix = np.zeros((n_documents, sizes.pop()), dtype=np.float32)
         matrix[list(by_document)] = list(by_document.values())
         save_array(folder / f"vectors.{number}.npy", matrix)
 
 
 def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: int, field: int) -> None:
-    """Postings of one field (0: all together) under one analyser."""
+    """Write the postings of a field (0: all fields) under an analyser."""
     tokens, parts, fields, ends = (
         load_array(folder / f"{part}.npy") for part in ("tokens", "parts", "fields", "part-ends")
     )
@@ -494,7 +493,7 @@ def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: 
 
 @kernel
 def _count_postings(tokens, parts, fields, ends, of, field, sizes, lengths, totals, last):
-    """Documents of each term and terms of each document; `last` (terms,) starts at -1."""
+    """Count the documents of each term and the terms of each document; `last` (terms,) starts at -1."""
     for d in range(len(lengths)):
         for part in range(parts[d], parts[d + 1]):
             if field != 0 and fields[part] != field:

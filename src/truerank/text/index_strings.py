@@ -1,21 +1,21 @@
-"""Strings of an index, ids of documents or terms: UTF-8 bytes, ends, and the order of the sorted strings."""
+"""Strings of an index (document ids, terms): UTF-8 bytes, ends, and the order of the sorted strings."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to, save_array
 
 
 def write_strings(folder: Path, name: str, strings: list[str]) -> None:
-    """Write what `StoredStrings` reads; two that are the same are an error."""
+    """Write strings for `StoredStrings`; raises an error for a repeated string."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = offsets_of(list(map(len, encoded)))
     save_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
@@ -24,13 +24,13 @@ def write_strings(folder: Path, name: str, strings: list[str]) -> None:
     for before, after in pairwise(order):
         if encoded[before] == encoded[after]:
             raise InvalidInputError(
-                f"{name}: {strings[after]!r} came before, and again as number {after + 1}; ids must differ"
+                f"{name}: {strings[after]!r} is repeated as number {after + 1}; expected distinct ids"
             )
     save_array(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
 
 
 class StoredStrings:
-    """Strings in memory-mapped files: by number, and found by halving."""
+    """Strings in memory-mapped files, by number and by binary search."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._bytes, self._ends, self._sorted = (
@@ -54,38 +54,17 @@ class StoredStrings:
         return self._at(number).decode("utf-8", "surrogatepass")
 
     def as_ids(self) -> DocumentIds:
-        """All strings; their bytes are copied, because kernels are compiled once more for what cannot be written."""
+        """All strings as ids. The bytes are copied, because read-only arrays would need kernels of their own."""
         return DocumentIds(np.array(self._bytes), self._ends[:-1], self._ends[1:])
 
     def ranks(self) -> np.ndarray:
-        """Place of each string among all of them sorted, int64 (n,)."""
+        """Rank of each string in sorted order, int64 (n,)."""
         places = np.empty(len(self), dtype=np.int64)
         places[self._sorted] = np.arange(len(self))
         return places
 
     def find(self, string: str) -> int:
-        """Number of a string, -1 where it is not here."""
-        wanted = np.frombuffer(string.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        return int(_find_string(self._bytes, self._ends, self._sorted, wanted))
-
-
-@kernel
-def _find_string(texts, ends, order, wanted):
-    """Number of the string `wanted` among strings that `order` sorts by bytes, -1 where it is missing."""
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high) // 2
-        start = ends[order[middle]]
-        size = ends[order[middle] + 1] - start
-        place = 0
-        while place < size and place < len(wanted) and texts[start + place] == wanted[place]:
-            place += 1
-        if place == len(wanted):
-            if place == size:
-                return order[middle]
-            high = middle
-        elif place == size or texts[start + place] < wanted[place]:
-            low = middle + 1
-        else:
-            high = middle
-    return -1
+        """Number of a string, -1 if unknown."""
+        wanted, order = string.encode("utf-8", "surrogatepass"), self._sorted
+        place = bisect_left(order, wanted, key=self._at)
+        return int(order[place]) if place < len(order) and self._at(order[place]) == wanted else -1

@@ -18,14 +18,14 @@ from truerank.text.index import ALL, Index
 from truerank.text.retrieval_functions import RetrievalFunction
 
 DIMENSIONS = 300
-"""Dimensions of the space, at most; a space of fewer is its first ones."""
+"""Most dimensions of the space. A smaller space has its first dimensions."""
 
 
 @dataclass(frozen=True)
 class Latent(RetrievalFunction):
-    """The cosine of query and document in the first `dimensions` dimensions of the latent space, where it is above 0.
+    """The cosine of query and document in the first `dimensions` dimensions of the latent space, if it is above 0.
 
-    Finds documents that share no word with the query. The space is that of all fields together.
+    It also finds documents without a word of the query. The space is that of all fields together.
     """
 
     dimensions: int = DIMENSIONS
@@ -45,12 +45,11 @@ class Latent(RetrievalFunction):
 
 
 def document_vectors(index: Index, analyser: str) -> np.ndarray:
-    """U S of the decomposition of the tf-idf matrix, float32 (n_documents, k), kept with the index.
+    """U S of the decomposition of the tf-idf matrix, float32 (n_documents, k), which the index stores.
 
     The matrix has rows of unit length with entries (1 + ln tf) ln(n/df) (Deerwester et al. 1990; weights of Salton &
-    Buckley 1988, "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver, with a
-    fixed seed and one thread, so that the bits do not depend on the machine's number of processors. Cost:
-    O(postings · k).
+    Buckley 1988, "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver runs with a
+    fixed seed and one thread, so that the bits do not depend on the number of processors. Cost: O(postings · k).
     """
     return _space(index, analyser)[0]
 
@@ -68,7 +67,7 @@ def query_vector(index: Index, weights: Mapping[int, float], analyser: str) -> n
 
 
 def cosines(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Cosine of each row (n, k) with `vector` (k,), float64; 0 where either has length 0."""
+    """Cosine of each row (n, k) with `vector` (k,), float64; 0 if either has length 0."""
     values = rows.astype(np.float64)
     length = math.sqrt(float((vector * vector).sum()))
     lengths = np.sqrt((values * values).sum(axis=1))
@@ -94,7 +93,7 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def _space(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of documents and of terms: decomposed once, where one of them is not kept with the index."""
+    """Vectors of the documents and of the terms, from the index or by one decomposition."""
     decomposed = cache(partial(_decomposed, index, analyser))
     documents = index.derived(f"{analyser}.latent-documents", lambda: decomposed()[0])
     return documents, index.derived(f"{analyser}.latent-terms", lambda: decomposed()[1])
@@ -120,5 +119,5 @@ def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _without_rounding(coordinates: np.ndarray) -> np.ndarray:
-    """As float32 (n, k) in the order of C; coordinates below 1e-6, the solver's rounding of rows of length 1, are 0."""
+    """Float32 (n, k) in C order; coordinates below 1e-6 are rounding errors of the solver and become 0."""
     return np.where(np.abs(coordinates) < 1e-6, 0, coordinates).astype(np.float32, order="C")

@@ -1,4 +1,4 @@
-"""Proximity: how near the query's terms stand to each other in a document."""
+"""Proximity of the query's terms in a document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truerank.text.index import Index
 from truerank.text.retrieval_functions import lucene_idf
 
 WINDOW = 8
-"""Terms within which two terms count as near."""
+"""Largest distance of near terms, in terms."""
 
 
 def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyser: str) -> np.ndarray:
@@ -21,15 +21,15 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
 
         Σ_(s, t) (idf_s + idf_t)/2 · c/(c + 1),    idf = ln(1 + (n - df + ½)/(df + ½))
 
-    Ordered: t follows s at once. Unordered: s and t stand within `WINDOW` terms, in either order; a place of one term
-    counts once for the nearest place of the other before it. Places are counted after the analyser dropped words, and
-    run on over the ends of fields.
+    Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each place of a
+    term counts once, with the nearest earlier place of the other term. Dropped words have no place, and places continue
+    over the ends of fields.
 
     Parameters
     ----------
     index : Index
     terms : sequence of int
-        The query's terms in its order.
+        The query's terms in order.
     documents : int array (n,)
     analyser : str
 
@@ -60,7 +60,7 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
 
 @kernel
 def _windows(tokens, ends, of, slots, sides, weights, window, documents, counts, last, values):
-    """Rows of `values` (documents, 3); `counts` (2, pairs) and `last` (slots,) are room to work in."""
+    """Fill `values` (documents, 3); `counts` (2, pairs) and `last` (slots,) are scratch arrays."""
     for row in range(len(documents)):
         d = documents[row]
         counts[:] = 0.0

@@ -1,4 +1,4 @@
-"""The best documents of queries under a retrieval function, each by a heap of as many as are asked for."""
+"""The best documents of queries under a retrieval function."""
 
 from __future__ import annotations
 
@@ -50,17 +50,16 @@ def retrieve(
     index : Index
     queries : iterable of Document (see `read_queries`), or dict of query id to text
     function : RetrievalFunction or str, default "bm25"
-        A value, or a name with parameters as `parse_function` reads it.
+        A function, or a name with parameters (see `parse_function`).
     depth : int, default 1000
-        Documents of each query, at most.
+        Most documents of a query.
     n_jobs : int, optional
-        Threads; None means 1. The result does not depend on it.
+        Threads; None means 1. They do not change the result.
 
     Returns
     -------
     Run
-        Documents by descending score, equal scores in the order of the index. A query that finds nothing stands in
-        the run without documents.
+        Documents by descending score, ties in the order of the index. A query that finds nothing has no documents.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def as_run(index: Index, queries: Sequence[Document], found: Sequence[tuple[np.n
 
 
 def as_documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Document]:
-    """Queries as documents, however they were given."""
+    """Queries as a list of documents."""
     if isinstance(queries, Mapping):
         return [Document(str(name), {"text": text}, {}, {}) for name, text in queries.items()]
     return list(queries)
@@ -97,7 +96,7 @@ def as_documents(queries: Iterable[Document] | Mapping[str, str]) -> list[Docume
 def best_of(
     index: Index, function: RetrievalFunction, depth: int, weights: Mapping[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and scores of the best `depth` documents of a query (q_t by number), best first, equal ones by number."""
+    """Numbers and scores of the best `depth` documents of a query (q_t by term), best first, ties by number."""
     postings = index.postings(function.analyser, function.field)
     terms = np.fromiter(weights, dtype=np.int64, count=len(weights))
     scores, matched = _borrow(index.n_documents)
@@ -121,7 +120,7 @@ _held = threading.local()
 
 
 def _borrow(n_documents: int) -> tuple[np.ndarray, np.ndarray]:
-    """Zeros for the scores of all documents, this thread's from its last query; whoever is stopped gives none back."""
+    """Zeros for the scores of all documents, reused from this thread's last query unless that was interrupted."""
     scores, matched = getattr(_held, "scores", None), getattr(_held, "matched", None)
     _held.scores = _held.matched = None
     if scores is None or matched is None or len(scores) != n_documents:
@@ -130,7 +129,7 @@ def _borrow(n_documents: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and scores of the best `depth` matched documents, best first, equal scores by number."""
+    """Numbers and scores of the best `depth` matched documents, best first, ties by number."""
     depth = min(depth, len(scores))
     numbers, values = np.empty(depth, dtype=np.int64), np.empty(depth)
     size = _keep_best(scores, matched, numbers, values)
@@ -139,7 +138,7 @@ def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple
 
 @kernel
 def _keep_best(scores, matched, numbers, values):
-    """The best matched documents, best first, equal scores by number; returns how many."""
+    """Fill in the best matched documents, best first, ties by number; returns their number."""
     size = 0
     for d in range(len(scores)):
         if matched[d] != 0:
@@ -150,7 +149,7 @@ def _keep_best(scores, matched, numbers, values):
 
 @kernel
 def _take_best(starts, documents, terms, scores, matched, numbers, values):
-    """As `_keep_best`, over the documents of the terms alone; `scores` and `matched` become zeros there."""
+    """`_keep_best` for the documents of the terms, whose `scores` and `matched` are reset to zeros."""
     size = 0
     for term in terms:
         for i in range(starts[term], starts[term + 1]):
@@ -165,7 +164,7 @@ def _take_best(starts, documents, terms, scores, matched, numbers, values):
 
 @kernel
 def offer(numbers, values, size, number, value):
-    """Give a document to a heap whose root is the worst that is kept; returns the heap's new size."""
+    """Offer a document to a heap whose root is the worst kept document; returns the new size of the heap."""
     if size < len(numbers):
         child = size
         while child > 0:
@@ -185,7 +184,7 @@ def offer(numbers, values, size, number, value):
 
 @kernel
 def _sink(numbers, values, size, number, value):
-    """Put a document in the place of the heap's root."""
+    """Replace the root of the heap."""
     place = 0
     while True:
         child = 2 * place + 1
@@ -207,7 +206,7 @@ def _sink(numbers, values, size, number, value):
 
 @kernel
 def _sort_heap(numbers, values, size):
-    """The heap in order, best first: the worst that is left goes to the end."""
+    """Sort the heap, best first, by moving its root to the end."""
     for last in range(size - 1, 0, -1):
         number, value = numbers[last], values[last]
         numbers[last], values[last] = numbers[0], values[0]

@@ -1,9 +1,9 @@
-"""Retrieval functions: a query's terms and a document's counts of them become a score.
+"""Retrieval functions: scores of documents from the counts of the query's terms.
 
-For query terms t: q_t their count (or weight) in the query, tf the count in document d, df the documents that have t,
-cf its count in the collection, |d| the document's terms, avdl their mean, |C| all of the collection's, n documents.
-Documents without any of the query's terms are not retrieved; a term that no document has contributes nothing; a query
-without known terms retrieves nothing. Equal scores keep the order of the documents.
+Symbols for a query term t: q_t is its count (or weight) in the query, tf its count in document d, cf its count in the
+collection, df the number of documents with t, |d| the number of terms of d, avdl its mean, |C| its sum, n the number of
+documents. Documents without any query term are not retrieved. Terms without documents have no effect. Ties keep the
+order of the documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from truerank.text.index import ALL, Index, Postings
 
 @dataclass(frozen=True)
 class RetrievalFunction:
-    """A retrieval function over one field under one analyser; `score` adds its values to a vector of documents."""
+    """A retrieval function over a field under an analyser; `score` adds its values to a vector of documents."""
 
     analyser: str = STEMMED_AND_STOPPED
     field: str = ALL
@@ -33,38 +33,38 @@ class RetrievalFunction:
     """Whether documents without a term of the query may be found."""
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        """Add the scores of all documents that have a term of the query.
+        """Add the scores of all documents with a term of the query.
 
         Parameters
         ----------
         index : Index
         weights : mapping of int to float
-            q_t of the query's terms by number, as `query_weights` makes them.
+            q_t of the query's terms by number (see `query_weights`).
         scores : float64 array (n_documents,)
-            Added to.
+            Changed in place.
         matched : uint8 array (n_documents,)
-            Becomes 1 where a document has a term of the query. Documents that are 1 already are scored even without
-            one (to a language model that is not 0).
+            Becomes 1 for documents with a term of the query. Documents that are 1 before are scored too; without a
+            query term they have tf = 0.
         """
         raise NotImplementedError
 
     @property
     def name(self) -> str:
-        """Name with analyser and field, without parameters, as columns and runs of its scores are called."""
+        """Name with analyser and field, for columns and runs."""
         return f"{type(self).__name__.lower()}.{self.analyser}.{self.field}"
 
 
 class QueryTerm(NamedTuple):
-    """A term of a query that some document has.
+    """A query term with at least one document.
 
     Attributes
     ----------
     start, stop : int
-        Its postings.
+        Range of its postings.
     weight : float
         q_t.
     occurrences : float
-        cf, how often it stands in the collection.
+        cf.
     """
 
     start: int
@@ -75,7 +75,7 @@ class QueryTerm(NamedTuple):
 
 @dataclass(frozen=True)
 class _TermByTerm(RetrievalFunction):
-    """Σ_t of a factor of the term times what a kernel makes of its tf and the document's norm."""
+    """Sum over the terms of a factor times a function of tf and the document's norm."""
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, norms, add = index.postings(self.analyser, self.field), self.norms(index), self.adder()
@@ -84,7 +84,7 @@ class _TermByTerm(RetrievalFunction):
             add(*_part(postings, term), norms, factor, scores, matched)
 
     def adder(self) -> Any:
-        """The kernel that adds a term's part to the scores: `(documents, counts, norms, factor, scores, matched)`."""
+        """The kernel that adds a term: `(documents, counts, norms, factor, scores, matched)`."""
         raise NotImplementedError
 
     def norms(self, index: Index) -> np.ndarray:
@@ -92,13 +92,13 @@ class _TermByTerm(RetrievalFunction):
         raise NotImplementedError
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        """What the tf part of each term is multiplied by, in a collection of n documents."""
+        """The factor of each term in a collection of n documents."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class _Saturated(_TermByTerm):
-    """Functions of tf/(tf + k1 (1 - b + b |d|/avdl))."""
+    """Base of functions of tf/(tf + k1 (1 - b + b |d|/avdl))."""
 
     k1: float = 1.2
     b: float = 0.75
@@ -116,7 +116,7 @@ class _Saturated(_TermByTerm):
 
 
 def lucene_idf(n: int, df: int) -> float:
-    """ln(1 + (n - df + ½)/(df + ½)), of a term that df of n documents have."""
+    """ln(1 + (n - df + ½)/(df + ½)) of a term in df of n documents."""
     return math.log1p((n - df + 0.5) / (df + 0.5))
 
 
@@ -126,9 +126,9 @@ class BM25(_Saturated):
 
         Σ_t idf_t · tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) · q_t (k3 + 1)/(q_t + k3)
 
-    `idf`: "lucene" ln(1 + (n - df + ½)/(df + ½)), never negative; "robertson" ln((n - df + ½)/(df + ½)), as Lemur has
-    it, negative for words of more than half of the documents; "atire" ln(n/df). Lucene (from version 8) leaves the
-    constant k1 + 1 out: its scores are these divided by it. `k3=inf` counts repeated query terms in full, as Lucene's.
+    `idf`: "lucene" ln(1 + (n - df + ½)/(df + ½)), never negative; "robertson" ln((n - df + ½)/(df + ½)), as in Lemur,
+    negative for words of more than half of the documents; "atire" ln(n/df). Lucene (from version 8) omits the constant
+    factor k1 + 1. `k3=inf` counts repeated query terms in full, as Lucene does.
     """
 
     k3: float = 7.0
@@ -155,7 +155,7 @@ class BM25(_Saturated):
 
 @dataclass(frozen=True)
 class TFIDF(_Saturated):
-    """Lemur's and Indri's tf-idf (Zhai 2001, notes on the Lemur TFIDF model): BM25's tf part and a squared idf.
+    """Tf-idf of Lemur and Indri (Zhai 2001, notes on the Lemur TFIDF model): BM25's tf part and a squared idf.
 
     Σ_t q_t · k1 tf/(tf + k1 (1 - b + b |d|/avdl)) · ln(n/df)²
     """
@@ -180,7 +180,7 @@ class Cosine(_TermByTerm):
         return _cosine_norms(index, self.analyser, self.field)
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        """What 1 + ln tf of each term is multiplied by, in a collection of n documents."""
+        """The factor of 1 + ln tf of each term in a collection of n documents."""
         idfs = [1 + math.log(n / (term.stop - term.start)) for term in terms]
         vector = [
             (1 + math.log(term.weight) if term.weight >= 1 else term.weight) * idf for term, idf in zip(terms, idfs)
@@ -214,16 +214,13 @@ class Dirichlet(RetrievalFunction):
         return [self.mu * term.occurrences / n_tokens for term in terms]
 
     def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> tuple[float, float]:
-        """(a, c): a document without the query's terms has c - a ln(|d| + μ)."""
-        total = 0.0
-        for term in terms:
-            total += term.weight
-        return total, _log_priors(terms, priors)
+        """(a, c): the score of a document without the query's terms is c - a ln(|d| + μ)."""
+        return math.fsum(term.weight for term in terms), _log_priors(terms, priors)
 
 
 @dataclass(frozen=True)
 class JelinekMercer(RetrievalFunction):
-    """Query likelihood mixed with the collection's (Zhai & Lafferty 2004, equation 5).
+    """Query likelihood mixed with that of the collection (Zhai & Lafferty 2004, equation 5).
 
     Σ_t q_t ln[(1 - λ) tf/|d| + λ cf/|C|]
     """
@@ -248,7 +245,7 @@ class JelinekMercer(RetrievalFunction):
         return [self.lam * term.occurrences / n_tokens for term in terms]
 
     def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
-        """What a document without the query's terms has."""
+        """The score of a document without the query's terms."""
         return _log_priors(terms, priors)
 
 
@@ -262,17 +259,17 @@ FUNCTIONS: dict[str, type[RetrievalFunction]] = {
 
 
 def query_weights(index: Index, text: str, analyser: str) -> dict[int, float]:
-    """q_t: how often each known term stands in a query, by number, in order of first appearance."""
+    """q_t: the count of each known term in a query, by number, in order of first appearance."""
     return term_weights(index.terms(text, analyser))
 
 
 def term_weights(terms: Sequence[int]) -> dict[int, float]:
-    """q_t of terms that stand in a query in this order."""
+    """q_t of the terms of a query, in order of first appearance."""
     return {term: float(count) for term, count in Counter(terms).items()}
 
 
 def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryTerm]:
-    """The terms of a query that some document has, from their q_t by number."""
+    """The terms of a query with at least one document, from their q_t by number."""
     starts, totals = postings.starts, postings.totals
     terms = [
         QueryTerm(int(starts[term]), int(starts[term + 1]), weight, float(totals[term]))
@@ -282,11 +279,8 @@ def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryT
 
 
 def _log_priors(terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
-    """Σ q_t ln prior, added in the terms' order."""
-    constant = 0.0
-    for term, prior in zip(terms, priors):
-        constant += term.weight * math.log(prior)
-    return constant
+    """Σ q_t ln prior."""
+    return math.fsum(term.weight * math.log(prior) for term, prior in zip(terms, priors))
 
 
 def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +288,7 @@ def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) -> np.ndarray:
-    """`length_norm` of every document; the last ones of each field are held."""
+    """`length_norm` of every document; the index keeps the last ones of each field."""
 
     def make() -> np.ndarray:
         postings, norms = index.postings(analyser, field), np.empty(index.n_documents)
@@ -305,7 +299,7 @@ def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) 
 
 
 def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
-    """Length of each document's tf-idf vector, kept with the index."""
+    """Length of each document's tf-idf vector, which the index stores."""
     number = 0 if field == ALL or len(index.fields) == 1 else 1 + index.fields.index(field)
 
     def make() -> np.ndarray:
@@ -348,7 +342,7 @@ def _add_cosine(documents, counts, norms, weight, scores, matched):
 
 @kernel
 def _add_dirichlet(documents, counts, prior, weight, scores, matched):
-    """weight · ln(1 + tf/prior), prior = μ cf/|C|: what a document that has the term gains over one that has not."""
+    """weight · ln(1 + tf/prior), prior = μ cf/|C|: the difference to tf = 0."""
     for i in range(len(documents)):
         scores[documents[i]] += weight * math.log1p(counts[i] / prior)
         matched[documents[i]] = 1
@@ -365,7 +359,7 @@ def _add_jelinek_mercer(documents, counts, lengths, ratio, weight, scores, match
 
 @kernel
 def _add_length_part(found, lengths, mu, total, constant, scores, matched):
-    """What the likelihood of a found document has beside its terms: constant - total · ln(|d| + μ)."""
+    """constant - total · ln(|d| + μ) for each found document."""
     for d in range(len(found)):
         if found[d]:
             matched[d] = 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from unicodedata import normalize
 
-# A word is a run of letters and digits; everything else separates.
+# A word is a run of letters and digits.
 WORD = r"[^\W_]+"
-# The same without numbers and without words of one or two letters: for classification of topics.
+# For topics: words of at least three characters that start with a letter.
 TOPIC_WORD = r"[^\W\d_][^\W_]{2,}"
 
 
 def folded(text: str) -> str:
-    """The text in lower case and in Unicode's NFKC form: composed accents, plain forms of full-width letters.
+    """The text in lower case and in Unicode's NFKC form (composed accents, no full-width letters).
 
     Examples
     --------

@@ -22,7 +22,7 @@ from truerank.core.types import MatrixLike
 from truerank.text.tokens import TOPIC_WORD, folded
 
 MOST = 1e70
-"""Largest value of a feature: liblinear's fourth powers of it are still finite, and with larger ones it never ends."""
+"""Largest value of a feature. liblinear computes fourth powers, and does not terminate if they overflow."""
 
 
 def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
@@ -30,18 +30,18 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
 
         I(w; c) = Σ_{w ∈ {0, 1}} Σ_{c ∈ {0, 1}} P(w, c) log(P(w, c)/(P(w) P(c)))
 
-    All classes in one sparse product of presences: scikit-learn's `mutual_info_classif` has the same values, and on
-    3,000 documents and words takes 1,400 times as long for one class as this for twenty.
+    A sparse product of presences computes all classes at once. The values equal those of scikit-learn's
+    `mutual_info_classif`, which is much slower.
 
     Parameters
     ----------
     X : sparse matrix or array (n, words)
-        Counts; a word is present where they are not 0.
+        Counts. A word is present if its count is not 0.
     Y : bool or 0/1 array (n,) or (n, classes)
 
     Examples
     --------
-    A word that stands exactly in the documents of the class carries the class's entropy, log 2.
+    A word in exactly the documents of the class has the information log 2, the entropy of the class.
 
     >>> mutual_information(np.array([[1, 1], [2, 0], [0, 1], [0, 0]]), [1, 1, 0, 0]).round(4).tolist()
     [[0.6931, 0.0]]
@@ -73,7 +73,7 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
 
 
 class MutualInformationSelector(TransformerMixin, BaseEstimator):
-    """Keep the words with the highest mutual information with a binary class; the first of equal ones.
+    """Keep the words with the highest mutual information with a class; of equal words the first.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
     ----------
     information_ : float64 array (n_features_in_,)
     kept_ : int64 array (at most n_words,)
-        Columns that are kept, ascending.
+        Numbers of the selected columns, ascending.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("information_", "kept_", "n_features_in_", "feature_names_in_")
@@ -99,12 +99,12 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any) -> Any:
-        """Rank the words by their information about `y` (n,), a class or one class against the rest by label."""
+        """Rank the words by their information about the labels `y` (n,)."""
         n_words = check_positive_int(self.n_words, "n_words")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=None, ensure_min_features=1)
         X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         labels = np.unique(y)
-        # Several classes: the greatest information about any of them; two classes inform about each other alike.
+        # Several classes: the largest information about any of them. Two classes have equal information.
         targets = (y[:, None] == (labels[-1:] if len(labels) <= 2 else labels)).astype(np.float64)
         self.information_ = mutual_information(X, targets).max(axis=0)
         order = np.argsort(-self.information_, kind="stable")
@@ -112,7 +112,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         return self
 
     def check_model(self) -> None:
-        """Called after loading: the kept columns are there."""
+        """Check a loaded model."""
         kept, n = getattr(self, "kept_", None), getattr(self, "n_features_in_", 0)
         if not isinstance(kept, np.ndarray) or kept.dtype.kind != "i" or not len(kept) or not (kept.min() >= 0):
             raise ModelFileError("MutualInformationSelector: kept_ must hold numbers of columns")
@@ -120,14 +120,14 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
             raise ModelFileError(f"MutualInformationSelector: kept_ names column {kept.max()} of {n}")
 
     def transform(self, X: Any) -> Any:
-        """The kept columns."""
+        """Select the columns."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=None, reset=False)
         return X[:, self.kept_]
 
 
 class UnitLogCounts(TransformerMixin, BaseEstimator):
-    """log(1 + count), rows scaled to unit length: real-valued features of the linear SVM. Rows of zeros stay."""
+    """log(1 + count), with rows scaled to unit length. Rows of zeros stay zeros."""
 
     model_attributes: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
 
@@ -140,12 +140,12 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Nothing to learn; negative counts are refused."""
+        """Check that no count is negative."""
         _refuse_negative(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         return self
 
     def transform(self, X: MatrixLike) -> Any:
-        """Scaled rows, float64."""
+        """Scale the rows; float64."""
         from sklearn.preprocessing import normalize
 
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, copy=True)
@@ -155,20 +155,20 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
 
 
 class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Multinomial naive Bayes with the words smoothed by their prior, and scores that never saturate.
+    """Multinomial naive Bayes whose words are smoothed with their prior.
 
         log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K)
 
-    with K classes; the fit is scikit-learn's `MultinomialNB` with these smoothings.
+    with K classes. The fit is that of scikit-learn's `MultinomialNB` with this smoothing.
 
     Parameters
     ----------
     smoothing : {"word-prior", "add-one"}, default "word-prior"
-        "add-one": `P(w | c) = (count(w, c) + 1)/(count(c) + V)`, V the number of words. "word-prior" is the source's:
-        the V added counts are spread as the words are in all documents, `(count(w, c) + V P(w))/(count(c) + V)` with
-        `P(w) = (count(w) + 1)/(count + V)`.
+        "add-one": `P(w | c) = (count(w, c) + 1)/(count(c) + V)`, V the number of words. "word-prior", as in the paper,
+        divides the V added counts in proportion to the words of all documents: `(count(w, c) + V P(w))/(count(c) + V)`
+        with `P(w) = (count(w) + 1)/(count + V)`.
     strength : float, default 1
-        Added counts per word on average.
+        Added counts for each word on average.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Count words by class; `X` (n, words) counts, `y` (n,) labels."""
+        """Fit to counts `X` (n, words) and labels `y` (n,)."""
         from sklearn.naive_bayes import MultinomialNB
         from sklearn.utils.multiclass import check_classification_targets
         from sklearn.utils.validation import _check_sample_weight
@@ -246,16 +246,16 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         return np.asarray(log_softmax(self.predict_joint_log_proba(X), axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Uncalibrated probabilities (n, K): naive Bayes believes too much, most are 0 or 1."""
+        """Uncalibrated probabilities (n, K). Most are close to 0 or 1."""
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable label (n,); the first of equal ones."""
+        """The most probable label (n,); the first label on a tie."""
         best = np.argmax(self.predict_joint_log_proba(X), axis=1)
         return self.classes_[best]
 
     def check_model(self) -> None:
-        """Called after loading: one finite row of words for each class."""
+        """Check a loaded model."""
         shapes = (np.shape(self.word_log_prob_), np.shape(self.class_log_prior_))
         k = len(self.classes_)
         if shapes != ((k, self.n_features_in_), (k,)) or not np.isfinite(self.word_log_prob_).all():
@@ -263,11 +263,7 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
 
 class LinearSVM(LinearSVC):
-    """scikit-learn's `LinearSVC`, with a form in a model file.
-
-    Parameters are `LinearSVC`'s; here the default loss is its squared hinge, C = 1. Values beyond 1e70 are refused:
-    their products overflow, and liblinear then never ends.
-    """
+    """scikit-learn's `LinearSVC`, which model files can hold. Values beyond 1e70 raise an error (see `MOST`)."""
 
     model_attributes: ClassVar[tuple[str, ...]] = (
         "classes_",
@@ -280,12 +276,12 @@ class LinearSVM(LinearSVC):
 
     @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """As `LinearSVC.fit`."""
+        """See `LinearSVC.fit`."""
         refuse_huge(validate_data(self, X, accept_sparse="csr", dtype=np.float64), type(self).__name__)
         return super().fit(X, y, sample_weight)
 
     def check_model(self) -> None:
-        """Called after loading: one row of weights for each class, one for two."""
+        """Check a loaded model."""
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
         if np.shape(self.coef_) != (k, self.n_features_in_) or not np.isfinite(self.coef_).all():
             raise ModelFileError(f"LinearSVM: coef_ must be finite, ({k}, {self.n_features_in_})")
@@ -294,23 +290,23 @@ class LinearSVM(LinearSVC):
 
 
 class TfIdf(TfidfTransformer):
-    """scikit-learn's `TfidfTransformer`, with a form in a model file; its parameters and defaults are that one's."""
+    """scikit-learn's `TfidfTransformer`, which model files can hold."""
 
     model_attributes: ClassVar[tuple[str, ...]] = ("idf_", "n_features_in_", "feature_names_in_")
 
     def check_model(self) -> None:
-        """Called after loading: one finite weight for each word."""
+        """Check a loaded model."""
         if np.shape(self.idf_) != (self.n_features_in_,) or not np.isfinite(self.idf_).all():
             raise ModelFileError(f"TfIdf: idf_ must hold {self.n_features_in_} finite weights")
 
 
 class WordCounts(TransformerMixin, BaseEstimator):
-    """Texts to counts of their words (n, words), CSR: scikit-learn's `CountVectorizer`, with a form in a model file.
+    """Counts of the words of texts, CSR (n, words): scikit-learn's `CountVectorizer`, which model files can hold.
 
     Parameters
     ----------
     min_documents : int, default 3
-        A word must stand in so many training texts; where no word does, every word counts.
+        Training texts that a word needs. If no word has so many, all words count.
     word : str, default `tokens.TOPIC_WORD`
         Regular expression of a word, in lower case.
 
@@ -364,10 +360,10 @@ class WordCounts(TransformerMixin, BaseEstimator):
         return vectorizer.transform(texts_of(X)).astype(np.float64)
 
     def check_model(self) -> None:
-        """Called after loading: words that differ."""
+        """Check a loaded model."""
         words = getattr(self, "vocabulary_", None)
         if not isinstance(words, np.ndarray) or words.dtype.kind != "U" or len(np.unique(words)) != len(words):
-            raise ModelFileError("WordCounts: vocabulary_ must hold words that differ")
+            raise ModelFileError("WordCounts: vocabulary_ must hold distinct words")
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The words."""
@@ -376,27 +372,27 @@ class WordCounts(TransformerMixin, BaseEstimator):
 
 
 def texts_of(X: object) -> list[str]:
-    """Documents' texts as a list, each of them text."""
+    """Texts as a list of str."""
     texts = X if isinstance(X, list) else list(np.asarray(X, dtype=object).ravel())
     if not texts:
         raise InvalidInputError("expected texts (a sequence of str), got nothing")
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InvalidInputError(
-                f"expected texts (a sequence of str), got {type(text).__name__} in row {row}; a document without words "
-                "has the text ''"
+                f"row {row} is {type(text).__name__}; expected texts (a sequence of str). Use '' for a document "
+                "without words"
             )
     return texts
 
 
 def refuse_huge(X: Any, name: str) -> None:
-    """Raise where products of rows would overflow, so that sums become infinite or nan."""
+    """Raise an error if products of values would overflow."""
     values = X.data if sparse.issparse(X) else X
     most = float(np.abs(values).max(initial=0.0))
     if most > MOST:
         raise InvalidInputError(
-            f"{name}: X holds a value of {most:.3g}, and products of values beyond {MOST:g} overflow; scale the "
-            "columns first (UnitDeviation), or leave the damaged one out"
+            f"{name}: X holds the value {most:.3g}; expected at most {MOST:g}, because products overflow. Scale the "
+            "columns with UnitDeviation, or leave out the damaged one"
         )
 
 
@@ -408,21 +404,20 @@ def _refuse_negative(X: Any) -> np.ndarray:
 
 
 def naive_bayes(n_words: int = 300, smoothing: str = "word-prior") -> Pipeline:
-    """The paper's naive Bayes from word counts: selection of words, then `TopicNaiveBayes`."""
+    """The paper's naive Bayes for word counts: selection of words, then `TopicNaiveBayes`."""
     return Pipeline([("select", MutualInformationSelector(n_words)), ("classify", TopicNaiveBayes(smoothing))])
 
 
 def linear_svm(n_words: int = 300, C: float = 1.0, weighting: str = "log-tf") -> Pipeline:
-    """The paper's linear SVM from word counts: real-valued rows of unit length, selection of words, LinearSVC (hinge).
+    """The paper's linear SVM for word counts: weighting, selection of words, LinearSVC with the hinge.
 
     Parameters
     ----------
     n_words : int, default 300
     C : float, default 1
     weighting : {"log-tf", "tf-idf", "selected-log-tf"}
-        "log-tf": log(1 + count), rows scaled over all words and then cut down to the selected ones. "tf-idf":
-        (1 + log count) · idf (scikit-learn's, smoothed), the same. "selected-log-tf": log(1 + count), rows scaled over
-        the selected words only.
+        "log-tf": log(1 + count), with rows scaled to unit length before the selection. "tf-idf": (1 + log count) · idf
+        (scikit-learn's, smoothed), scaled likewise. "selected-log-tf": log(1 + count), scaled after the selection.
     """
     check_choice(weighting, "weighting", ("log-tf", "tf-idf", "selected-log-tf"))
     svm = LinearSVM(C=C, loss="hinge", random_state=0, max_iter=100_000)

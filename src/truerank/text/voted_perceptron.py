@@ -1,4 +1,4 @@
-"""The voted perceptron (Freund and Schapire 1999): every weight vector that training passes through has a vote."""
+"""The voted perceptron (Freund and Schapire 1999): every weight vector of the training has votes."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _VOTES = 10_000.0
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
     """Linear classifier for two classes whose score is the logarithm of votes for over votes against.
 
-    Training goes through the rows, and adds y_i x_i to the weights v (which start at 0) whenever y_i (v · x_i) ≤ 0. The
-    k-th weights get as many votes c_k as rows they survived. A document's score is Bennett's (2003, section 5)
+    Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights get a vote for each
+    row that they classify without a change: c_k votes. A document's score is that of Bennett (2003, section 5),
 
         score(x) = log(1 + Σ_{k: v_k·x > 0} c_k) - log(1 + Σ_{k: v_k·x ≤ 0} c_k)
 
-    with the votes scaled to a sum of 10,000 and one vote added to each side (both ours: unanimous votes have no finite
-    logarithm, and the score of a unanimous document would otherwise grow with the number of training rows). Every x has
-    a 1 appended. Kept are the rows that were mistaken and not the vectors: v_k · x is a running sum over them. Training
-    is O(non-zeros) a pass, a prediction O(mistakes · words of the document).
+    with two changes: a vote is added to each side, because unanimous votes have no finite logarithm; and the votes are
+    scaled to a sum of 10,000, because the score of a unanimous document would otherwise grow with the number of
+    training rows. Every x has a 1 appended. The model stores the mistaken rows, and v_k · x is a running sum over them.
+    Cost: O(non-zeros) for a pass of training, O(mistakes · words of the document) for a prediction.
 
     Parameters
     ----------
     n_epochs : int, default 10
-        Passes over the rows; they end early after one without a mistake.
+        Passes over the rows. A pass without a mistake ends the training.
     random_state : int or generator, optional
-        Draws the order of the rows, anew for each pass.
+        Draws the order of the rows for each pass.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         which = np.concatenate(mistaken)
         kept = rows[which]
         self.signs_ = sign[which]
-        self.votes_ = np.array(votes[1:], dtype=np.int64)  # the zero vector survives nothing
+        self.votes_ = np.array(votes[1:], dtype=np.int64)  # without the votes of the zero vector
         self.mistaken_values_ = np.asarray(kept.data, dtype=np.float64)
         self.mistaken_columns_ = np.asarray(kept.indices, dtype=np.int64)
         self.mistaken_starts_ = np.asarray(kept.indptr, dtype=np.int64)
@@ -133,7 +133,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return sparse.csr_matrix((self.mistaken_values_, self.mistaken_columns_, self.mistaken_starts_), shape)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Logarithm of votes for over votes against the positive class (n,)."""
+        """Logarithm of the votes for the positive class over those against it (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         mistaken = self._mistaken_rows()
@@ -141,37 +141,37 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         result = np.empty(X.shape[0])
         for start in range(0, X.shape[0], _BLOCK):
             rows = sparse.csr_matrix(X[start : start + _BLOCK])
-            products = (rows @ mistaken.T).toarray() + 1.0  # the 1 that every row has appended
+            products = (rows @ mistaken.T).toarray() + 1.0  # the appended 1
             positive = np.cumsum(products * self.signs_, axis=1) > 0
             votes_for = np.minimum((positive * votes).sum(axis=1), _VOTES)
             result[start : start + _BLOCK] = np.log1p(votes_for) - np.log1p(_VOTES - votes_for)
         return result
 
     def predict(self, X: Any) -> np.ndarray:
-        """The label with more votes (n,); the first at a draw."""
+        """The label with more votes (n,); the first label on a tie."""
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(np.int64)]
 
     def check_model(self) -> None:
-        """Called after loading: the parts of the mistaken rows fit together."""
+        """Check a loaded model."""
         starts, n = self.mistaken_starts_, len(self.votes_)
         good = len(starts) == n + 1 and len(self.signs_) == n and len(self.classes_) == 2 and starts[0] == 0
         good = good and bool((np.diff(starts) >= 0).all()) and starts[-1] == len(self.mistaken_values_)
         columns = self.mistaken_columns_
         good = good and len(columns) == len(self.mistaken_values_) and bool(np.isfinite(self.mistaken_values_).all())
         if not good or (len(columns) and not (columns.min() >= 0 and columns.max() < self.n_features_in_)):
-            raise ModelFileError("VotedPerceptron: its mistaken rows do not fit together")
+            raise ModelFileError("VotedPerceptron: the arrays of the mistaken rows are inconsistent")
 
 
 def voted_perceptron(n_words: int = 300) -> Pipeline:
-    """The classifier that the paper's last section names: rows as for `linear_svm`, then `VotedPerceptron`."""
+    """The classifier of the paper's future work: the features of `linear_svm`, then `VotedPerceptron`."""
     select = ("select", MutualInformationSelector(n_words))
     return Pipeline([("scale", UnitLogCounts()), select, ("classify", VotedPerceptron())])
 
 
 @kernel
 def _one_pass(data, columns, starts, sign, order, weights, wrong, survived):
-    """One pass in the given order: weights (p + 1,) change, `wrong` gets the mistaken rows, `survived` the votes."""
+    """A pass in the given order: updates the weights (p + 1,), fills the mistaken rows `wrong` and their votes."""
     n_wrong = 0
     last = len(weights) - 1
     for i in order:
@@ -186,5 +186,5 @@ def _one_pass(data, columns, starts, sign, order, weights, wrong, survived):
         weights[last] += sign[i]
         wrong[n_wrong] = i
         n_wrong += 1
-        survived[n_wrong] = 1  # the vector that a mistake makes counts for that row
+        survived[n_wrong] = 1  # the new vector gets the vote of this row
     return n_wrong
