@@ -1,7 +1,7 @@
-"""Term statistics of LETOR 3.0's OHSUMED (`meta.tar.xz`), from which BM25 is computed with any k1 and b.
+"""Term statistics of LETOR 3.0's OHSUMED (`meta.tar.xz`), for BM25 with any k1 and b.
 
-The archive has a file for each query: its terms, in how many of the 348,566 documents of each stream (title, abstract,
-both) each term stands, and for every judged document the stream's length and the terms' frequencies in it.
+The archive has a file for each query, with its terms, their document frequencies in each stream (title, abstract, both)
+of the 348,566 documents, and the length and the term frequencies of every judged document in each stream.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ K3 = 7.0  # LETOR's
 
 @dataclass(frozen=True)
 class TermStatistics:
-    """Term statistics of the judged documents, in the rows of a `RankingData`.
+    """Term statistics of the judged documents, in the order of the rows of a `RankingData`.
 
     Attributes
     ----------
     n_documents : int
-        Of the whole collection.
+        Documents of the whole collection.
     mean_length : float64 array (3,)
-        Terms of a document by stream, over the whole collection.
+        Mean number of terms of a document by stream, over the whole collection.
     lengths : float64 array (3, n)
-        Terms of each row's document.
+        Number of terms of each row's document.
     frequencies : list of float64 arrays (3, rows of the query, terms of the query)
     containing : list of float64 arrays (3, terms of the query)
-        Documents of the collection that hold the term.
+        Documents of the collection with the term.
     repeats : list of float64 arrays (terms of the query,)
-        How often the term's word stands in the query; each of its places is a term of its own.
+        Count of the term's word in the query. Each occurrence is a separate term.
     offsets : int64 array (m + 1,)
     """
 
@@ -55,18 +55,18 @@ class TermStatistics:
     offsets: np.ndarray = field(repr=False)
 
     def bm25(self, stream: str, k1: float, b: float) -> np.ndarray:
-        """BM25 of every row (n,), summed over the query's different words.
+        """BM25 of every row (n,), summed over the distinct words of the query.
 
             ln((N - df + ½)/(df + ½)) · tf (k1 + 1)/(tf + k1 (1 - b + b L/avdl)) · q (k3 + 1)/(q + k3)
 
-        q is how often the word stands in the query, k3 = 7. With k1 = 1.2 and b = .75 these are LETOR's own columns.
+        q is the count of the word in the query, and k3 = 7. k1 = 1.2 and b = 0.75 give LETOR's columns.
         """
         s = STREAMS.index(stream)
         norm = k1 * (1.0 - b + b * self.lengths[s] / self.mean_length[s])
         result = np.zeros(len(norm))
         for q, (tf, df, repeats) in enumerate(zip(self.frequencies, self.containing, self.repeats)):
             rows = slice(int(self.offsets[q]), int(self.offsets[q + 1]))
-            # A word that is repeated is listed at each of its places, so each has its share of q (k3 + 1)/(q + k3).
+            # A repeated word is listed q times, so each occurrence has its share of q (k3 + 1)/(q + k3).
             idf = np.log((self.n_documents - df[s] + 0.5) / (df[s] + 0.5)) * (K3 + 1.0) / (repeats + K3)
             saturated = np.divide(tf[s], tf[s] + norm[rows, None], out=np.zeros_like(tf[s]), where=tf[s] > 0)
             result[rows] = (k1 + 1.0) * (saturated * idf).sum(axis=1)
@@ -74,7 +74,7 @@ class TermStatistics:
 
 
 def read_terms(path: str | os.PathLike[str], data: RankingData) -> TermStatistics:
-    """The statistics of `data`'s rows.
+    """Read the statistics of the rows of `data`.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def read_terms(path: str | os.PathLike[str], data: RankingData) -> TermStatistic
     Raises
     ------
     DataFileError
-        When a query or a document of `data` is not in the archive.
+        When the archive lacks a query or a document of `data`.
     """
     queries, about = {}, None
     with tarfile.open(path) as archive:
@@ -125,7 +125,7 @@ def read_terms(path: str | os.PathLike[str], data: RankingData) -> TermStatistic
 
 
 def _of_query(root: Any, path: Any) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Documents that hold each term (3, t), its repeats (t,); and by document (3, 1 + t): length, then frequencies."""
+    """Document frequencies (3, t) and repeats (t,) of the terms; by document (3, 1 + t) its length and frequencies."""
     terms = root.findall("terminfo/term")
     df = np.array(
         [[float(_text(stream, "streamfrequency", path)) for stream in term.findall("stream")] for term in terms]
@@ -150,7 +150,7 @@ def _text(element: Any, name: str, path: Any) -> str:
 
 
 def tune(terms: TermStatistics, data: RankingData, queries: np.ndarray, measure: Any) -> dict[str, Any]:
-    """The stream, k1 and b that are best by `measure` on some queries of `data`; the first of equal ones.
+    """The stream, k1 and b with the best `measure` on some queries of `data`; on a tie the first.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Reuters-21578: reader of its SGML files and the ModApte split.
 
-The files are no well-formed XML (control characters as `&#3;`, stray bytes, an extra attribute on four documents), so
-they are read with regular expressions, as Latin-1.
+The files are not well-formed XML (control characters as `&#3;`, stray bytes, an extra attribute on four documents), so
+regular expressions read them, as Latin-1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ReutersDocument:
     doc_id : str
         NEWID.
     title, body : str
-        Empty where the item has none. An unprocessed item (`TYPE="UNPROC"`) has neither: all its text is its body.
+        Empty if the item has none. The whole text of an unprocessed item (`TYPE="UNPROC"`) is its body.
     topics : tuple of str
     lewis_split : str
         TRAIN, TEST or NOT-USED.
@@ -52,7 +52,7 @@ class ReutersDocument:
 
     @property
     def text(self) -> str:
-        """Title and body, those that there are, a line each."""
+        """The title and the body, on separate lines."""
         return "\n".join(part for part in (self.title, self.body) if part)
 
 
@@ -62,8 +62,7 @@ def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:
     Raises
     ------
     DataFileError
-        Without a document, when a document's end is missing, or one has no TEXT or lacks an attribute; the message
-        names its line.
+        On a text without documents, or a document without end, TEXT or an attribute. The message names the line.
 
     Examples
     --------
@@ -96,7 +95,7 @@ def parse_reuters(text: str, path: str = "") -> Iterator[ReutersDocument]:
         )
     begun = text.count("<REUTERS ")
     if begun != found or not found:
-        raise DataFileError(f"{begun} documents begin but {found} are whole; the file is damaged or cut off", path)
+        raise DataFileError(f"{begun} documents begin but {found} are complete; the file is damaged or truncated", path)
 
 
 def read_reuters(folder: str | os.PathLike[str]) -> list[ReutersDocument]:
@@ -105,7 +104,7 @@ def read_reuters(folder: str | os.PathLike[str]) -> list[ReutersDocument]:
     Raises
     ------
     DataFileError
-        When the folder holds no such file, or a file is damaged.
+        When the folder has no such file, or a file is damaged.
     """
     paths = sorted(path for path in Path(folder).glob("reut2-*.sgm*") if path.suffix in (".sgm", ".gz", ".xz"))
     if not paths:

@@ -118,7 +118,7 @@ def test_columns_of_a_data_frame_go_by_their_names(library, tmp_path):
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_missing_text_is_named_by_its_row(missing):
-    with pytest.raises(InvalidInputError, match="in row 1; a document without words has the text ''"):
+    with pytest.raises(InvalidInputError, match="row 1 is .*Use '' for a document without words"):
         TextClassifier().fit(["wheat and corn", missing, "a ship"], ["grain", "ship", "ship"])
 
 
