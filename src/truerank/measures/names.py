@@ -6,6 +6,7 @@ import ast
 import difflib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from truerank.core.checks import check_choice
@@ -143,7 +144,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
         raise InvalidInputError(
             f"a measure is a name such as 'nDCG@10', a Measure or a function of the ranked grades, got {measure!r}"
         )
-    return _from_text(measure, convention).pinned(convention).check()
+    return _named(measure, convention)
 
 
 def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:
@@ -183,6 +184,12 @@ def split_names(text: str) -> list[str]:
         else:
             word += character
     return [name for name in [*names, word] if name]
+
+
+@lru_cache(maxsize=256)
+def _named(text: str, convention: str) -> Measure:
+    """Return the measure of a name; it is immutable, so that all who name it share it."""
+    return _from_text(text, convention).pinned(convention).check()
 
 
 _CUT_OF_NAME = re.compile(r"([A-Za-z_-]*[A-Za-z])[_-]?(\d+)")

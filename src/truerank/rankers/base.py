@@ -1,4 +1,4 @@
-"""What every ranker shares: arguments at the border, the scikit-learn API, scoring by query."""
+"""The base class of rankers: arguments of `fit` and `predict`, the scikit-learn API, scores by query."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     """Base class of rankers.
 
     A subclass implements `_fit(data, valid)`, which learns from a `RankingData` with finite grades and sets the
-    fitted attributes, and `_predict(X)`, which scores checked rows. It lists what a model file keeps in
-    `model_attributes` and says by `allow_nan`, `allow_sparse` and `allow_binned` what X may be.
+    fitted attributes, and `_predict(X)`, which scores checked rows. `model_attributes` lists what a model file keeps;
+    `allow_nan`, `allow_sparse` and `allow_binned` define what X may be.
 
     Attributes
     ----------
@@ -51,13 +51,13 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     status_ : str
         Why training stopped, in words.
     inputs_ : {"float32", "decimal", "float64"}
-        What the columns held in fit, which exports to programs of float32 features go by: float32 numbers, float64
+        Numbers in the training columns, for exports to programs with float32 features: float32 numbers, float64
         numbers with short decimal texts, or any float64 numbers.
     saw_missing_ : bool
-        Whether a value was missing in fit. If none was, the side of missing values was never learned.
+        Whether a training value was missing. If not, the side of missing values was not learned.
     training_sketch_ : TrainingSketch
-        Digests of the training queries, by which `training_queries(ranker, data)` recognises them. A ranker that was
-        fitted inside another one has none; the outer one has.
+        Digests of the training queries, with which `training_queries(ranker, data)` recognises them. A ranker that was
+        fitted inside another one has none.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
@@ -102,25 +102,23 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Parameters
         ----------
         X : array (n, p), sparse matrix where the ranker takes one, data frame, or RankingData
-            Rows in any order. With a `RankingData`, `y` and `qid` are its own and must not be given. A column `qid` of
-            a data frame says the query of each row and is no feature; `predict` and `score` leave it out too.
+            Rows in any order. A `RankingData` has its own `y` and `qid`. A column `qid` of a data frame is the query of
+            each row and no feature; `predict` and `score` leave it out too.
         y : array (n,)
             Relevance grades, higher is better; a negative one is worse than 0 to a ranker, and not judged to a measure.
         qid : array (n,) of hashables, optional
-            Query of each row; None means that all rows are one query, and is an error for more than 1,000 rows.
+            Query of each row. None means that all rows are one query; more than 1,000 rows are then an error.
         query_weight : array (m,) or (n,), optional
             Weight of each query; 2 equals two copies of the query. By query in order of first appearance, or by row.
         eval_set : (X, y, qid) or RankingData, or a list or dict by name of these, optional
-            Validation queries, for early stopping or the choice among several values of a setting; an error in a
-            ranker that has neither (`uses_eval_set`). Of several sets the last one chooses, and `evals_result_` has
-            all of them, where the ranker learns in rounds.
+            Validation queries, for early stopping or the choice among values of a setting. A ranker without either
+            (`uses_eval_set`) raises an error. The last of several sets chooses; `evals_result_` has all of them.
         **other
-            The same in other libraries' words: `group` (sizes of consecutive queries), `group_id`, and for
+            Arguments of other libraries: `group` (sizes of consecutive queries), `group_id`, and for
             `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. For this fit alone:
-            `callbacks`, functions of a `truerank.core.rounds.Round` (`round`, `of`, `measures`) that may stop it by
-            returning True; `verbose`, every how many rounds a line is written; `early_stopping_rounds`; `eval_metric`,
-            one measure or several, of which the last chooses. Anything else, objects of these libraries among them,
-            is an error that says what to write instead.
+            `callbacks`, functions of a `truerank.core.rounds.Round` (`round`, `of`, `measures`) that stop the fit if
+            they return True; `verbose`, the number of rounds between two lines; `early_stopping_rounds`; `eval_metric`,
+            one measure or several, of which the last chooses. Other arguments raise an error that says what to write.
 
         Returns
         -------
@@ -129,12 +127,12 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Raises
         ------
         InvalidInputError
-            On arrays that do not fit together, on nan or infinity where the ranker takes none, on an `eval_set` that
-            the ranker cannot use.
+            If the arrays do not match, if X has nan or infinity that the ranker does not allow, or if the ranker
+            cannot use `eval_set`.
 
         Notes
         -----
-        On any error, and on an interrupt, the ranker is as it was before the call, an earlier fit's model included.
+        After an error or an interrupt the ranker is unchanged and keeps the model of an earlier fit.
         """
         return self._whole_fit(X, y, qid, query_weight, None, eval_set, other)
 
@@ -200,11 +198,11 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return self
 
     def _watched_measure(self) -> Any:
-        """The measure that is watched on validation queries."""
+        """Return the measure for validation queries."""
         return self._measure(getattr(self, "validation_measure", None))
 
     def _measure(self, named: Any = None) -> Any:
-        """A measure under the ranker's convention: its own where none is named."""
+        """Return a measure under the ranker's convention; without a name, the ranker's own measure."""
         chosen = getattr(self, "measure", "nDCG@10") if named is None else named
         return parse_measure(chosen, convention=getattr(self, "convention", "ranklib"))
 
@@ -213,7 +211,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         resolve("truerank.models.model_file:save_model")(self, path)
 
     def load_model(self, path: PathLike) -> None:
-        """Become the ranker of a file, which must be of this class: `ranker = truerank.load_model(path)` in place."""
+        """Load a ranker of this class from a file in place; `truerank.load_model(path)` returns a new one."""
         loaded = resolve("truerank.models.model_file:load_model")(path)
         if type(loaded) is not type(self):
             raise ModelFileError(f"{path}: holds a {type(loaded).__name__}; truerank.load_model(path) returns it")
@@ -223,8 +221,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Share of each feature in the model (p,), summing to 1 (0 where nothing was learned).
 
-        Of weights, in the units of the columns in training (`scale_`); of trees, in the gain. What a feature is worth
-        to the measure, `permutation_importance` says.
+        Shares of the weights, in the units of the training columns (`scale_`), or of the gain of trees. Use
+        `permutation_importance` for the effect of a feature on the measure.
         """
         check_is_fitted(self)
         shares = np.abs(np.asarray(self._feature_shares(), dtype=np.float64))
@@ -232,25 +230,25 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return shares / total if total > 0 else shares
 
     def _repr_html_(self) -> str:
-        """In a notebook: scikit-learn's diagram of the settings and, once fitted, the largest weights or shares."""
+        """Return scikit-learn's diagram of the settings and the largest weights or shares, for a notebook."""
         kind, values = own_importance(self) or ("", {})
         rows = [[name, value] for name, value in values.items()][:MOST_FEATURES]
         return estimator_html_repr(self) + (styled_table(rows, ["feature", kind], "html") if rows else "")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """What IPython asks for first."""
+        """Return the text and HTML that IPython shows."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _feature_shares(self) -> Any:
-        """What `feature_importances_` takes the shares of, (p,)."""
+        """Return the numbers (p,) whose shares `feature_importances_` returns."""
         raise AttributeError(f"{type(self).__name__} has no feature_importances_; see permutation_importance")
 
     def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
-        """Scores (n,), float64, higher ranks first, in the order of the caller's rows.
+        """Return scores (n,), float64, in the order of the caller's rows; higher is better.
 
-        A score rests on the row's own features; `qid` is taken so that calls look alike, and checked: one query id for
-        each row, and none where X is a RankingData, which has its own. Other libraries' arguments (`num_iteration`,
-        `iteration_range`, …) are taken where they ask for all trees.
+        A score depends on the row's own features only. `qid` has no effect but is checked: one query for each row, and
+        None with a RankingData. Arguments of other libraries (`num_iteration`, `iteration_range`, …) must ask for all
+        trees.
         """
         check_is_fitted(self)
         check_predict_arguments(self, other)
@@ -267,9 +265,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             return restore(self._predict(rows))
 
     def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """Rank of each row within its query (n,), int64, 1 is best; equal scores keep the order of the rows.
+        """Return the rank of each row within its query (n,), int64; 1 is best, and ties keep the order of the rows.
 
-        Without `qid` all rows are one query, which is an error for more than 1,000 rows, as in `fit`.
+        Without `qid` all rows are one query; more than 1,000 rows are then an error, as in `fit`.
         """
         X, qid = self._without_query_column(X, qid)
         X, _, qid = source_of(X, None, qid)
@@ -287,9 +285,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def permutation_importance(
         self, X: Any, y: Any = None, *, qid: Any = None, repeats: int = 5, random_state: RandomState = None
     ) -> Any:
-        """What the ranker's measure loses when a feature is shuffled within queries: see `inspection.importance`.
+        """Return how much the ranker's measure falls when a feature is shuffled within queries.
 
-        X may be a `RankingData`, or rows with `y` and `qid`; returns an `Importance` whose mean (p,) is its array.
+        X may be a `RankingData`, or rows with `y` and `qid`. The result is an `Importance` (`inspection.importance`),
+        whose array is its mean (p,).
         """
         check_is_fitted(self)
         X, qid = self._without_query_column(X, qid)
@@ -309,18 +308,18 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         ----------
         X : array-like (n, p), data frame or RankingData
         reference : the same, optional
-            Rows that say how often each answer is given, for boosted trees; by default the rows of X.
+            Rows that define how frequent each answer is, for boosted trees; by default the rows of X.
 
         Returns
         -------
         ndarray (n, p)
-            In the order of the rows of X. Each row adds up to its score less a number that is the same for all rows.
-            Linear rankers: weight times value. RankBoost: the steps of the feature.
+            In the order of the rows of X. The sum of a row is its score less a constant. For linear rankers a
+            contribution is weight times value, for RankBoost the steps of the feature.
 
         Raises
         ------
         InvalidInputError
-            If the scores of this ranker are no sum over features.
+            If the scores of this ranker are not a sum over features.
         """
         check_is_fitted(self)
         X = self._without_query_column(X, None)[0]
@@ -335,10 +334,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return np.asarray(restore(values))
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
-        """Mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
+        """Return the mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
 
-        The float has an attribute `training_queries`, which says how many of the queries trained the ranker. The first
-        time that some did, a warning says so.
+        The float has an attribute `training_queries`, the number of these queries that trained the ranker. A warning
+        appears the first time that the number is positive.
 
         Raises
         ------
@@ -366,7 +365,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return Score.of(float(self._measure().mean(judgements, scores)), self, data)
 
     def set_params(self, **params: Any) -> Any:
-        """As scikit-learn's; parameters are taken under the names of other libraries too."""
+        """Set parameters as in scikit-learn, also under the names of other libraries."""
         known = self.get_params(deep=True)
         if not all(name in known for name in params) or "objective" in params:
             nested = {name: value for name, value in params.items() if "__" in name}
@@ -374,7 +373,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             params = nested | translated(type(self), self.get_params(deep=False), own)
         return super().set_params(**params)
 
-    # What a subclass writes.
+    # A subclass implements these.
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         raise NotImplementedError
@@ -382,16 +381,16 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def _predict(self, X: Any) -> np.ndarray:
         raise NotImplementedError
 
-    # What a subclass may call.
+    # A subclass may call these.
 
     def _finish(self, status: Status) -> None:
-        """Keep the reason for the stop, and warn when it needs the user's attention."""
+        """Store the reason for the stop, and warn if the user should act."""
         self.status_ = status.value
         if not status.ok:
             warn(f"{type(self).__name__} {status.value}", convergence_warning())
 
     def _keep_sketch(self, data: object, earlier: Any = None) -> None:
-        """Remember the training queries, and those of an earlier model that this fit went on from; None forgets."""
+        """Store the training queries and those of the model that this fit continued; without data, none."""
         before = getattr(earlier, "training_sketch_", None)
         self.__dict__.pop("training_sketch_", None)
         self.__dict__.pop("_warned_of_training_queries", None)
@@ -400,7 +399,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             self.training_sketch_ = own if before is None else before | own
 
     def check_model(self) -> None:
-        """Called after loading from a model file: the feature names must fit the number of columns."""
+        """Check a ranker that was loaded from a model file."""
         name = type(self).__name__
         for attribute, least in (("n_features_in_", 1), ("n_queries_in_", 0)):
             value = getattr(self, attribute, None)

@@ -30,97 +30,94 @@ MAX_DEPTH = 12
 
 @estimator
 class ObliviousBoosting(FittedTrees):
-    """Boosted oblivious trees: each tree asks one question `x_k ≤ c` a level, the same in all its leaves.
+    """Boosted oblivious trees: all nodes of a level ask the same question `x_k ≤ c`.
 
-    The scores h start at the mean grade (squared error; else at 0), and each round adds a tree fitted to the
-    objective's gradients g and hessians h of the training rows, weighed and sampled:
+    The scores h start at the mean grade (squared error; else at 0). Each round adds a tree fitted to the gradients g
+    and hessians h of the objective at the sampled training rows, weights included:
 
         level search   maximise Σ_leaves G² / (H + alpha) - penalty for small leaves,  G = Σ g, H = Σ h
         leaf values    F(l) = -Σ P(x∈l) g / (Σ P(x∈l) h + alpha)
         scores         h(x) ← h(x) + learning_rate Σ_l P(x∈l) F(l)
 
-    `leaves` says what P is. `"constant"`: 1 in the row's own leaf, 0 elsewhere. `"fuzzy"`: every row is in every leaf,
-    with the probability that a small change of ranks (a swap of neighbours with probability `p_swap`) would put it
-    there; scores change gradually with the features, rankings are steadier, and on small sets they are often better.
-    `"polynomial"`: a leaf holds a polynomial of the tree's own features instead of a value.
+    `leaves` defines P. With `"constant"` it is 1 in the row's own leaf and 0 elsewhere. With `"fuzzy"` every row is in
+    every leaf, with the probability that a small change of ranks (a swap of neighbours with probability `p_swap`)
+    would put it there: scores change gradually with the features, and on small data rankings are often better. With
+    `"polynomial"` a leaf holds a polynomial of the tree's own features.
 
-    When to use it: features that interact or have no linear effect, thousands to tens of millions of rows.
-    `leaves="constant"` predicts about ten times as fast. Columns of categories are named in `categorical` (an error
-    otherwise).
+    Use it where features interact or have no linear effect, for thousands to tens of millions of rows. Constant
+    leaves predict about ten times as fast as fuzzy ones. Columns of categories must be named in `categorical`.
 
     Parameters
     ----------
     leaves : {"constant", "fuzzy", "polynomial", "auto"}, or a value of these with its parameters, default "auto"
-        `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)` (width of the borders), or
-        `PolynomialLeaves(degree=1, smoothing=1000.0)` (λ between neighbours). In files, a dict:
-        `{"kind": "fuzzy", "fuzziness": 0.05}`. "auto" is fuzzy, or another kind at its defaults where that ranks
-        queries left out clearly better by `validation_measure` after a fifth of the trees (`rankers.leaf_choice`).
-        These trials take about as long as the fit; name the leaves to spare them.
+        `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)`, or
+        `PolynomialLeaves(degree=1, smoothing=1000.0)`. In files, a dict: `{"kind": "fuzzy", "fuzziness": 0.05}`.
+        "auto" is fuzzy, or another kind if that ranks left-out queries clearly better by `validation_measure` after a
+        fifth of the trees (`rankers.leaf_choice`). These trials take about as long as the fit.
     objective : str or function, default "mse"
-        What is made small: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "ips-lambdarank", "softmax",
-        "xe-ndcg", "pairwise-logistic" or "yetirank"; see `truerank.losses.boosting`. A function
-        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as `truerank.losses.protocols` has it.
+        The loss: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "ips-lambdarank", "softmax", "xe-ndcg",
+        "pairwise-logistic" or "yetirank" (see `truerank.losses.boosting`), a function
+        `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as in `truerank.losses.protocols`.
     objective_params : dict, optional
         `sigma` (lambdarank, ips-lambdarank, pairwise-logistic), `permutations` and `decay` (yetirank), `sigma`, `norm`,
         `max_position` and `rows_as_shown` (unbiased-lambdarank).
     measure : str, Measure or function, default "nDCG@10"
-        Trained by lambdarank, whatever the measure; reported by `score`.
+        The measure that lambdarank trains and `score` reports.
     validation_measure : str or Measure, or a list of these, optional
-        Watched on `eval_set`, ties averaged (`Measure.tie_averaged`); None means `measure`. Of several the last one
-        chooses, and `evals_result_` has all.
+        The measure on `eval_set`, averaged over orders of ties (`Measure.tie_averaged`); None means `measure`. The
+        last of several chooses; `evals_result_` has all.
     convention : str, default "ranklib"
-        What the measure's name leaves open.
+        Settings of the measure that its name does not give.
     n_estimators : int, default 100
-        Trees.
+        Number of trees.
     learning_rate : float > 0, or one for each tree, default 0.1
     depth : int in 1 … 12, default 6
-        Levels of a tree, 2^depth leaves. Growth ends early where no question helps.
+        Levels of a tree; it has 2^depth leaves. Growth ends early if no question helps.
     borders : int in 1 … 255, default 64
-        B: each feature's values are cut into B parts of equal weight, whose ends are the candidate borders.
+        B: the values of each feature are cut into B parts of equal weight, whose ends are the candidate borders.
     alpha : float >= 0, optional
         Shrinks leaf values; None means 0 for squared error and 1 otherwise.
     small_leaf_penalty : float >= 0, default 0
-        Cost of an empty leaf in the level search in units of an average row's loss; 1 / (1 + n) of it with n rows.
+        Cost of an empty leaf in the level search, in units of an average row's loss; 1 / (1 + n) of it for n rows.
     clip : bool, default True
-        Polynomials, and a linear start, see features clipped to their training range.
+        Whether polynomials and a linear start use features clipped to their training range.
     start : {"constant", "linear"}, default "constant"
-        Scores before the first tree: the mean grade (squared error; else 0), or a linear ranker's, least squares of
-        grades within queries on the standardised features. A linear start helps where few rows are to tell a slope.
+        Scores before the first tree: the mean grade (squared error; else 0), or a linear ranker, the least squares of
+        grades within queries on the standardised features. A linear start helps on small data.
     start_alpha : float >= 0, default 0.1
         Ridge penalty of the linear start, as a share of the rows.
     bootstrap : {"row", "query"}, optional
-        Each tree sees a sample drawn with replacement of this unit. None: no replacement, by row.
+        Unit of the sample that each tree is fitted to, drawn with replacement. None draws rows without replacement.
     replace : bool, default True
-        With `bootstrap`: False draws its unit without replacement.
+        With `bootstrap`, False draws its unit without replacement.
     subsample : float in (0, 1], default 1
-        Draws as a share of the rows or queries.
+        Size of the sample as a share of the rows or queries.
     feature_fraction : float in (0, 1], default 1
-        Share of the features that each tree may ask about.
+        Share of the features that each tree may use.
     monotone : array (p,) of -1, 0, 1, or dict of column or name to these, optional
-        1: the score must not fall when the feature rises; -1: must not rise. Holds for constant and fuzzy leaves, and
-        says nothing of missing values; an error with polynomial leaves, whose slopes nothing holds.
+        1: the score must not fall when the feature rises; -1: it must not rise. Missing values are not constrained.
+        Polynomial leaves cannot keep such constraints.
     interaction_constraints : list of lists of column numbers or names, optional
-        The features of a tree must all be in one of these sets, so that features of different sets add up and never
-        interact. Features in no set are one more set.
+        Sets of features. All features of a tree are in one set, so that features of different sets do not interact.
+        Features in no set are one more set.
     categorical : list of column numbers or names, optional
-        Features whose values are categories, not quantities: numbers that stand for them, or columns of text or
-        categories of a data frame. Each becomes the mean of its grades within queries, in training of the queries
-        before (`truerank.trees.categories`); one never seen counts as average, a missing one as missing.
+        Features with categories: numbers, or columns of text or categories of a data frame. Each category becomes the
+        mean of its grades within queries, in training of the queries before (`truerank.trees.categories`). An unknown
+        category counts as average, a missing one as missing.
     patience : int, optional
-        Stop when `measure` on `eval_set` has not improved for this many trees; the best round is kept. The measure of
-        a few hundred queries jumps from tree to tree: a patience of less than half of the trees often stops too early.
+        Stop if `measure` on `eval_set` has not improved for this many trees, and keep the best round. A patience of
+        less than half of the trees often stops too early, because the measure of a few hundred queries is noisy.
     warm_start : bool, default False
-        Continue from the trees that are there up to `n_estimators`, bit for bit as if they had been asked for at once.
-        Parameters and data must be the same; only `n_estimators`, `patience`, `verbose`, `n_jobs` and `callbacks` may
-        change.
+        Continue from the existing trees up to `n_estimators`, with the bits of one long fit. Data and parameters must
+        be the same, except `n_estimators`, `patience`, `verbose`, `n_jobs` and `callbacks`.
     random_state : None, int or NumPy generator
         None is the seed 0.
     verbose : int or bool, default 0
-        Print progress, with the validation measure, every so many trees, and of the last one.
+        Print progress every so many trees, with the validation measure.
     n_jobs : int, optional
         Threads. The model does not depend on their number.
     callbacks : list, optional
-        Of every fit, before those of `fit(…, callbacks=[…])`; not kept in a model file.
+        Callbacks of every fit, before those of `fit(…, callbacks=[…])`; a model file does not keep them.
 
     Attributes
     ----------
@@ -163,38 +160,33 @@ class ObliviousBoosting(FittedTrees):
 
     Notes
     -----
-    *Missing values* (nan) go to the side that the level search finds better, or, in a feature without any in training,
-    with most of the rows.
+    *Missing values* (nan) go to the side that the level search finds better. If training had none, they go with most of
+    the rows.
 
-    *Numbers*: gradients are rounded to integers of about 45 bits before histograms are summed, so that sums do not
-    depend on their order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows. Unlimited
-    polynomials (`clip=False`) end 1e30 standard deviations out.
+    *Numbers*: gradients are rounded to integers of about 45 bits, so that sums of histograms do not depend on their
+    order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows.
 
-    *The training objective* falls with every tree to the last, with any leaves and penalties and at any
-    `learning_rate` below 2, where every tree sees all rows, nothing is `monotone`, and the hessians bound the second
-    derivatives of the whole (Σ h u² >= uᵀ∇²u for every u): squared error, and functions of yours that do. Those of
-    softmax, xe-ndcg and pairwise-logistic are the diagonal, at least half of such a bound: the loss falls at rates
-    below 1 as far as its parabola reaches. lambdarank and yetirank weigh pairs anew for each tree; there the loss of a
-    tree's own pairs falls in this way, and no one sum does. All are watched: training that diverges stops.
+    *The training objective* falls with every tree at any `learning_rate` below 2, if every tree sees all rows, nothing
+    is `monotone`, and the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u): squared
+    error, and your functions with that property. softmax, xe-ndcg and pairwise-logistic use the diagonal, at least half
+    of such a bound: the loss falls at rates below 1. lambdarank and yetirank weigh pairs anew for each tree, so that
+    only the loss of a tree's own pairs falls. Training that diverges stops.
 
-    *Sparse rows* (CSR): features of which a row has at most one beside zero share a byte (`truerank.matrices.bundles`).
-    The trees are those of dense rows. Not with polynomial leaves, a linear start or categorical features.
+    *Sparse rows* (CSR) give the trees of dense rows (`truerank.matrices.bundles`). Polynomial leaves, a linear start
+    and categorical features need dense rows.
 
-    *Order of the rows*: rows and queries are drawn, and ties of lambdarank broken, in an order by their content, so
-    that another order of the training file gives the same model up to rounding.
+    *Order of the rows*: samples and ties of lambdarank use an order by content, so that the order of the training file
+    changes the model by rounding only.
 
-    *Weights* multiply gradients and hessians, and a weight of 2 equals two copies of a row (squared error) or of a
-    query (any objective), with any leaves: in the sums of leaves and their penalties, the borders, the places of fuzzy
-    borders, the scaling of polynomials and of a linear start. Borders and places do not depend on the unit of the
-    weights (`truerank.matrices.row_copies`): all doubled, they change nothing. `alpha`, and the prior of categories,
-    count weight as given. Three things see copies of a query one by one, and do not equal its weight: what is drawn at
-    random, statistics of categories (a copy sees the grades of another before it), and the folds of "auto".
+    *Weights* multiply gradients and hessians. A weight of 2 equals two copies of a row (squared error) or of a query
+    (any objective), except for random draws, statistics of categories, and the folds of "auto". Borders and places
+    do not depend on the unit of the weights (`truerank.matrices.row_copies`); `alpha` and the prior of categories do.
 
-    *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` counts in shares of the rows;
-    (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature of few
-    values has a border at each, and above 127 parts a part gives its largest value only; (6) a feature may be asked
-    about twice in one tree, the same question is not; (7) polynomials of all leaves are fitted at once, and their
-    smoothing acts on coefficients of features that are standardised over all rows.
+    *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` is a share of the rows;
+    (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature with
+    few values has a border at each, and above 127 parts a part gives its largest value only; (6) a tree may ask about a
+    feature twice, but not the same question; (7) polynomials of all leaves are fitted at once, and their smoothing acts
+    on coefficients of features that are standardised over all rows.
 
     *Cost*: binning O(n p log borders) once; a tree reads each value once for the first level and at most half of them
     for each further one, about 0.5 ns a value, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n).
