@@ -213,7 +213,7 @@ COMMANDS = [
     (
         "evaluate --qrels {d}/good.txt a.run b.run",
         2,
-        "unknown argument 'b.run'; apart from its options, evaluate accepts RUN",
+        "evaluate accepts one system, but got 2: a.run, b.run",
     ),
     ("convert {d}/good.txt", 2, "the following arguments are required: OUT"),
     ("convert {d}/good.txt {d}/none/out.txt", 1, "the folder .*none does not exist; make it first"),

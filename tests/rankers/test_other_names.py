@@ -137,7 +137,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
         ({"min_child_samples": 20}, "small_leaf_penalty"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
         ({"max_depth": -1}, "depth=6"),
-        ({"max_depth": 3, "depth": 4}, "give depth alone"),
+        ({"max_depth": 3, "depth": 4}, "give depth only"),
         ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
         ({"booster": "dart"}, "rank-svm"),
     ],
@@ -229,7 +229,7 @@ def test_a_column_qid_says_the_queries(sets, name):
     np.testing.assert_array_equal(ranker.rank(held), ranker.rank(held[list(columns)], qid=test.qid))
     assert ranker.score(held, test.y) == ranker.validation_scores_[-1] == same.score(held, test.y, qid=test.qid)
     assert np.shape(ranker.permutation_importance(held, test.y, repeats=1)) == (5,)
-    with pytest.raises(InvalidInputError, match="column 'qid' of other queries"):
+    with pytest.raises(InvalidInputError, match="column 'qid' of X differs"):
         ranker.fit(frame, train.y, qid=train.qid[::-1])
     assert ranker.fit(frame, train.y, qid=train.qid).n_features_in_ == 5
     around = RankerPipeline([MinMaxInQuery()], RidgeRanker()).fit(frame, train.y)
@@ -327,7 +327,7 @@ def test_settings_of_fit_that_ask_for_nothing_are_taken(sets):
 
 def test_group_and_qid_say_the_same_once(sets):
     data = sets[0]
-    with pytest.raises(InvalidInputError, match="give qid alone"):
+    with pytest.raises(InvalidInputError, match="give qid only"):
         ObliviousBoosting().fit(data.X, data.y, qid=data.qid, group=data.group_sizes)
     with pytest.raises(InvalidInputError, match="watches one set"):
         AdaRank().fit(data, eval_set=[sets[1], sets[2]])

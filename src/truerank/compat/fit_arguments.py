@@ -121,7 +121,7 @@ def _read_sets(name: str, qid: Any, eval_set: Any, other: dict[str, Any]) -> tup
         if given is None:
             continue
         if qid is not None:
-            raise InvalidInputError(f"{name}.fit: {alias} and qid both say which rows are a query; give qid alone")
+            raise InvalidInputError(f"{name}.fit: {alias} and qid were both given; give qid only")
         qid = given if alias == "group_id" else _of_sizes(given, alias)
     eval_qid, eval_group = other.pop("eval_qid", None), other.pop("eval_group", None)
     names = other.pop("eval_names", None)
@@ -160,7 +160,7 @@ def _read_sets(name: str, qid: Any, eval_set: Any, other: dict[str, Any]) -> tup
 
 
 def _of_sizes(sizes: Any, name: str) -> Any:
-    """Query number of each row (n,) from the sizes of consecutive queries; of a Dask collection a Dask array."""
+    """Return the query number of each row (n,) from the sizes of consecutive queries; a Dask array for Dask input."""
     there = elsewhere(sizes)
     if isinstance(there, Blocks):
         return there.queries(lambda block: queries_of_sizes(block, name, 0))
@@ -168,7 +168,7 @@ def _of_sizes(sizes: Any, name: str) -> Any:
 
 
 def _pieced_together(name: str, eval_set: object, X: Any, y: Any) -> Any:
-    """LightGBM's `eval_X` and `eval_y`, one array each or tuples of them, as `eval_set`."""
+    """Return LightGBM's `eval_X` and `eval_y` (arrays, or tuples of arrays) as `eval_set`."""
     if X is None and y is None:
         return eval_set
     several = isinstance(X, tuple)
@@ -181,7 +181,7 @@ def _pieced_together(name: str, eval_set: object, X: Any, y: Any) -> Any:
 
 
 def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
-    """Refuse what other libraries' `predict` takes and would change the scores.
+    """Refuse arguments of other libraries' `predict` that would change the scores.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
 
 
 def weights_by_row(weight: ArrayLike, data: RankingData) -> Any:
-    """`sample_weight`; one entry a query is an error that says where it goes."""
+    """Return `sample_weight`; raise if it has one entry for each query."""
     if np.shape(np.asarray(weight)) == (data.n_queries,) != (data.n_rows,):
         raise InvalidInputError(
             f"sample_weight has one entry for each of the {data.n_queries} queries, as XGBoost's; weights of queries "
@@ -228,7 +228,7 @@ def _is_set(value: object) -> bool:
 
 
 def _of_each(values: Any, count: int, name: str, owner: str) -> list[Any]:
-    """One entry for each validation set; a single array serves a single set."""
+    """Return one entry for each validation set; a single array is the entry of a single set."""
     if values is None:
         return [None] * count
     if count == 1 and (not isinstance(values, list | tuple) or (len(values) and np.ndim(values[0]) == 0)):

@@ -1,11 +1,11 @@
-"""Objects of XGBoost, LightGBM and CatBoost as arguments: errors that say what to write in their place."""
+"""Refuse objects of XGBoost, LightGBM and CatBoost as arguments, with advice on replacements."""
 
 from __future__ import annotations
 
 from truerank.core.errors import InvalidInputError
 
 _LIBRARIES = ("catboost", "lightgbm", "xgboost")
-# Name of a callback, without underscores and "Callback" -> what to write for it.
+# Name of a callback without underscores and "Callback" -> its replacement.
 _CALLBACKS = {
     "EarlyStopping": "early_stopping_rounds=N",
     "LogEvaluation": "verbose=N, a line every N rounds",
@@ -17,7 +17,7 @@ _CALLBACKS = {
 
 
 def library_of(value: object) -> str | None:
-    """The library of these that made an object or a class above it, without importing it; None of all others."""
+    """Return the library of an object or of its base classes, without importing it; None for other libraries."""
     for base in type(value).__mro__:
         root = base.__module__.partition(".")[0]
         if root in _LIBRARIES:
@@ -26,7 +26,7 @@ def library_of(value: object) -> str | None:
 
 
 def refuse_foreign_data(X: object) -> None:
-    """Refuse a Pool, Dataset or DMatrix, which holds rows, grades and queries of another library's fit.
+    """Refuse a Pool, Dataset or DMatrix.
 
     Raises
     ------
@@ -35,13 +35,13 @@ def refuse_foreign_data(X: object) -> None:
     library = library_of(X)
     if library is not None:
         raise InvalidInputError(
-            f"X is a {type(X).__name__} of {library}; pass the rows that it was made of: fit(X, y, qid=qid, "
+            f"X is a {type(X).__name__} of {library}; pass the rows from which it was made: fit(X, y, qid=qid, "
             "eval_set=(X_valid, y_valid, qid_valid)), predict(X)"
         )
 
 
 def refuse_foreign_callback(callback: object, owner: str) -> None:
-    """Refuse a callback of another library, which works on a model that is not here.
+    """Refuse a callback of another library.
 
     Raises
     ------

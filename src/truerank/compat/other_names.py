@@ -1,6 +1,6 @@
-"""What XGBoost, LightGBM and CatBoost call the parameters of rankers: taken where they mean the same, else explained.
+"""Accept or explain the names of rankers' parameters in XGBoost, LightGBM and CatBoost.
 
-`docs/howto/coming-from.md` shows the same as a table of three columns.
+`docs/howto/coming-from.md` has a table of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _by_their_name(theirs_of_ours: Mapping[str, str]) -> dict[str, str]:
     return {theirs: ours for ours, names in theirs_of_ours.items() for theirs in names.split()}
 
 
-# Their name -> ours, where a ranker of ours that has the parameter means the same by it.
+# Their name -> our name of the same parameter.
 SAME = _by_their_name(
     {
         "depth": "max_depth",
@@ -60,7 +60,7 @@ _WHATEVER_THE_VALUE = (
     "machines", "metadata", "metric_period", "name", "pinned_memory_size", "silent", "subsample_for_bin", "time_out",
     "train_dir", "tree_learner", "tree_learner_type", "used_ram_limit", "validate_parameters", "verbosity",
 )  # fmt: skip
-# Their name -> values, beside None, at which it asks for nothing that is missing here (None: any value does).
+# Their name -> values that have no effect here, in addition to None (None: no value has an effect).
 WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     **dict.fromkeys(_WHATEVER_THE_VALUE),
     "verbose": (0, -1),
@@ -81,7 +81,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
     "od_type": ("Iter",),
 }
 
-# Their name -> what does the same here; the fit goes on, with a warning.
+# Their name -> advice in a warning; the fit continues.
 WARNED: dict[str, str] = {
     "lambdarank_truncation_level": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
     "lambdarank_num_pair_per_sample": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
@@ -97,7 +97,7 @@ WARNED: dict[str, str] = {
     "task_type": "there is no code for graphics cards; the fit runs on the processor",
 }
 
-# Their name -> what to write instead.
+# Their name -> replacement.
 INSTEAD: dict[str, str] = {
     "num_leaves": "every tree has 2^depth leaves; num_leaves=31 is about depth=5",
     "max_leaves": "every tree has 2^depth leaves; max_leaves=31 is about depth=5",
@@ -146,7 +146,7 @@ INSTEAD: dict[str, str] = {
     "best_model_min_trees": "patience keeps the best round, whichever it is",
 }
 
-# What CatBoost, or XGBoost, can set and nothing here answers to.
+# Parameters of CatBoost or XGBoost without a counterpart here.
 NOTHING_LIKE_IT = {
     "approx_on_full_history", "combinations_ctr", "counter_calc_method", "ctr_description", "ctr_history_unit",
     "ctr_leaf_count_limit", "ctr_target_border_count", "data_partition", "dev_efb_max_buckets",
@@ -164,7 +164,7 @@ NOTHING_LIKE_IT = {
 
 
 def advice(cls: type, name: str) -> str:
-    """What to write in place of another library's parameter `name`; "" where the name is not known from there.
+    """Return advice on a parameter of another library; "" if the name is unknown.
 
     >>> from truerank.rankers.adarank import AdaRank
     >>> advice(AdaRank, "early_stopping_rounds"), advice(AdaRank, "num_leaves")[:35]
@@ -184,12 +184,12 @@ def advice(cls: type, name: str) -> str:
 
 
 def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a ranker's constructor, of which some may be named as other libraries name them, in our names.
+    """Return the arguments of a ranker's constructor under our names, from names of other libraries.
 
     Raises
     ------
     InvalidInputError
-        On a name that means something else or nothing here, with ours beside it, and where both names were given.
+        On a name without a counterpart here, with advice, and if both names were given.
     """
     result: dict[str, Any] = {}
     for name, value in _unbiased(known, _with_its_measure(known, given)).items():
@@ -199,9 +199,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         ours = SAME.get(name, "")
         if ours in known:
             if ours in given or ours in result:
-                raise InvalidInputError(
-                    f"{cls.__name__}: {name} is {ours} here, and both were given; give {ours} alone"
-                )
+                raise InvalidInputError(f"{cls.__name__}: {name} is {ours} here, and both were given; give {ours} only")
             if value is not None:
                 result[ours] = _converted(name, ours, value)
             continue
@@ -217,7 +215,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
 
 
 def asks_for_nothing(name: str, value: object) -> bool:
-    """Whether nothing is missing where a setting of theirs is left out."""
+    """Return whether a setting of another library can be ignored."""
     theirs = name in WITHOUT_EFFECT or name in WARNED or name in INSTEAD or name in NOTHING_LIKE_IT
     if theirs and value is None:
         return True
@@ -230,14 +228,14 @@ def asks_for_nothing(name: str, value: object) -> bool:
 
 
 def _with_its_measure(known: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """XGBoost's `rank:map`, which names the measure too."""
+    """Add the measure that XGBoost's `rank:map` implies."""
     named = given.get("objective")
     is_map = isinstance(named, str) and named == "rank:map" and "measure" in known
     return {"measure": "AP", **given} if is_map else given
 
 
 def _unbiased(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """XGBoost's `lambdarank_unbiased`, which takes the order of a query's rows for the one they were shown in."""
+    """Translate XGBoost's `lambdarank_unbiased`, where the order of a query's rows is the order of presentation."""
     settled = dict(given)
     if "objective_params" not in known or settled.get("lambdarank_unbiased") is not True:
         return settled
@@ -264,14 +262,14 @@ def _converted(name: str, ours: str, value: Any) -> Any:
     if name == "max_depth" and value in (0, -1):
         raise InvalidInputError(f"max_depth={value!r} means no limit; oblivious trees have a depth of 1 to 12: depth=6")
     if name == "border_count":
-        return value + 1  # borders count the parts here, of which there is one more than cuts
+        return value + 1  # borders count parts, one more than cuts
     if ours == "n_jobs" and value in (-1, 0):
         return None
     return value
 
 
 def measure_of(name: str, value: object) -> Any:
-    """`ndcg@10`, or CatBoost's `NDCG:top=10;type=Exp`, as a name that is read here."""
+    """Return `ndcg@10`, or CatBoost's `NDCG:top=10;type=Exp`, as a name of a measure here."""
     if not isinstance(value, str) or ":" not in value:
         return value
     base, _, settings = value.partition(":")

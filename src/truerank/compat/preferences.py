@@ -1,4 +1,4 @@
-"""Preferences ("a is better than b") as judgements of a run, by the measures of trec_eval's `-R prefs`."""
+"""Evaluate runs with preferences ("a is better than b") as judgements, by the measures of trec_eval's `-R prefs`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from truerank.io.trec import as_run
 
 
 class Preferences:
-    """Pairs of documents of which one is the better answer to a topic, as people or language models give them.
+    """Preferences between pairs of documents, given by people or language models.
 
     Parameters
     ----------
     pairs : dict of topic to an iterable of (better, worse) or (better, worse, judge)
-        Ids are taken as text. The pairs of one judge are joined with those that follow from them (a over b, b over c)
-        and must not run in a circle; several judges may contradict each other.
+        Ids are compared as text. Preferences of one judge are transitive (a over b and b over c mean a over c) and must
+        not form a cycle; several judges may contradict each other.
 
     Raises
     ------
     InvalidInputError
-        On entries that are no such tuples, and on a document preferred to itself.
+        On entries that are not such tuples, and on a document preferred to itself.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Preferences:
                 better, worse, judge = (*map(str, pair), "")[:3]
                 if better == worse:
                     raise InvalidInputError(f"topic {topic!r}: document {better!r} is preferred to itself")
-                # Levels above 0 both: a pair says nothing about relevance.
+                # Both levels are above 0, because a pair does not imply relevance.
                 group, subgroup = judge.encode(), b"%d" % number
                 rows.append(Preference(group, subgroup, better.encode(), 2.0))
                 rows.append(Preference(group, subgroup, worse.encode(), 1.0))
@@ -72,7 +72,7 @@ class Preferences:
 
 
 class PreferenceEvaluation(dict[str, float]):
-    """Means over topics by measure (sums of the counts); `per_query`: {measure: float64 (m,)}; `query_ids` (m,)."""
+    """Means over topics by measure (sums of counts), with `per_query`: {measure: float64 (m,)} and `query_ids` (m,)."""
 
     def __init__(self, per_query: dict[str, np.ndarray], query_ids: np.ndarray) -> None:
         self.per_query, self.query_ids = per_query, query_ids
@@ -83,28 +83,30 @@ class PreferenceEvaluation(dict[str, float]):
 
 
 def evaluate_preferences(preferences: Preferences, run: object, *, topics: str = "common") -> PreferenceEvaluation:
-    """What share of the preferences a run fulfils, by trec_eval 10.0's fourteen measures.
+    """Evaluate which preferences a run fulfils, by the fourteen measures of trec_eval 10.0.
 
-    A preference is fulfilled where the better document is ranked above the other, or alone is retrieved. Documents
-    stand by falling score, those of equal score by rising id.
+    A preference is fulfilled if the better document is ranked above the other one, or only the better one is retrieved.
+    Documents are ordered by descending score, ties by ascending id.
 
     Parameters
     ----------
     preferences : Preferences
-    run : path, Run, {topic: {document: score}}, or what else `as_run` takes
+    run : path, Run, {topic: {document: score}}, or another input of `as_run`
     topics : {"common", "all"}, default "common"
-        "common": topics that have preferences and are in the run; "all": a topic that the run lacks fulfils none.
+        "common" means topics of the run that have preferences. "all" means all topics with preferences; a topic that
+        the run lacks fulfils none.
 
     Returns
     -------
     PreferenceEvaluation
-        Topics in the order of their names. `prefs_simp`: share of all preferences; `prefs_avgjg`: the mean over
-        judges; `prefs_pair`: over pairs of documents; with `_ret`, `_imp` of those that the run can decide.
+        Topics are in the order of their names. `prefs_simp` is the fulfilled share of all preferences, `prefs_avgjg`
+        its mean over judges, and `prefs_pair` its mean over pairs of documents. The variants `_ret` and `_imp` count
+        only pairs of which both documents, or at least one, were retrieved.
 
     Raises
     ------
     InvalidInputError
-        Without a topic in common, and where a judge's preferences run in a circle.
+        Without a common topic, and if the preferences of a judge form a cycle.
     """
     check_choice(topics, "topics", ("common", "all"))
     lists = as_run(run).to_dict()
@@ -121,7 +123,7 @@ def evaluate_preferences(preferences: Preferences, run: object, *, topics: str =
                 values[name].append(float(compute(judged)))
         except ValueError as error:
             raise InvalidInputError(
-                f"topic {topic!r}: {error}. Give the pairs of each judge under a name of its own, "
-                "(better, worse, judge), or leave the contradicting ones out."
+                f"topic {topic!r}: {error}. Name the judge of each pair, (better, worse, judge), or remove the "
+                "contradicting pairs"
             ) from error
     return PreferenceEvaluation({name: np.array(v) for name, v in values.items()}, np.array(chosen))

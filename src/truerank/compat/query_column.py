@@ -1,4 +1,4 @@
-"""The column `qid` of a data frame or an Arrow table, which XGBoost's ranker takes for the queries."""
+"""Use the column `qid` of a data frame or an Arrow table as queries, as XGBoost's ranker does."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME = "qid"
 
 
 def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, Any]:
-    """X without its column `qid`, and that column where `qid` is None; anything without such a column as it is.
+    """Return X without its column `qid`, and the column if `qid` is None; other inputs are returned unchanged.
 
-    The column stays where it is one of the `features` (names) of a fitted ranker. One of other queries than `qid` is an
+    The column stays if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
     `InvalidInputError`.
     """
     refuse_foreign_data(X)
@@ -31,6 +31,6 @@ def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, A
     if qid is not None and there is not None:
         raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them")
     if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
-        raise InvalidInputError("X has a column 'qid' of other queries than qid=…; drop the one that is wrong")
+        raise InvalidInputError("the column 'qid' of X differs from qid=…; drop the wrong one")
     others = [name for name in names if name != NAME]
     return X.select(others) if is_arrow else X[others], column

@@ -25,7 +25,7 @@ import numpy as np
 from truerank.core.errors import DataFileError
 
 TEXT = np.dtypes.StringDType()
-"""Dtype of document ids and comments: strings of any length, 16 bytes each and what exceeds 15 bytes of UTF-8."""
+"""Dtype of document ids and comments: strings of any length; each needs 16 bytes, and more beyond 15 bytes of UTF-8."""
 
 MAX_INDEX = 2**31 - 1
 INF = float("inf")
@@ -54,7 +54,7 @@ class Rows:
     first_line: int = 0  # the number of its first line
 
     def line_of(self, entry: int) -> int | None:
-        """Number of the line that holds an entry of `values`; None where the text is not known any more."""
+        """Return the line number of an entry of `values`; None if the text is no longer known."""
         row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
         for number, line in enumerate(self.text.split(b"\n"), self.first_line):
             if line.partition(b"#")[0].strip():
@@ -69,7 +69,7 @@ class Rows:
         return len(self.grades)
 
     def part(self, start: int, stop: int) -> Rows:
-        """Rows `start:stop`."""
+        """Return the rows `start:stop`."""
         first, last = self.indptr[start], self.indptr[stop]
         inside = [(row - start, name) for row, name in self.pieces if start < row < stop]
         if start < stop:
@@ -85,13 +85,13 @@ class Rows:
         )
 
     def copy(self) -> Rows:
-        """The same rows in arrays of their own, without the text."""
+        """Return a copy of the rows without the text."""
         own = {name: getattr(self, name).copy() for name in ("grades", "indptr", "indices", "values")}
         return replace(self, text=b"", first_line=0, **own)
 
     @staticmethod
     def concatenate(parts: list[Rows]) -> Rows:
-        """Rows of several blocks; adjacent runs of one query become one."""
+        """Join the rows of several blocks; adjacent runs of the same query become one."""
         if len(parts) == 1:
             return parts[0]
         pieces: list[tuple[int, bytes]] = []
@@ -123,12 +123,12 @@ class Rows:
 
 
 def is_word(text: str) -> bool:
-    """Whether a reader of lines takes the text as one word: only ASCII's white space separates words, as in bytes."""
+    """Return whether a text is one word for readers of lines; only white space of ASCII separates words."""
     return bool(text) and not _WORD_BREAK.search(text)
 
 
 def check_bytes(text: bytes, name: str, first_line: int) -> None:
-    """Refuse bytes that may stand nowhere in text: NUL, and what is not UTF-8.
+    """Refuse bytes that text cannot contain: NUL, and bytes that are not UTF-8.
 
     Raises
     ------
@@ -187,7 +187,7 @@ class LineParser:
         self.line = 1
 
     def parse(self, text: bytes) -> Rows:
-        """Rows of the next block of whole lines."""
+        """Return the rows of the next block of whole lines."""
         grades, counts = array("d"), array("q")
         indices, values = array("i"), array("d")
         pieces: list[tuple[int, bytes]] = []
@@ -229,7 +229,7 @@ class LineParser:
         )
 
     def _any_row(self, tokens: list[bytes], line: bytes, number: int) -> tuple[float, bytes, list[int], list[float]]:
-        """One row, token by token; finds what is wrong with a malformed line."""
+        """Parse one row token by token, and find the error of a malformed line."""
 
         def refuse(token: int, what: str) -> DataFileError:
             place = (
@@ -286,7 +286,7 @@ class LineParser:
 
 
 def _plain_row(tokens: list[bytes]) -> tuple[float, bytes, list[int], list[float]]:
-    """A row without surprises; ValueError on any, be it legal or not."""
+    """Parse a row in the usual form; raise ValueError on any other form, legal or not."""
     name = tokens[1] if len(tokens) > 1 else b""
     qid = name[4:]
     if not qid or name[:4] != b"qid:" or tokens[0].translate(None, _PLAIN):
@@ -310,7 +310,7 @@ def _plain_row(tokens: list[bytes]) -> tuple[float, bytes, list[int], list[float
 
 
 def split_comment(comment: bytes) -> tuple[bytes, bytes]:
-    """Document id and the rest of a comment (what follows `#`).
+    """Return the document id and the rest of a comment (the text after `#`).
 
     >>> split_comment(b"docid = GX008-86-4444840 inc = 1"), split_comment(b" 1A "), split_comment(b"seen twice")
     ((b'GX008-86-4444840', b'inc = 1'), (b'1A', b''), (b'', b'seen twice'))
@@ -325,7 +325,7 @@ def split_comment(comment: bytes) -> tuple[bytes, bytes]:
 
 
 def text_column(texts: list[str]) -> np.ndarray | None:
-    """Strings as a compact array; None where all are empty."""
+    """Return strings as a compact array; None if all are empty."""
     return np.array(texts, dtype=TEXT) if any(texts) else None
 
 

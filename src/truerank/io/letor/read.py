@@ -1,6 +1,6 @@
-"""LETOR / SVMlight text: `grade qid:<id> <feature>:<value> ... # docid = <id> <text>`.
+"""Read LETOR / SVMlight text: `grade qid:<id> <feature>:<value> ... # docid = <id> <text>`.
 
-The grammar stands in `letor.grammar`, the compiled parser of larger files in `letor.kernel`.
+`letor.grammar` has the grammar, and `letor.kernel` the compiled parser of larger files.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from truerank.io.letor.grammar import LineParser, Rows, check_bytes
 from truerank.io.letor.store import DenseStore, SparseStore, TextStore, VectorStore, check_dtype, query_names
 from truerank.io.streams import Source
 
-# Text that is parsed in plain Python before the compiled parser is worth its loading (numba imported or not).
+# Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 20, 8 << 20
 
 _HEADER = re.compile(rb"#\s*features:\s*(.*)", re.ASCII)
-# What rows cannot say: grades of judged documents that are not among a query's rows, and which rows nobody judged,
-# among them those that were pooled to be judged.
+# Comments with the grades of judged documents that have no row, with the rows that were not judged, and with the rows
+# that were pooled but not judged.
 _JUDGING = re.compile(rb"#\s*(not retrieved|unjudged|pooled):\s*qid:(\S+)\s+(.*)", re.ASCII)
 _COMMENT = re.compile(rb"^#.*", re.MULTILINE)
 MAX_UNRANKED = 10_000_000
@@ -48,53 +48,55 @@ def read_letor(
     Parameters
     ----------
     source : path, "-", open file, or sequence of these
-        Plain, gzip, xz or zstd (recognised by its first bytes); "-" is standard input. Several are read as one, as if
-        their lines stood in one file.
+        Plain, gzip, xz or zstd (recognised by the first bytes); "-" is standard input. Several sources are read like
+        one file.
     missing : {"error", "nan"}, default="error"
-        What `NULL` and `nan` as a value mean. Absent features are 0 either way.
+        How to treat the values `NULL` and `nan`. Absent features are always 0.
     dtype : float32 or float64, default=float64
-        Dtype of X. Values are parsed to the nearest float64; float32 is that number rounded once more.
+        Dtype of X. Values are parsed to the nearest float64, and rounded again for float32.
     sparse : bool, default=False
-        Make X a SciPy CSR matrix of the values that are not 0, for wide data.
+        Whether X is a SciPy CSR matrix of the values that are not 0, for wide data.
     n_features : int, optional
-        Number of columns; needed where a file's highest features may be absent from all of its rows. By default the
-        highest index found, or the number of names in a header line.
+        Number of columns; required if the highest features may be absent from all rows. By default the highest index in
+        the file, or the number of names in a header line.
     comments : bool, default=True
-        Keep what comments hold beyond the document id.
+        Whether to keep the text of comments after the document id.
     max_line : int, optional
-        Bytes of the longest line; None means 16 MiB. A longer line is an error: a damaged file may have no line ends.
+        Limit on the bytes of a line, by default 16 MiB, because a damaged file may have no line ends.
 
     Returns
     -------
     RankingData
-        With document ids and comments (StringDType arrays) where the file has any; rows without one have "".
-        `order` is None, and nothing is moved, when each query's lines are adjacent.
+        With document ids and comments (StringDType arrays) if the file has any; rows without them have "". `order` is
+        None if the lines of each query are adjacent.
 
     Raises
     ------
     DataFileError
-        On malformed text, with file, line, column and what was expected; on infinite values; on a file without rows.
+        On malformed text, with file, line, column and the expected form; on infinite values; on a file without rows.
     OSError
-        When the file cannot be opened.
+        If the file cannot be opened.
 
     Warns
     -----
     TruerankWarning
-        When queries came in several pieces, which are joined.
+        If the lines of a query are not adjacent.
 
     Notes
     -----
-    A comment that starts with `docid = ` or is a single word names the document. A comment line
-    `# features: name name ...` before the first row gives `feature_names`. So do `# not retrieved: qid:7 0*12 2*1` say
-    that query 7 has 13 judged documents without a row, twelve of grade 0 and one of grade 2, which count in recall and
-    in the ideal ranking, `# unjudged: qid:7 1 4` that its first and fourth rows were never judged, and
-    `# pooled: qid:7 3` that its third row was pooled to be judged and was not (`RankingData.with_judgements`). Other
-    comment lines are skipped.
+    A comment that starts with `docid = `, or is a single word, is the document id. These comment lines have a meaning;
+    others are skipped (see `RankingData.with_judgements`):
 
-    Query ids are int64 when all are whole numbers in their usual form, else strings.
+    * `# features: name name ...` before the first row: the `feature_names`.
+    * `# not retrieved: qid:7 0*12 2*1`: query 7 has 13 judged documents without a row, twelve of grade 0 and one of
+      grade 2. They count in recall and in the ideal ranking.
+    * `# unjudged: qid:7 1 4`: the first and fourth rows of query 7 were not judged.
+    * `# pooled: qid:7 3`: the third row of query 7 was pooled but not judged.
 
-    Reads in blocks of a megabyte; beyond the result, memory is bounded (where pieces of queries are joined, the rows
-    are copied once). A file of more than a few megabytes is parsed by compiled code.
+    Query ids are int64 if all are whole numbers in their usual form, else strings.
+
+    The text is read in blocks of a megabyte, so that memory beyond the result is bounded; if pieces of queries are
+    joined, the rows are copied once. Compiled code parses files of more than a few megabytes.
 
     Examples
     --------
@@ -109,7 +111,7 @@ def read_letor(
     reader = _Reader(missing, dtype, sparse, n_features, comments, max_line)
     sources = [source] if isinstance(source, str | bytes) or not isinstance(source, Sequence) else list(source)
     if not sources:
-        raise InvalidInputError("read_letor: got no files to read")
+        raise InvalidInputError("read_letor: got no files; give at least one")
     for one in sources:
         reader.read(one)
     return reader.result()
@@ -128,14 +130,14 @@ def iter_letor(
 ) -> Iterator[RankingData]:
     """Read LETOR text block by block, for files larger than memory.
 
-    Each block holds whole queries, about `block_rows` rows of them (at least one query). A query whose lines are not
-    adjacent stays in pieces unless they fall into one block; one warning at the end counts such queries.
+    Each block has about `block_rows` rows of whole queries, and at least one query. A query whose lines are not
+    adjacent may be split over blocks; one warning at the end counts such queries.
 
     Parameters
     ----------
     block_rows : int, default=65536
     n_features : int, optional
-        Number of columns of every block. By default the highest index within the first block; a higher one in a later
+        Number of columns of every block. By default the highest index in the first block; a higher index in a later
         block is then an error.
     source, missing, dtype, sparse, comments, max_line
         As in `read_letor`.
@@ -186,7 +188,7 @@ def iter_letor(
 
 
 def _last_whole_query(rows: Rows, start: int, block_rows: int) -> int:
-    """End of the queries that make a block from row `start`; `start` itself where too few rows are known yet."""
+    """Return the end of a block of whole queries from row `start`; `start` if there are too few rows yet."""
     if rows.n_rows - start <= block_rows:
         return start
     ends = np.array([row for row, _ in rows.pieces if row > start], dtype=np.int64)
@@ -202,7 +204,7 @@ def _note_queries(rows: Rows, seen: set[bytes], again: set[bytes]) -> None:
 
 
 class _Reader:
-    """Options of reading, and what was read so far."""
+    """The options and the state of a reader."""
 
     def __init__(
         self,
@@ -240,7 +242,7 @@ class _Reader:
         self._parsed_before += self._parsed
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
-        """Rows of a source, block by block."""
+        """Yield the rows of a source block by block."""
         parser: Any = LineParser(stream.name, self._missing_nan, self._comments)
         self._parsed, compiled, started = 0, False, False
         for text in stream.line_blocks():
@@ -264,7 +266,7 @@ class _Reader:
                 yield rows
 
     def _header(self, text: bytes, name: str, line: int) -> int:
-        """Take what comment lines before the first row say of columns and judgements; the place of that row."""
+        """Read the comment lines before the first row, and return the place of that row."""
         place = 0
         while place < len(text):
             end = text.find(b"\n", place)
@@ -278,7 +280,7 @@ class _Reader:
         return len(text)
 
     def _later_comments(self, text: bytes, start: int, name: str, line: int) -> None:
-        """The same of lines that start with # from a place on, as where files were put one behind the other."""
+        """Read the comment lines from a place on, for example in concatenated files."""
         counted = 0
         for found in _COMMENT.finditer(text, start):
             line += text.count(b"\n", counted, found.start())
@@ -287,7 +289,7 @@ class _Reader:
                 self._take_judging(content, name, line)
 
     def _take_names(self, content: bytes, name: str, line: int) -> bool:
-        """Whether a comment line has names of features, which are taken."""
+        """Read the names of features from a comment line; return whether it has any."""
         found = _HEADER.match(content)
         if found is None:
             return False
@@ -303,7 +305,7 @@ class _Reader:
         return True
 
     def _take_judging(self, content: bytes, name: str, line: int) -> None:
-        """Take what a comment line says of judgements, if it does."""
+        """Read a comment line about judgements."""
         found_line = _JUDGING.match(content)
         if found_line is None:
             return
@@ -330,7 +332,7 @@ class _Reader:
                 raise DataFileError(f"more than {MAX_UNRANKED} documents of one query that have no row", name, line)
 
     def _judged(self, data: RankingData) -> RankingData:
-        """The data with what comment lines say of their judgements."""
+        """Return the data with the judgements of comment lines."""
         if not self._unranked and not any(self._marked.values()):
             return data
         names = [str(name).encode() for name in data.query_ids.tolist()]
@@ -348,7 +350,7 @@ class _Reader:
         return data
 
     def _marked_rows(self, kind: bytes, data: RankingData, names: list[bytes]) -> np.ndarray:
-        """Rows that comment lines of a kind name, bool (n,)."""
+        """Return the rows in comment lines of a kind, bool (n,)."""
         marked = np.zeros(data.n_rows, dtype=np.bool_)
         for query, name in enumerate(names):
             start, stop = int(data.offsets[query]), int(data.offsets[query + 1])
@@ -372,7 +374,7 @@ class _Reader:
         return marked
 
     def check_queries(self, name: str) -> None:
-        """At the end: warn where comment lines speak of queries that have no rows."""
+        """Warn about comment lines for queries without rows."""
         spoken = {*self._unranked, *self._marked[b"unjudged"], *self._marked[b"pooled"]}
         lost = sorted(spoken - self._met)
         if lost:
@@ -393,7 +395,7 @@ class _Reader:
             )
 
     def block(self, rows: Rows, name: str) -> RankingData:
-        """A block of rows as data of its own, as wide as the first."""
+        """Return a block of rows as data with the width of the first block."""
         store = _Store(self._dtype, self._sparse, self._n_features)
         self._check_width(rows, name)
         store.extend(rows, 0.0, name)
@@ -402,7 +404,7 @@ class _Reader:
         return self._judged(data)
 
     def result(self) -> RankingData:
-        """All rows that were read."""
+        """Return all rows."""
         name = ", ".join(self._sources)
         if not self._store.n_rows:
             raise DataFileError("the file holds no rows", name)
@@ -415,7 +417,7 @@ class _Reader:
 
 
 class _Store:
-    """Everything that a RankingData holds, growing."""
+    """The growing parts of a RankingData."""
 
     def __init__(self, dtype: np.dtype, sparse: bool, n_features: int | None) -> None:
         self._X: Any = SparseStore(dtype, n_features) if sparse else DenseStore(dtype, n_features)
@@ -427,12 +429,12 @@ class _Store:
         self._before = 0  # rows of the sources before the present one
 
     def set_width(self, n_features: int) -> None:
-        """Fix the number of columns; nothing was stored yet, or with as many."""
+        """Set the number of columns before rows are stored, or check that it is the same."""
         if not self.n_rows:
             self._X = type(self._X)(self._X.dtype, n_features)
 
     def extend(self, rows: Rows, share: float, name: str) -> None:
-        """Append rows; `share` of the present source has been read with them (0 where that is unknown)."""
+        """Append rows; `share` is the share of the source that has been read (0 if unknown)."""
         total = self.n_rows + rows.n_rows
         expected = self._before + int((total - self._before) / share * 1.02) + 64 if share > 0 else 0
         self._X.extend(rows, expected, name)
@@ -445,11 +447,11 @@ class _Store:
         self.n_rows = total
 
     def close_source(self) -> None:
-        """The present source has ended."""
+        """Note the end of a source."""
         self._before = self.n_rows
 
     def result(self, feature_names: list[str] | None) -> RankingData:
-        """The data, grouped by query."""
+        """Return the data grouped by query."""
         names = list(dict.fromkeys(self._qids))
         starts = np.array([*self._starts, self.n_rows], dtype=np.int64)
         query_ids = query_names(names)

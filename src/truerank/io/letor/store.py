@@ -1,4 +1,4 @@
-"""Arrays that grow while a file is read, without ever standing in memory twice."""
+"""Arrays that grow while a file is read, without a second copy in memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LARGE_MATRIX, LEAST_SHARE = 1 << 30, 1 / 32
 class VectorStore:
     """A growing vector.
 
-    The buffer is made as large as the whole is expected to be: memory that was never written costs nothing, and
-    enlarging it in place (`realloc`) moves no data.
+    The buffer has the expected size of the whole vector, because memory that was never written costs nothing. It grows
+    in place (`realloc`) without moving data.
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
@@ -29,7 +29,7 @@ class VectorStore:
         self.size = 0
 
     def reserve(self, extra: int, expected: int) -> np.ndarray:
-        """A view of the next `extra` entries, zero, to be filled; `expected` is a guess at the final size."""
+        """Return a view of the next `extra` entries, which are 0; `expected` is the estimated final size."""
         need = self.size + extra
         if need > len(self._buffer):
             room = max(need, expected, len(self._buffer) + len(self._buffer) // 8)
@@ -46,7 +46,7 @@ class VectorStore:
         self.reserve(len(values), expected)[:] = values
 
     def widen(self, n_rows: int, old: int, new: int) -> None:
-        """Lay out the first `n_rows` rows of `old` entries as rows of `new`, in place, the rest 0."""
+        """Widen the first `n_rows` rows from `old` to `new` entries in place; new entries are 0."""
         self._buffer.resize(max(len(self._buffer), n_rows * new), refcheck=False)
         source = self._buffer[: n_rows * old].reshape(n_rows, old)
         target = self._buffer[: n_rows * new].reshape(n_rows, new)
@@ -60,7 +60,7 @@ class VectorStore:
         self.size = n_rows * new
 
     def finish(self) -> np.ndarray:
-        """The vector, at its exact size."""
+        """Return the vector at its exact size."""
         if len(self._buffer) != self.size:
             self._buffer.resize(self.size, refcheck=False)
         return self._buffer
@@ -73,11 +73,11 @@ class TextStore:
         self._parts: list[np.ndarray | int] = []  # an array of strings, or a number of empty ones
 
     def extend(self, texts: np.ndarray | None, n_rows: int) -> None:
-        """Append a block's strings, None standing for `n_rows` empty ones."""
+        """Append the strings of a block; None means `n_rows` empty strings."""
         self._parts.append(n_rows if texts is None else texts)
 
     def finish(self) -> np.ndarray | None:
-        """All strings as one array; None where all are empty."""
+        """Return all strings as one array; None if all are empty."""
         parts, self._parts = self._parts, []
         if all(isinstance(part, int) for part in parts):
             return None
@@ -134,7 +134,7 @@ class DenseStore:
         self.n_rows += k
 
     def _check_size(self, rows: Rows, top: int, n_rows: int, name: str) -> None:
-        """Refuse a width that was not asked for, where it would make a huge matrix of hardly any values."""
+        """Refuse a width that was not requested if the matrix would be huge with few values."""
         self._entries += len(rows.indices)
         seen = self.n_rows + len(rows.grades)
         share = self._entries / (seen * top)
@@ -204,7 +204,7 @@ def _too_large(rows: Rows, name: str) -> DataFileError:
 
 
 def query_names(names: list[bytes]) -> np.ndarray:
-    """Query ids as int64 where every one is a whole number in its usual form, else as strings."""
+    """Return query ids as int64 if all are whole numbers in their usual form, else as strings."""
     try:
         numbers = np.array(list(map(int, names)), dtype=np.int64)
     except (ValueError, OverflowError):
@@ -216,7 +216,7 @@ def query_names(names: list[bytes]) -> np.ndarray:
 
 
 def check_dtype(dtype: DTypeLike) -> np.dtype:
-    """float32 or float64."""
+    """Return a dtype after a check that it is float32 or float64."""
     try:
         result = np.dtype(dtype)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Rows as LETOR text."""
+"""Write rows as LETOR text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def write_letor(data: RankingData, target: object, *, comments: bool = True) -> 
 
 
 def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool = False) -> None:
-    """Write all rows of `data`, see `write_letor`; `plain` leaves out names, query ids and all that follows a `#`."""
+    """Write all rows of `data`; `plain` leaves out names, query ids and all text after `#`."""
     if not plain and data.feature_names is not None and all(map(is_word, data.feature_names)):
         stream.write(f"# features: {' '.join(data.feature_names)}\n".encode())
     queries = ["" if plain else f" qid:{_query(name)}" for name in data.query_ids.tolist()]
@@ -79,7 +79,7 @@ def write_rows(data: RankingData, stream: IO[bytes], comments: bool, plain: bool
 
 
 def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
-    """Comment lines of the judged documents without a row, and of the rows without a judgement."""
+    """Yield comment lines about judged documents without a row, and about rows without a judgement."""
     unjudged = None if data.judged is None else ~data.judged if data.pooled is None else ~(data.judged | data.pooled)
     for number, query in enumerate(queries):
         if data.missing_grades is not None and data.missing_offsets is not None:
@@ -97,7 +97,7 @@ def _judging(data: RankingData, queries: list[str]) -> Iterator[str]:
 
 
 def _bodies(X: Any, first: bool, width: int) -> list[str]:
-    """`" 1:v 2:v"` of each row; the first row of all names the last column."""
+    """Return `" 1:v 2:v"` of each row; the first row of the file includes the last column."""
     if hasattr(X, "tocsr"):
         X = X.tocsr().copy()
         X.sum_duplicates()
@@ -115,7 +115,7 @@ def _bodies(X: Any, first: bool, width: int) -> list[str]:
 
 
 def number_texts(values: np.ndarray) -> list[str]:
-    """Shortest decimal forms that give the same number again; whole numbers without a point."""
+    """Return the shortest decimal forms that parse to the same numbers; whole numbers have no decimal point."""
     if not np.isfinite(values).all() and np.isinf(values).any():
         raise InvalidInputError("X or y holds infinite values, which LETOR text cannot; replace them first")
     if values.dtype == np.float32:
