@@ -182,7 +182,7 @@ def check_judged(plan: Plan, scale: Any) -> float:
                 f"{n} of the {int(plan.drawn.sum())} documents that were drawn have no grade, the first: {where}. "
                 "Judge all of them: leaving some out makes every figure biased"
             )
-        most = max(10, math.ceil(grade))
+        most = math.ceil(grade)
         raise InvalidInputError(
             f"{where}: grade {grade:g} is outside the scale {low:g} to {high:g} ({n} such). Correct it, or give the "
             f"scale with scale=(0, {most}) (--scale 0 {most})"
