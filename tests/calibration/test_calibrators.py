@@ -127,7 +127,7 @@ def test_a_weight_is_so_many_copies(name, overlapping):
 @pytest.mark.parametrize("name", NAMES)
 def test_monotone(name):
     if registry.calibrator_class(name).always_monotone and name != "identity":
-        with pytest.raises(InvalidInputError, match="would change nothing"):
+        with pytest.raises(InvalidInputError, match="has no effect; omit it"):
             registry.calibrator_class(name)(monotone=True).fit([0.0, 1.0, 2.0, 0.5], [0, 0, 1, 1])
     rng = np.random.default_rng(2)
     y = (rng.uniform(size=300) < 0.4).astype(int)

@@ -1,4 +1,4 @@
-"""What every calibrator shares: scores and classes at the border, log-odds out, the scikit-learn API."""
+"""Base class of calibrators: checks of scores and classes, log-odds and probabilities, the scikit-learn API."""
 
 from __future__ import annotations
 
@@ -57,28 +57,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, scores: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from scores of rows that the scoring model was not fitted on; returns itself.
+        """Fit to the scores of rows that did not train the scoring model; returns itself.
 
         Parameters
         ----------
         scores : array (n,) or (n, 1)
-            Real scores; a higher score usually means the positive class. For a classifier that gives probabilities
-            use their log-odds.
+            A higher score usually means the positive class. For a classifier with probabilities, use their log-odds.
         y : array (n,)
-            Two labels, of which the greater is the positive class: 0 and 1, False and True, -1 and 1, two strings.
-            One class alone is accepted where the labels are among 0, 1 or -1, 1; the other then counts as empty.
+            Two labels; the greater is the positive class: 0 and 1, False and True, -1 and 1, two strings. A single
+            class is accepted where it is one of 0, 1 or -1, 1.
         sample_weight : array (n,), optional
-            Weight of each row, not negative; 2 equals two copies of the row, 0 leaves it out.
-
-        Raises
-        ------
-        InvalidInputError
-            On nan or infinite scores, more than two labels, no rows, or weights that are negative or all 0.
+            Weight of each row. A weight of 2 equals two copies of the row, 0 ignores it.
         """
         if self.always_monotone and getattr(self, "monotone", None) is not None:
             raise InvalidInputError(
-                f"{type(self).__name__} is monotone by its form, and monotone={self.monotone!r} would change nothing; "
-                "leave it out"
+                f"{type(self).__name__} is always monotone, and monotone={self.monotone!r} has no effect; omit it"
             )
         with whole_fit(self) as fresh:
             fresh._fit(*fresh._take(scores, y, sample_weight))
@@ -87,7 +80,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _take(
         self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Check what `fit` was given and count the classes: scores, whether positive, weights; no row of weight 0."""
+        """Return checked scores, whether rows are positive, and weights, without rows of weight 0; set the counts."""
         values = as_scores(scores, type(self).__name__)
         self.classes_, positive = two_classes(y, len(values))
         weight = as_weight(sample_weight, len(values))
@@ -101,29 +94,29 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return values, positive, weight
 
     def log_odds(self, scores: Any) -> np.ndarray:
-        """log P(positive | score) - log P(negative | score), in nats, float64 (n,), always finite.
+        """Return log P(positive | score) - log P(negative | score) in nats, float64 (n,), always finite.
 
-        Unlike the probabilities these do not saturate: compute log losses from them.
+        Log-odds do not saturate as probabilities do: compute log losses from them.
         """
         check_is_fitted(self)
         return self._log_odds(as_scores(scores, type(self).__name__))
 
     def predict_proba(self, scores: Any) -> np.ndarray:
-        """P(negative | score) and P(positive | score), float64 (n, 2).
+        """Return P(negative | score) and P(positive | score), float64 (n, 2).
 
         Both are exact where they are small, and strictly inside (0, 1): from 1e-300 to the largest float below 1.
         """
         return probability_pairs(self.log_odds(scores))
 
     def predict_log_proba(self, scores: ArrayLike) -> np.ndarray:
-        """log P(negative | score) and log P(positive | score), float64 (n, 2); they do not saturate."""
+        """Return log P(negative | score) and log P(positive | score), float64 (n, 2), which do not saturate."""
         return log_probability_pairs(self.log_odds(scores))
 
     def predict(self, scores: Any) -> np.ndarray:
-        """The more probable label (n,); the positive one at even odds."""
+        """Return the more probable label (n,), the positive one at even odds."""
         return self.classes_[(self.log_odds(scores) >= 0).astype(np.int64)]
 
-    # What a subclass writes.
+    # Methods of subclasses.
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         raise NotImplementedError
@@ -135,7 +128,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Raise `ModelFileError` where the attributes of a loaded model do not fit together."""
 
     def check_model(self) -> None:
-        """Called after loading: finite numbers of the right shapes that give finite log-odds, rising where promised."""
+        """Check a loaded model: finite numbers of the right shapes, and finite log-odds that rise where they must."""
         name = type(self).__name__
         for attribute in self.model_attributes[:3]:
             if np.shape(getattr(self, attribute, ())) != (2,):
@@ -151,16 +144,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self._check_log_odds()
 
     def _numbers_of(self, attribute: str) -> np.ndarray:
-        """The values of an attribute that holds numbers, float64 (n,); of any other none."""
+        """Values of an attribute with numbers, float64 (n,); none for another attribute."""
         value: Any = getattr(self, attribute, None)
         is_number = isinstance(value, int | float | np.ndarray) and np.asarray(value).dtype.kind in "iuf"
         return np.ravel(value).astype(np.float64) if is_number else np.empty(0)
 
     def _check_log_odds(self) -> None:
-        """Raise where some score has log-odds that are not finite, or lower than a lower score's against the promise.
+        """Raise where log-odds are not finite, or fall although the model is monotone.
 
-        The scores tried are of every size, and lie at, between and beside the numbers that the model holds (its knots
-        are among them), as they are and about its centre.
+        Tries scores of every size, and scores at, between and next to the model's numbers (such as its knots), also
+        shifted by its centre.
         """
         own = np.unique(np.concatenate([self._numbers_of(attribute) for attribute in self.model_attributes[1:]]))
         sizes = np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 200)
@@ -179,13 +172,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if (self.always_monotone or getattr(self, "monotone", None) is True) and falls.any():
             row = int(np.flatnonzero(falls)[0])
             raise ModelFileError(
-                f"{type(self).__name__}: it is said to be monotone, but its log-odds fall from {log_odds[row]:g} to "
+                f"{type(self).__name__}: it is marked as monotone, but its log-odds fall from {log_odds[row]:g} to "
                 f"{log_odds[row + 1]:g} at {scores[row]:g}"
             )
 
 
 def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
-    """Scores as a C-contiguous float64 array (n,), finite; the caller's array where it is one already."""
+    """Return finite scores as a C-contiguous float64 array (n,), without a copy where they are one."""
     check_not_masked(scores, "scores")
     check_not_dates(scores, "scores")
     if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1 and len(scores):
@@ -213,7 +206,7 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
 
 
 def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The labels (2,), negative first, and whether each row has the positive one, bool (n,)."""
+    """Return the labels (2,), negative first, and whether each row has the positive one, bool (n,)."""
     if y is None:
         raise InvalidInputError("a calibrator requires y to be passed, but the target y is None")
     labels = as_array(y, "y")
@@ -258,7 +251,7 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_weight(sample_weight: ArrayLike, n_rows: int) -> np.ndarray | None:
-    """Weights as float64 (n,), or None where all rows count 1."""
+    """Return weights as float64 (n,), or None where all are 1."""
     if sample_weight is None:
         return None
     weight = as_numbers(sample_weight, "sample_weight")
@@ -276,31 +269,31 @@ def as_weight(sample_weight: ArrayLike, n_rows: int) -> np.ndarray | None:
 
 
 def probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """(1 - p, p) for each log-odds, float64 (n, 2), neither 0 or 1; the smaller one keeps its relative precision."""
+    """Return (1 - p, p) for each log-odds, float64 (n, 2), strictly inside (0, 1) and exact where small."""
     pairs = np.empty((len(log_odds), 2))
     _probability_pairs(np.ascontiguousarray(log_odds, dtype=np.float64), pairs)
     return pairs
 
 
 def log_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """log(1 - p) and log p for each log-odds, float64 (n, 2), exact where the probabilities saturate."""
+    """Return log(1 - p) and log p for each log-odds, float64 (n, 2), exact where the probabilities saturate."""
     return -np.logaddexp(0.0, np.stack([log_odds, -log_odds], axis=-1))
 
 
 def logit(probability: float) -> float:
-    """log-odds of a probability inside (0, 1)."""
+    """Return the log-odds of a probability inside (0, 1)."""
     return math.log(probability / (1.0 - probability))
 
 
 def warn(message: str) -> None:
-    """A warning, except inside `quietly`."""
+    """Warn, except inside `quietly`."""
     if not _QUIET.get():
         warn_caller(message)
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Fits inside this block do not warn. Per thread, which `warnings.catch_warnings` is not."""
+    """Suppress warnings of fits inside this block, for this thread only (unlike `warnings.catch_warnings`)."""
     token = _QUIET.set(True)
     try:
         yield

@@ -1,9 +1,8 @@
-"""Do the probabilities mean what they say? Losses, sign tests, reliability, calibration error, Brier decomposition.
+"""Diagnostics of probabilities: losses, sign tests, reliability, calibration error and Brier decomposition.
 
-Functions take the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2); `losses` takes log-odds,
-which do not saturate. Documents of a query depend on each other: pass their queries as `groups`, or intervals, bands
-and tests are too narrow. With groups the sampling unit is the group, and with fewer than two groups there is neither
-interval nor band nor p-value (nan).
+Functions receive the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2); `losses` receives
+log-odds, which do not saturate. Documents of a query depend on each other: pass their queries as `groups`, else
+intervals and bands are too narrow. The group is then the sampling unit; fewer than two groups have no interval (NaN).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _FEWEST = 10  # rows, or groups, that are resampled for an interval
 
 @dataclass(frozen=True)
 class Figures:
-    """The paper's three figures over n decisions.
+    """Sums of three losses over n decisions.
 
     Attributes
     ----------
@@ -47,17 +46,17 @@ class Figures:
 
     @property
     def log_loss_bits(self) -> float:
-        """The log loss in bits."""
+        """Return the log loss in bits."""
         return self.log_loss / math.log(2.0)
 
     @property
     def mean_log_loss(self) -> float:
-        """Mean of -log P(actual class), in nats: what scikit-learn's log_loss gives."""
+        """Return the mean of -log P(actual class) in nats, as scikit-learn's log_loss does."""
         return -self.log_loss / self.n
 
     @property
     def brier(self) -> float:
-        """Mean squared error."""
+        """Return the mean squared error."""
         return self.squared_error / self.n
 
 
@@ -70,14 +69,14 @@ class Losses:
     error: np.ndarray
 
     def sums(self) -> Figures:
-        """The three sums."""
+        """Return the sums."""
         return Figures(
             len(self.error), -float(self.log_loss.sum()), float(self.squared_error.sum()), int(self.error.sum())
         )
 
 
 def losses(y: ArrayLike, log_odds: Any) -> Losses:
-    """Losses of each decision from the classes (n,) and the log-odds of the positive class (n,) in nats.
+    """Return the losses of each decision from the classes (n,) and the log-odds of the positive class (n,) in nats.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def losses(y: ArrayLike, log_odds: Any) -> Losses:
 
 @dataclass(frozen=True)
 class SignTest:
-    """Wins and losses of method a against b, and the two-sided binomial p-value; ties are left out."""
+    """Wins and losses of method a against b, and the two-sided binomial p-value, without ties."""
 
     wins: int
     losses: int
@@ -102,7 +101,7 @@ class SignTest:
 
 
 def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
-    """The micro sign test over decisions: where losses `a` (n,) and `b` (n,) differ, how often is a lower?
+    """Return the micro sign test over decisions: how often `a` (n,) is lower where the losses `a` and `b` (n,) differ.
 
     Reference: Y. Yang, X. Liu (1999). A re-examination of text categorization methods. SIGIR.
 
@@ -120,7 +119,7 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: one entry a bin that holds rows.
+    """A reliability diagram, with one entry for each bin that has rows.
 
     Attributes
     ----------
@@ -246,7 +245,7 @@ def expected_calibration_error(
     n_resamples: int = 300,
     random_state: RandomState = None,
 ) -> CalibrationError:
-    """Expected calibration error with its bias taken off and an interval.
+    """Return the expected calibration error without its bias, and an interval.
 
     The observed share of a bin scatters by σ² = share (1 - share)/count about the true one, so that |observed -
     predicted| is too large on average: by all of it when the probabilities are calibrated, by little when they are far
@@ -334,7 +333,7 @@ class BrierDecomposition:
 def brier_decomposition(
     y: ArrayLike, probabilities: ArrayLike, *, n_bins: int | None = 10, strategy: str = "quantile"
 ) -> BrierDecomposition:
-    """Reliability, resolution and uncertainty of the Brier score; they add up exactly with `within`.
+    """Return reliability, resolution and uncertainty of the Brier score, which add up exactly with `within`.
 
     Parameters
     ----------
@@ -364,57 +363,6 @@ def brier_decomposition(
         uncertainty=base * (1 - base),
         within=float(np.mean(deviation * deviation - 2 * deviation * (positive - observed[place]))),
     )
-
-
-@dataclass(frozen=True)
-class Spiegelhalter:
-    """Spiegelhalter's z (standard normal under calibration; with G groups Student's t) and the two-sided p-value."""
-
-    z: float
-    p: float
-
-
-def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayLike | None = None) -> Spiegelhalter:
-    """Test of "the probabilities are true" by the Brier score's own null distribution.
-
-        z = Σ (y - p)(1 - 2p)/√(Σ (1 - 2p)² p (1 - p))
-
-    With `groups` (the query of each row), whose rows may depend on each other, the sums of the G groups are tested by
-    Johnson's t-test with G - 1 degrees of freedom: these sums are skewed, and Student's t rejects up to 8 % with 20.
-
-    p-value 1 where every probability is 0, 1/2 or 1 (nothing to test) and all certain ones are right; a certain
-    probability that is wrong gives z = ±infinity and p 0.
-
-    References: D. J. Spiegelhalter (1986). Probabilistic prediction in patient management. Statistics in Medicine 5.
-    N. J. Johnson (1978). Modified t tests and confidence intervals for asymmetrical populations. JASA 73.
-    """
-    from scipy.special import erfc
-
-    p, positive, group = _checked(y, probabilities, groups)
-    if group is not None:
-        return _johnson_test(np.bincount(group, weights=(positive - p) * (1 - 2 * p)))
-    numerator = float(((positive - p) * (1 - 2 * p)).sum())
-    variance = float(((1 - 2 * p) ** 2 * p * (1 - p)).sum())
-    if variance == 0.0:
-        return Spiegelhalter(0.0, 1.0) if numerator == 0.0 else Spiegelhalter(math.copysign(math.inf, numerator), 0.0)
-    z = numerator / math.sqrt(variance)
-    return Spiegelhalter(z, float(erfc(abs(z) / math.sqrt(2.0))))
-
-
-def _johnson_test(values: np.ndarray) -> Spiegelhalter:
-    """Test that the mean of the values (n,) is 0: Student's t with a correction by their third moment."""
-    from scipy.special import stdtr
-
-    n = len(values)
-    if n < 2:
-        return Spiegelhalter(math.nan, math.nan)
-    mean, variance = float(values.mean()), float(values.var(ddof=1))
-    if variance == 0.0:
-        return Spiegelhalter(0.0, 1.0) if mean == 0.0 else Spiegelhalter(math.nan, math.nan)
-    third = float(((values - mean) ** 3).sum()) * n / ((n - 1) * (n - 2)) if n > 2 else 0.0
-    corrected = mean + third / (6 * variance * n) + third * mean**2 / (3 * variance**2)
-    t = corrected / math.sqrt(variance / n)
-    return Spiegelhalter(t, float(2.0 * stdtr(n - 1, -abs(t))))
 
 
 def as_classes(y: ArrayLike, n_rows: int) -> np.ndarray:

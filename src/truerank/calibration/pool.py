@@ -315,30 +315,30 @@ def group_numbers(groups: ArrayLike, n_rows: int) -> np.ndarray:
 
 
 def rarest_class(positive: np.ndarray) -> int:
-    """Rows of the rarer class."""
+    """Return the number of rows of the rarer class."""
     return int(min(positive.sum(), (~positive).sum()))
 
 
 def method_name(method: object) -> str:
-    """A method's name, or the text of a calibrator."""
+    """Return the name of a method, or the text of a calibrator."""
     return method if isinstance(method, str) else repr(method)
 
 
 def fits_densities(method: object) -> bool:
-    """Whether a method is one of fitted densities."""
+    """Return whether a method fits densities."""
     return isinstance(make_calibrator(method), DensityCalibrator)
 
 
 def quietly_fitted(
     method: object, monotone: bool, scores: np.ndarray, y: ArrayLike, weight: np.ndarray | None
 ) -> Calibrator:
-    """A new calibrator, fitted without the warnings that a single one would give (separable folds and the like)."""
+    """Return a fitted calibrator, without its warnings (such as those of separable folds)."""
     with quietly():
         return make_calibrator(method, monotone=monotone).fit(scores, y, weight)
 
 
 def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, generator: np.random.Generator) -> np.ndarray:
-    """Number of each row's fold (n,): by group, or stratified by the label."""
+    """Return the number of each row's fold (n,), by group or stratified by label."""
     if group is not None:
         n_groups = int(group.max()) + 1
         if n_groups < 2:
@@ -355,7 +355,7 @@ def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, genera
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """One method against the chosen one.
+    """Comparison of one method with the chosen one.
 
     Attributes
     ----------
@@ -364,7 +364,7 @@ class MethodComparison:
         Mean of -log P(actual class) over held-out rows, in nats.
     brier : float
     difference : float
-        Mean log loss less that of the chosen method.
+        Mean log loss minus that of the chosen method.
     p : float
         Two-sided paired t-test of that difference over rows, or over groups where these were given; 1 for the chosen.
     """
@@ -378,7 +378,7 @@ class MethodComparison:
 
 @dataclass(frozen=True)
 class CalibratorChoice:
-    """What `choose_calibrator` found.
+    """Result of `choose_calibrator`.
 
     Attributes
     ----------
@@ -389,7 +389,7 @@ class CalibratorChoice:
         In the order of the methods.
     n_positive, n_negative : int
     weights : dict of str to float
-        What the probabilities are an average of: the members of a pool by falling weight, or the one method.
+        Weights in the mean of probabilities: the members of a pool by falling weight, or the one method.
     held_out : float64 array (n,), or None with fewer than two rows in a class
         P(positive) of the rows whose weight is not 0, by the chosen method fitted to the other folds (first draw).
     """
@@ -417,13 +417,13 @@ def choose_calibrator(
 ) -> CalibratorChoice:
     """Compare calibrators by cross-validated log loss and fit one that is as good as the best.
 
-    With "pool" among the methods (it is by default) that is a `PooledCalibrator` of the others: their probabilities
-    averaged with weights that follow from their losses. Where one of them has at least 99% of the weight it is taken
-    alone, under its own name.
+    With "pool" among the methods (the default), the result is a `PooledCalibrator` of the others: a mean of their
+    probabilities with weights from their losses. A method with at least 99 % of the weight is returned by itself, under
+    its own name.
 
-    Without "pool" one method is taken: of the methods in order of trust the first whose mean log loss exceeds the
-    lowest by at most half a standard error of the paired difference. With fewer than 20 rows in a class the margin is
-    two standard errors, and fitted densities take no part.
+    Without "pool", the result is the first method whose mean log loss exceeds the lowest by at most half a standard
+    error of the paired difference. With fewer than 20 rows in a class the margin is two standard errors, and fitted
+    densities are excluded.
 
     Parameters
     ----------
@@ -432,11 +432,11 @@ def choose_calibrator(
     y : array (n,)
         Two classes.
     methods : sequence of str or Calibrator
-        What to compare, in order of trust.
+        Methods to compare, most trusted first.
     monotone : bool, default True
-        Give methods that are named their monotone form: a higher score never gets a lower probability.
+        Use the monotone form of methods given by name: a higher score never has a lower probability.
     groups : array (n,), optional
-        Rows that belong together (the queries of a ranker): kept in one fold, and tested as one.
+        Group of each row (such as its query), which stays in one fold and is tested as one unit.
     cv : int, default 5
         Folds, stratified by class where there are no groups; lowered to the rows of the rarer class.
     n_repeats : int, default 2
@@ -451,8 +451,8 @@ def choose_calibrator(
     Warns
     -----
     TruerankWarning
-        With fewer than 20 rows in a class: the comparison then rests on a handful of losses. With fewer than two there
-        is none: "platt" is taken where it is among the methods, else the first.
+        With fewer than 20 rows in a class. With fewer than two there is no comparison: the result is "platt" if it is
+        among the methods, else the first.
 
     Examples
     --------
