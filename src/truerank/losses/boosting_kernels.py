@@ -44,15 +44,13 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
             i = start + order[a]
             gain[a] = gains[i]
             power[a] = np.exp(max(sigma * (scores[i] - top), -300.0))
-            g[a] = 0.0
-            h[a] = 0.0
+            g[a] = h[a] = 0.0
         above = min(n, cutoff) if weighed else n
         last = np.uint64(n)
         for a in range(above):
             mine, below = gain[a], np.uint64(a + 1)
             if weighed:
-                scale = inverse[q]
-                d = discounts[a]
+                d, scale = discounts[a], inverse[q]
                 for b in range(below, last):
                     weight[b] = (mine - gain[b]) * (d - discounts[b]) * scale
             else:
@@ -68,8 +66,7 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
                 own_h[b] = bend
                 g[b] += push
                 h[b] += bend
-            sum_g = 0.0
-            sum_h = 0.0
+            sum_g = sum_h = 0.0
             for b in range(below, last):
                 sum_g += own_g[b]
                 sum_h += own_h[b]

@@ -1,4 +1,4 @@
-"""The data that a ranker takes: rows of a fit, of its validation queries, and rows to score."""
+"""Check the data of a ranker: training rows, validation queries, and rows to score."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST_VALUE = 1e150
 
 
 class AcceptedData:
-    """What a ranker's data may be, as its class says, and what rows must have in common with those of fit."""
+    """Checks of a ranker's data against the flags of its class and against the columns of fit."""
 
     allow_nan: ClassVar[bool] = False
     allow_sparse: ClassVar[bool] = False
@@ -84,14 +84,14 @@ class AcceptedData:
                 raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
 
     def _named_columns(self, X: Matrix) -> Any:
-        """The columns of fit by their names, of a data frame that has them all in another order or among others."""
+        """Return the columns of fit by name, if a data frame has them in another order or among others."""
         own, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
         if own is None or given is None or list(given) == list(own) or not set(own) <= set(given):
             return X
         return X[list(own)]
 
     def _about_columns(self, given: Any) -> str:
-        """What to do with a data frame of other columns than those of fit."""
+        """Return advice about a data frame whose columns differ from those of fit."""
         lacking = [str(name) for name in self.feature_names_in_ if name not in set(given)]
         if not lacking:
             return "Pass X[ranker.feature_names_in_], the columns of fit in their order."
@@ -162,14 +162,14 @@ class AcceptedData:
 
     @property
     def category_names(self) -> dict[str, list[str]]:
-        """Texts of the categories by column name, where the data had texts: `read_table(…, categories=…)` takes it."""
+        """Texts of the categories by column name, for `read_table(…, categories=…)`."""
         return self._own_category_names()
 
     def _own_category_names(self) -> dict[str, list[str]]:
         return {}
 
     def _take_category_names(self, data: RankingData | RowSource) -> None:
-        """Refuse columns whose numbers stand for texts, which have no order; overridden where they are taken."""
+        """Refuse columns whose numbers are codes of texts; a ranker with categories overrides this."""
         if data.category_names:
             name = next(iter(data.category_names))
             raise InvalidInputError(
@@ -178,7 +178,7 @@ class AcceptedData:
             )
 
     def _source(self, data: RowSource) -> RowSource:
-        """Rows elsewhere that the ranker learns from."""
+        """Return rows elsewhere after checks."""
         name, about = type(self).__name__, data.description
         if not self.learns_elsewhere:
             instead = self.instead_of_parts or "fit to `data.gather()` if the rows fit here"
@@ -206,7 +206,7 @@ class AcceptedData:
             raise InvalidInputError(f"{name} does not weigh single rows, and these data have a sample_weight")
 
     def _source_beside(self, data: RowSource, eval_set: object) -> RowSource:
-        """Validation queries of a fit to rows elsewhere, brought to the same place."""
+        """Return the validation queries of a fit to rows elsewhere, moved to the same place."""
         if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
             X, y, qid = source_of(*eval_set)
             eval_set = X if isinstance(X, RowSource) else RankingData(X, y, qid)
@@ -218,7 +218,7 @@ class AcceptedData:
         return eval_set
 
     def _refuse_beside(self, **given: Any) -> None:
-        """Refuse what goes with rows here."""
+        """Refuse arguments that belong to rows in memory."""
         named = [name for name, value in given.items() if value is not None]
         if named:
             raise InvalidInputError(
@@ -242,14 +242,14 @@ class AcceptedData:
         return RankingData(self._matrix(X, reset=False), y, qid)
 
     def _rows_to_score(self, X: Matrix) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
-        """Rows of a fitted ranker, and what puts their scores into the caller's order."""
+        """Return rows to score, and a function that returns scores to the caller's order."""
         if isinstance(X, RankingData):
             self._check_columns(X)
             return X.X, X.restore
         return self._matrix(X, reset=False), lambda scores: scores
 
     def _matrix(self, X: Matrix, *, reset: bool) -> Any:
-        """Rows (n, p) as checked values, or a BinnedMatrix where the ranker takes it."""
+        """Return rows (n, p) as checked values, or a BinnedMatrix if the ranker allows it."""
         if not getattr(X, "is_binned_matrix", False):
             return self._checked(X, reset=reset)
         self._check_values(X)
@@ -313,7 +313,7 @@ class AcceptedData:
             )
 
     def _check_magnitude(self, X: Any) -> None:
-        """Refuse finite numbers whose products overflow; the one such check of all learners."""
+        """Refuse finite numbers whose products overflow."""
         values = X.data if hasattr(X, "tocsr") else X
         if values.dtype == np.float32:
             return
@@ -333,7 +333,7 @@ class AcceptedData:
 
 
 def watched_elsewhere(sets: list[tuple[str, Any]], more: Sequence[Any]) -> list[tuple[str, Any]]:
-    """The last of several validation sets, which alone is watched where rows are elsewhere, by no measures `more`."""
+    """Return the last validation set; with rows elsewhere only this one is evaluated, by one measure."""
     if sets and (more or len(sets) > 1):
         warn(
             f"on a cluster the last set of eval_set, {sets[-1][0]}, is watched by the last measure alone; evaluate the "
@@ -347,13 +347,13 @@ def _values_checked(part: Part, ranker: AcceptedData) -> None:
 
 
 def refuse_again(y: object, qid: object) -> None:
-    """Beside a RankingData, which of two grades or queries are meant nobody can say."""
+    """Refuse grades or queries that come in addition to those of a RankingData."""
     if y is not None or qid is not None:
         raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
 
 
 def _about_missing(name: str) -> str:
-    """What can be done about missing values where a ranker takes none."""
+    """Return advice about missing values for a ranker that does not allow them."""
     return (
         f"{name} has no answer to missing values; ObliviousBoosting and RankBoost send them to the side that fits "
         f'better, RankerPipeline("score-binning", {name}()) gives them a bin of their own (--prepare score-binning), '

@@ -1,4 +1,4 @@
-"""What linear rankers share: weights by feature name, binned columns, the check of a loaded model."""
+"""The base classes of linear rankers: training data in units that suit, weights by feature name, binned columns."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ LARGEST_WEIGHT = 1e200
 
 
 class Problem:
-    """Training data of a linear ranker: in an order that depends on their content alone, in units that suit.
+    """Training data of a linear ranker, in an order that depends on their content alone and in scaled units.
 
-    Positions take the place of rows. Ties that are broken by position, draws and sums are then the same for any order
-    of the rows and queries, and so are the weights' bits.
+    Ties, draws and sums use positions in this order, so that the order of the rows changes no bit of the weights.
 
-    `scale` is "auto" or "never", whether columns are divided by `column_scales`, or an array of the scales to divide
-    by; `scale` (p,) are then the scales, None where the columns were taken as they are, and `middle` (p,) or 0 what is
-    taken off the columns before that. `order` (n,) has the row at each position, `queries` (m,) the query at each
-    place; `rows`, `y`, `offsets` and `query_weight` stand in that order.
+    `scale` is "auto" or "never" (whether to divide columns by `column_scales`), or an array of divisors. The attribute
+    `scale` (p,) has the divisors, or is None; `middle` (p,) or 0 is subtracted before the division. `order` (n,) has
+    the row at each position, `queries` (m,) the query at each place; `rows`, `y`, `offsets` and `query_weight` are in
+    that order.
     """
 
     middle: np.ndarray | float = 0.0
@@ -62,26 +61,26 @@ class Problem:
         self.n_weights = self.rows.n_weights
 
     def rows_of(self, X: MatrixLike) -> LinearRows:
-        """The documents of these data, read once more."""
+        """Return these documents as rows of a linear scorer."""
         return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Weights (p,) for the columns as they are, from those of the learner."""
+        """Return weights (p,) for the original columns, from those of the learner."""
         return self.rows.coef(weights)
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> CrossEntropy:
-        """ListNet's loss, or another listwise one, over these data."""
+        """Return the loss of ListNet, or another listwise loss, over these data."""
         return CrossEntropy(
             self.rows, self.y, self.offsets, self.query_weight,
             alpha=alpha, normalize=normalize, objective=objective, n_jobs=self.n_jobs,
         )  # fmt: skip
 
     def distinct_grades(self) -> np.ndarray:
-        """The grades that occur, ascending."""
+        """Return the distinct grades, ascending."""
         return np.unique(self.y)
 
     def score_spread(self, weights: np.ndarray) -> float:
-        """Standard deviation of all scores, which count as their documents weigh."""
+        """Return the standard deviation of all scores, weighted by document."""
         scores = self.rows.scores(weights)
         if self.query_weight is None:
             return float(np.std(scores))
@@ -89,12 +88,12 @@ class Problem:
         return float(np.sqrt(np.average((scores - np.average(scores, weights=own)) ** 2, weights=own)))
 
     def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> CuttingPlanes:
-        """The convex problem of `oracle_of(y, offsets)`; kept queries weigh their share of the kept ones' weight."""
+        """Return the convex problem of `oracle_of(y, offsets)`; the weights of kept queries sum to 1."""
         oracle = oracle_of(self.y, self.offsets)
         return CuttingPlanes(self.rows, oracle, weight=self._shares(oracle), n_blocks=n_blocks, n_jobs=self.n_jobs)
 
     def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> RampProblem:
-        """The ramp bound of `oracle_of(y, offsets)`, weighed so."""
+        """Return the ramp bound of `oracle_of(y, offsets)`, with the same weights."""
         oracle = oracle_of(self.y, self.offsets)
         return RampProblem(self.rows, oracle, self._shares(oracle), n_blocks=n_blocks, n_jobs=self.n_jobs)
 
@@ -103,32 +102,32 @@ class Problem:
         return np.where(oracle.kept, weight / (float(weight[oracle.kept].sum()) or 1.0), 0.0)
 
     def pair_sums(self, weighting: str) -> PairSums:
-        """RankSVM's pairs, weighed as `weight_by` says."""
+        """Return the pairs of RankSVM, weighted by `weight_by`."""
         pairs = GradedPairs(self.y, self.offsets, self.query_weight, self.n_jobs)
         pairs.set_weight(weight_by(weighting, pairs.n_pairs, self.offsets, self.query_weight))
         return PairSums(self.rows, pairs)
 
     def pair_planes(self, sums: PairSums, n_blocks: int | None) -> CuttingPlanes:
-        """The hinge over the same pairs."""
+        """Return the problem of the hinge over the same pairs."""
         oracle = PairHingeOracle(self.y, self.offsets)
         return CuttingPlanes(self.rows, oracle, weight=sums.pairs.weight, n_blocks=n_blocks, n_jobs=self.n_jobs)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
-        """Summed weight of the relevant documents, and of the others; a document weighs what its query does."""
+        """Return the total weight of the relevant documents and of the others; a document has its query's weight."""
         own, relevant = self.document_weights(), self.y >= rel
         return float(own[relevant].sum()), float(own[~relevant].sum())
 
     def document_hinge(self, rel: float, weights: tuple[float, float]) -> HingeOracle:
-        """The hinge on single documents; relevant ones and others weigh so many times what their query does."""
+        """Return the hinge on single documents; `weights` multiply those of relevant and of other documents."""
         relevant = self.y >= rel
         return HingeOracle(np.where(relevant, 1.0, -1.0), self.document_weights() * np.where(relevant, *weights))
 
     def document_planes(self, rel: float, weights: tuple[float, float]) -> CuttingPlanes:
-        """The sum of that hinge."""
+        """Return the problem of that hinge."""
         return CuttingPlanes(self.rows, self.document_hinge(rel, weights))
 
     def document_weights(self) -> np.ndarray:
-        """What the document at each position weighs (n,): as much as its query."""
+        """Return the weight of the document at each position (n,): its query's weight."""
         if self.query_weight is None:
             return np.ones(len(self.y))
         return np.repeat(self.query_weight, np.diff(self.offsets))
@@ -166,7 +165,7 @@ class LinearRanker(Ranker):
         measure: MeasureLike,
         details: Sequence[str] = (),
     ) -> SolverResult:
-        """Solve for every value of a parameter, as `best_of_path`; keep the chosen value, its weights and the path."""
+        """Solve for every value of a parameter (`best_of_path`); store the chosen value, its weights and the path."""
         value, result, self.path_ = best_of_path(
             name,
             values,
@@ -186,10 +185,10 @@ class LinearRanker(Ranker):
         return self.coef_ if scale is None else self.coef_ * scale
 
     def feature_weights(self) -> dict[str, float]:
-        """Weights that are not zero by feature name, largest magnitude first (equal ones in column order).
+        """Return the nonzero weights by feature name, largest magnitude first (ties in column order).
 
-        Columns without names are called "feature 1", "feature 2" and so on, as LETOR counts them; of binned columns
-        each bin has a weight, called "name > edge".
+        Columns without names are "feature 1", "feature 2" and so on, as in LETOR. Each bin of a binned column has a
+        weight, named "name > edge".
         """
         names, order = self._weight_names(), np.argsort(-np.abs(self.coef_), kind="stable")
         return {names[k]: float(self.coef_[k]) for k in order if self.coef_[k] != 0}
@@ -198,7 +197,7 @@ class LinearRanker(Ranker):
         return shown_names(getattr(self, "feature_names_in_", None), self.n_features_in_)
 
     def check_model(self) -> None:
-        """Called after loading: one finite weight for each column."""
+        """Check after loading that each column has one finite weight."""
         super().check_model()
         coef = getattr(self, "coef_", None)
         if not isinstance(coef, np.ndarray) or coef.shape != (self.n_features_in_,):
@@ -228,7 +227,7 @@ class BinnedLinearRanker(LinearRanker):
     bin_edges_: list[np.ndarray] | None
 
     def _keep_edges(self, data: RankingData, valid: RankingData | None) -> None:
-        """Keep the edges of the training data, which those of validation queries must equal."""
+        """Store the edges of the training data; validation queries must have the same."""
         self.bin_edges_ = list(data.X.edges) if isinstance(data.X, BinnedMatrix) else None
         if valid is not None:
             self._check_edges(valid.X)
@@ -271,7 +270,7 @@ class BinnedLinearRanker(LinearRanker):
         ]
 
     def check_model(self) -> None:
-        """Called after loading: weights that fit the columns or their bins."""
+        """Check after loading that the weights fit the columns or their bins."""
         edges = getattr(self, "bin_edges_", None)
         if edges is None:
             self.bin_edges_ = None

@@ -28,53 +28,52 @@ class MeasureSVM(BinnedLinearRanker):
 
         ½‖w‖² + C Σ_q v_q max_y [Δ(y) + w·Ψ(x_q, y) - w·Ψ(x_q, y*_q)],    v_q = weight_q / Σ weights
 
-    y over all rankings of the query, y* the perfect one, Δ one minus the measure, and
-    `Ψ(x, y) = 1/(R N) Σ_{i relevant, j other} ±(x_i - x_j)`, + where i stands before j. The optimum is global and
-    comes with a certificate: a lower bound on the optimum from the dual problem. Use it where a linear scorer is
-    wanted and the measure that is reported is one of these; with `ScoreBinning` before it the scorer is piecewise
-    constant in each feature.
+    with y over all rankings of the query, y* the perfect one, Δ one minus the measure, and
+    `Ψ(x, y) = 1/(R N) Σ_{i relevant, j other} ±(x_i - x_j)`, + if i is before j. The optimum is global and has a
+    certificate, a lower bound from the dual problem. Use it for a linear scorer that is judged by one of these
+    measures; with `ScoreBinning` before it the scorer is piecewise constant in each feature.
 
-    For nDCG@k that bound is of no use: the loss is 1 as soon as k other documents stand on top, and w = 0 is often the
-    true optimum. With `bound="ramp"` it minimises, over the queries whose gains differ,
+    For nDCG@k that bound is useless: the loss is 1 as soon as k other documents are on top, and w = 0 is often the
+    optimum. With `bound="ramp"` it minimises, over the queries whose gains differ,
 
         ½‖w‖² + C Σ_q v_q { max_y [Δ(y) + w·ψ(x_q, y)] - max_y w·ψ(x_q, y) },    ψ(x, y) = Σ_(r ≤ k) D(r) x_(y_r)
 
-    with graded gains and discounts D. It bounds the loss from above more closely and is not convex: training starts at
-    the weights that `bound="margin"` learns for AP, brought to scores of unit spread, and goes on by rounds of convex
-    problems, in each of which the current ranking takes the second maximum's place; the bound falls in every round.
+    with graded gains and discounts D. This bound is closer to the loss and not convex. Training starts at the weights
+    that `bound="margin"` learns for AP, scaled to scores of unit spread. Each round solves a convex problem in which
+    the current ranking replaces the second maximum; the bound falls in every round.
 
     Parameters
     ----------
     measure : {"AP", "ROC", "RR", "nDCG", "nDCG@k"} or Measure, default "AP"
-        nDCG is binary at `rel` under the margin bound and graded under the ramp bound, with the gain and discount that
-        it names or `convention` has.
+        nDCG is binary at `rel` under the margin bound. Under the ramp bound it is graded, with the gain and discount of
+        its name or of `convention`.
     C : float or list of float, default 1.0
-        Weight of the mean loss against the norm, > 0. From a list the validation queries of `eval_set` choose, and
-        under the ramp bound the round too (round 0 is the start, whose own C is chosen from the same list).
+        Weight of the mean loss against the norm, > 0. The validation queries of `eval_set` choose from a list, and
+        under the ramp bound also the round (round 0 is the start, with a C from the same list).
     bound : {"auto", "margin", "ramp"}, default "auto"
         "auto" is "ramp" for nDCG@k and "margin" for the rest. "ramp" is for nDCG and nDCG@k only.
     rel : float, optional
-        Lowest grade that counts as relevant. None takes what the measure names ("AP(rel=2)"), else the higher grade
-        where there are just two, else the convention's: 1, mslr's 2.
+        Lowest relevant grade. None means the one in the measure's name ("AP(rel=2)"), else the higher grade if there
+        are two, else the convention's: 1, or 2 for mslr.
     tol : float, default 1e-4
-        Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`. 1e-8 is in
-        reach.
+        Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`. 1e-8 is
+        possible.
     max_iter : int, default 10000
-        Rounds of cutting planes for each C.
+        Largest number of rounds of cutting planes for each C.
     solver : {"1-slack", "n-slack"}, default "1-slack"
-        One slack variable for all queries, or one for each (Yue et al.'s own form). The optimum is the same; n-slack
-        needs fewer rounds over the data and larger quadratic programs: it suits few queries and tight tolerances.
+        One slack variable for all queries, or one for each (the form of Yue et al.). The optimum is the same. n-slack
+        needs fewer rounds and larger quadratic programs: it suits few queries and tight tolerances.
     slack_tol : float, optional
-        Stop already when no query's constraint is violated by more than this: the ε of the paper's Algorithm 1, for
+        Also stop when no query's constraint is violated by more than this: the ε of the paper's Algorithm 1, for
         `solver="n-slack"` and the margin bound. The gap is then at most C · slack_tol.
     validation_measure : str or Measure, optional
         Chooses C; None means `measure`.
     convention : str, default "ranklib"
-        Fills in what the measures' names leave open.
+        Settings of the measures that their names do not give.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
-        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
-        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
+        "auto" divides columns of very different spread by it and divides `coef_` likewise; columns in [0, 1] stay. The
+        spread is the deviation within the queries; of sparse rows it is the root mean square of the stored values, so
+        that sparse and dense copies of the same rows give different weights.
     n_jobs : int, optional
         Threads; None means 1, -1 all. The weights have the same bits with any number.
 
@@ -82,17 +81,17 @@ class MeasureSVM(BinnedLinearRanker):
     ----------
     coef_ : float64 array (p,), or one weight for each bin
     C_ : float
-        The value that was chosen.
+        The chosen value.
     scale_ : float64 array (p,) or None
-        What each column was divided by, if it was.
+        Divisor of each column.
     objective_ : float
         The convex objective at `coef_` (the primal value): the margin bound's, or under the ramp bound that of the
         chosen round's problem (of the start, nan).
     dual_objective_ : float
         A lower bound on the optimum of that convex problem.
     gap_ : float
-        `objective_ - dual_objective_`: no weights are better than these for that problem by more than this. Under the
-        ramp bound it says nothing about other rounds, nor about the whole problem, which is not convex.
+        `objective_ - dual_objective_`: no weights are better for that problem by more than this. Under the ramp bound
+        it does not hold for other rounds or for the whole problem, which is not convex.
     loss_bound_ : float
         The weighted mean of the bound's loss part, which bounds the mean training loss Δ of the predicted rankings
         from above (Proposition 1 of the paper): the mean training measure is at least `1 - loss_bound_`.
@@ -110,22 +109,22 @@ class MeasureSVM(BinnedLinearRanker):
     Raises
     ------
     InvalidInputError
-        On a measure without an oracle, a list of C without `eval_set`.
+        If the measure has no oracle, or for a list of C without `eval_set`.
 
     Notes
     -----
     A round costs one pass over X for the scores, a sort of each query, O(n log n) for the worst rankings (O(k²) more
     for nDCG@k), and one pass over X for the plane. The number of rounds grows with C and 1/tol and not with n.
-    Memory beside X: some vectors of n. Scores are `X @ coef_`; there is no intercept. Ties and sums go by what rows
-    hold and not by where they stand: the order of the rows changes no bit of the weights.
+    Memory besides X: some vectors of n. Scores are `X @ coef_`; there is no intercept. The order of the rows changes
+    no bit of the weights.
 
     Scales: `RankSVM`'s C multiplies a sum over pairs. For ROC area, w here is half the w of RankSVM with pair weights
     1/(R N) and C_rank = 4C/m.
 
-    Differences from the paper: (1) oracles in O(n log n) for any number of relevant documents, where Algorithm 2 takes
-    O(n log n + R N); (2) one plane for all queries in a round, with a duality gap as the stop, where Algorithm 1 has
-    one for each and a tolerance ε on each slack (`solver="n-slack"` with `slack_tol`); (3) scores are divided by R N in
-    the oracle, as Ψ demands and its equation 5 leaves unsaid.
+    Differences from the paper: (1) oracles in O(n log n) for any number of relevant documents; Algorithm 2 needs
+    O(n log n + R N); (2) one plane for all queries in a round, and a stop by the duality gap; Algorithm 1 has one for
+    each and a tolerance ε on each slack (`solver="n-slack"` with `slack_tol`); (3) the oracle divides scores by R N, as
+    Ψ requires; equation 5 does not mention it.
 
     References
     ----------
@@ -221,7 +220,7 @@ class MeasureSVM(BinnedLinearRanker):
 
 
 def relevant_grade(rel: float | None, measure: Any, problem: Any, convention: str) -> float:
-    """The lowest relevant grade: as given, as the measure says, the higher of two grades, or the convention's."""
+    """Return the lowest relevant grade: as given, of the measure, the higher of two grades, or the convention's."""
     if rel is not None:
         return check_number(rel, "rel")
     if measure is not None and "rel" in measure.OWN and measure == measure(rel=measure.rel):

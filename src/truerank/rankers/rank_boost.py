@@ -44,17 +44,17 @@ class RankBoost(Ranker):
     n_estimators : int, default 300
         Rounds.
     thresholds : int or "all", default 100
-        Evenly spaced thresholds for each column between its smallest and largest value (RankLib's default is ten),
-        or "all" distinct values. "all" costs about twice as much and fits more closely.
+        Number of evenly spaced thresholds of each column between its smallest and largest value (RankLib's default is
+        ten), or "all" distinct values. "all" fits more closely and needs memory in proportion to the distinct values.
     measure : str, Measure or callable, default "nDCG@10"
-        What `score` reports, and what `eval_set` is judged by unless `validation_measure` says otherwise.
+        The measure that `score` reports, and that of `eval_set` without `validation_measure`.
     validation_measure : str, Measure or callable, optional
-        What `eval_set` is judged by, ties averaged so that no order of the rows decides; None means `measure`.
+        The measure on `eval_set`, averaged over orders of ties; None means `measure`.
     convention : str, default "ranklib"
-        What the measure's name leaves open.
+        Settings of the measure that its name does not give.
     patience : int or None, default None
-        With `eval_set`: stop after this many rounds without a better validation measure. None runs all rounds. Either
-        way the model keeps the rounds up to the best one.
+        With `eval_set`: stop after this many rounds without a better validation measure. None runs all rounds. The
+        model always keeps the rounds up to the best one.
     n_jobs : int or None, default None
         Threads, over fixed blocks of queries (and of columns for "all"); any number gives the same bits.
 
@@ -79,21 +79,20 @@ class RankBoost(Ranker):
     Raises
     ------
     InvalidInputError
-        On parameters out of range, infinite values.
+        If a parameter is out of range or a value is infinite.
 
     Notes
     -----
-    Missing values (nan) are allowed: each stump sends them to whichever of 0 and 1 gives the larger |r|, and a column
-    with missing values also has the threshold -inf, which tells present from missing. In a column without missing
-    values in training, nan later counts as "not above the threshold".
+    Missing values (nan): each stump uses the side, 0 or 1, with the larger |r|. A column with missing values also has
+    the threshold -inf, which separates present from missing values. If a column had none in training, nan later counts
+    as "not above the threshold".
 
     Ties: stumps within 1e-12 of the largest |r| go to the lowest column, then the lowest threshold, then missing 0.
 
-    Degenerate cases: queries with one grade have no pair and take no part; without any pair the model has no stumps
-    and scores are 0. |r| = 1 is capped at 1 - 1e-12 and ends training. It also ends when no stump has |r| > 1e-12.
+    Degenerate cases: queries with one grade have no pair and are ignored; without any pair the model has no stumps and
+    scores are 0. |r| = 1 is capped at 1 - 1e-12 and ends training. It also ends when no stump has |r| > 1e-12.
 
-    Difference from the paper: theta comes from a grid unless `thresholds="all"`; scale of each feature is irrelevant,
-    but a grid is not indifferent to strongly skewed columns, for which "all" is the better choice.
+    Difference from the paper: theta is on a grid unless `thresholds="all"`, which is better for skewed columns.
 
     References
     ----------

@@ -28,37 +28,36 @@ class RankSVM(BinnedLinearRanker):
 
         ½ ‖w‖² + C Σ_q v_q Σ_{(a, b)} max(0, 1 - w·(x_a - x_b))^k,    k = 1 ("hinge") or 2 ("squared_hinge")
 
-    with v_q the query's weight (see `weighting`). Use it where a linear model should order documents as judged, and as
-    the yardstick of `PairwiseDescent`, which approaches the hinge form.
+    with v_q the query's weight (see `weighting`). Use it for a linear model that orders documents as judged, and as a
+    reference for `PairwiseDescent`, which approaches the hinge form.
 
     Parameters
     ----------
     C : float or list of float, default 1e-3
-        Weight of the sum over pairs against the norm. From a list the validation queries of `eval_set` choose; each
-        problem of the squared hinge starts with the last one's weights. Scales: `MeasureSVM`'s C is
-        divided by the number of queries, this one multiplies a sum over pairs, and `PairwiseDescent`'s lambda goes with
-        a mean over pairs, so lambda = 1 / (C · pairs).
+        Weight of the sum over pairs against the norm. The validation queries of `eval_set` choose from a list; each
+        problem of the squared hinge starts at the weights of the last one. `MeasureSVM` divides its C by the number of
+        queries. `alpha` of `PairwiseDescent`, which multiplies a mean over pairs, is 1 / (C · pairs).
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
         The squared hinge is smooth and solved by Newton's method; the hinge by cutting planes.
     weighting : {"pairs", "rows", "queries"}, default "pairs"
-        What a query counts in proportion to. "pairs": every pair of the data weighs 1 (times `query_weight`), so that
-        long queries rule; "rows": a pair weighs its query's rows / pairs, as if a document were drawn and then its
-        opponent (sofia-ml's way, and on LETOR's MQ2008, whose queries have 5 to 121 documents, the better one);
-        "queries": 1 / pairs. All are scaled to the total of "pairs", so that C keeps its meaning.
+        Weight of a query. "pairs": every pair weighs 1 (times `query_weight`), so that long queries dominate; "rows": a
+        pair weighs its query's rows / pairs, as if a document were drawn and then its opponent (as in sofia-ml; better
+        on LETOR's MQ2008, whose queries have 5 to 121 documents); "queries": 1 / pairs. All are scaled to the total of
+        "pairs", so that C keeps its meaning.
     tol : float, default 1e-6
         Training stops when the duality gap is at most `tol` times the objective.
     max_iter : int, default 1000
-        Newton steps, or rounds of cutting planes, at most.
+        Largest number of Newton steps or rounds of cutting planes.
     warm_start : bool, default False
         Start from the last fit's `coef_` (squared hinge), for a path over C.
     validation_measure : str or Measure, default "nDCG@10"
         Chooses C.
     convention : str, default "ranklib"
-        Fills in what the measure's name leaves open.
+        Settings of the measure that its name does not give.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
-        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
-        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
+        "auto" divides columns of very different spread by it and divides `coef_` likewise; columns in [0, 1] stay. The
+        spread is the deviation within the queries; of sparse rows it is the root mean square of the stored values, so
+        that sparse and dense copies of the same rows give different weights.
     n_jobs : int, optional
         Threads; None means 1, -1 all. The result has the same bits with any number.
 
@@ -67,9 +66,9 @@ class RankSVM(BinnedLinearRanker):
     coef_ : float64 array (p,), or one weight for each bin
         Weight of each column.
     C_ : float
-        The value that was chosen.
+        The chosen value.
     scale_ : float64 array (p,) or None
-        What each column was divided by, if it was.
+        Divisor of each column.
     objective_ : float
         The objective at `coef_`, as above.
     dual_objective_ : float
@@ -88,14 +87,13 @@ class RankSVM(BinnedLinearRanker):
     Raises
     ------
     InvalidInputError
-        On parameters outside their ranges.
+        If a parameter is out of range.
 
     Notes
     -----
-    Pairs of equal grade carry no loss. A query whose grades are all equal has no pairs; without any pairs the weights
-    are 0. Documents with the same features and different grades keep their loss of 1. Rows may be sparse; float32
-    stays float32. There is no intercept: no ranking depends on one. The order of the rows changes no bit of the
-    weights.
+    Documents of equal grade form no pair; without any pair the weights are 0. Documents with the same features and
+    different grades keep their loss of 1. Rows may be sparse; float32 stays float32. There is no intercept, because no
+    ranking depends on one. The order of the rows changes no bit of the weights.
 
     Cost: one evaluation takes O(n log n) for the sorted scores and counts, whatever the number of pairs, and one pass
     over X; a Newton step takes as many products as its conjugate gradients need, each one pass over X.
@@ -166,7 +164,7 @@ class RankSVM(BinnedLinearRanker):
         self._finish(result.status)
 
     def _start(self, problem: Any) -> np.ndarray | None:
-        """The last fit's weights, in the units of this problem."""
+        """Return the weights of the last fit in the units of this problem."""
         start = getattr(self, "coef_", None) if self.warm_start else None
         if start is None or len(start) != problem.n_weights:
             return None

@@ -33,8 +33,7 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
     n, p = len(q), G.shape[1]
     slope = np.empty(n)  # Hα - q
     alpha, z, s, xi = _feasible_start(G, H, q, block, n_blocks, C, in_features, slope)
-    size = p if in_features else n
-    factor = np.empty((size, size))
+    factor = np.empty((p, p) if in_features else (n, n))
     spare = np.zeros((3, max(p, n_blocks)))
     d_alpha, d_s = np.empty(n), np.empty(n_blocks)
     best, best_value, failures = alpha.copy(), -np.inf, 0
@@ -58,8 +57,7 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
             _factor_features(G, diagonal, block, theta, spare, factor)
         else:
             _factor_planes(H, diagonal, block, theta, factor)
-        mu = gap / (n + n_blocks)
-        sigma_mu = 0.0
+        mu, sigma_mu = gap / (n + n_blocks), 0.0
         second, second_s = np.zeros(n), np.zeros(n_blocks)  # products of the predictor's steps
         for _ in range(2):  # predictor, then corrector
             for j in range(n):
