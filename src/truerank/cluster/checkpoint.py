@@ -82,7 +82,7 @@ class Checkpoint:
         if other:
             raise InvalidInputError(
                 f"{self.path} holds the rounds of another fit: the {', '.join(other)} differ. Name another folder, or "
-                "delete this file to begin anew"
+                "delete this file to start again"
             )
 
     def answer(self, what: str) -> Any:
@@ -91,7 +91,7 @@ class Checkpoint:
         if (number, of) != (self._number, what):
             raise DataFileError(
                 f"{self.path}: expected round {self._number} ({what}), and the file has round {number} ({of}): more "
-                "than one fit has written to it. Delete the file to begin anew"
+                "than one fit has written to it. Delete the file to start again"
             )
         self._number += 1
         self.replaying = self._advance()

@@ -111,7 +111,7 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
     }
     for name, own in blocks.items():
         if len(own) != len(blocks["X"]):
-            raise InvalidInputError(f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; cut them alike")
+            raise InvalidInputError(f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; make these equal")
     rows = delayed(RankingData, pure=False)
     sources: list[Source] = []
     for one in zip(*blocks.values()):
@@ -124,7 +124,7 @@ def _blocks_of(values: ArrayLike, name: str) -> list[Any]:
     """Return the blocks of rows as Dask's delayed objects."""
     if not is_dask(values) or not hasattr(values, "to_delayed"):
         raise InvalidInputError(
-            f"{name} must be a Dask array, data frame or series beside X, got {type(values).__name__}"
+            f"{name} must be a Dask array, data frame or series like X, got {type(values).__name__}"
             + (": pass the query of each row, fit(X, y, qid=qid)" if name == "qid" and values is None else "")
         )
     refuse_persisted(values)

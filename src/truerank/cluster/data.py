@@ -150,7 +150,7 @@ def from_dask_dataframe(
     """
     client = current_client(client)
     if not hasattr(ddf, "to_delayed"):
-        raise InvalidInputError(f"from_dask_dataframe takes a Dask data frame, got {type(ddf).__name__}")
+        raise InvalidInputError(f"from_dask_dataframe expects a Dask data frame, got {type(ddf).__name__}")
     frames = ddf.to_delayed()
     refuse_persisted(ddf)
     options = {"query": qid} | ({} if y is None else {"grade": y}) | options

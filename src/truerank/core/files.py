@@ -285,7 +285,7 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
             with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
                 yield _Opened(stream, stream.flush)
         except BrokenPipeError as error:
-            raise InvalidInputError(f"{name}: whoever reads from it has gone before everything was written") from error
+            raise InvalidInputError(f"{name}: the reader closed it before everything was written") from error
         except OSError as error:
             _name(error, name)
             raise

@@ -181,7 +181,7 @@ def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
         arrays["lanes_until"] = arrays.pop("lanes")
     text = [
         f"# Scores of the model {comment(name)}, written by truerank.",
-        f"# `score(x)` takes {form.n_features} numbers in the order of FEATURES, nan if missing; higher is better.",
+        f"# `score(x)` expects {form.n_features} numbers in the order of FEATURES, nan if missing; higher is better.",
         "from bisect import bisect_left",
         "from math import exp, log1p",
         *(["from struct import pack, unpack"] if form.float32_sums else []),

@@ -26,7 +26,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
                 f"features_info.{other}", "only numeric features are read: train on numbers in their place"
             )
     if value.get("ctr_data"):
-        raise reader.fail("ctr_data", "categorical features are not read; encode them as numbers and train anew")
+        raise reader.fail("ctr_data", "categorical features are not supported; encode them as numbers and train again")
     names, columns, missing_right = _features(reader.part(info, "float_features", list, "features_info"), reader)
     scale, bias = _scale_and_bias(value, reader)
     if "oblivious_trees" in value:

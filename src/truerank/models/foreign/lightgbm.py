@@ -62,7 +62,7 @@ def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, 
             blocks.append((number, current))
         elif equals or line == "average_output":
             if key in current:
-                raise reader.fail(f"line {number}", f"{key} stands twice")
+                raise reader.fail(f"line {number}", f"{key} occurs twice")
             current[key] = value
         elif line and line != "tree":
             raise reader.fail(f"line {number}", f"expected key=value, got {line[:40]!r}")

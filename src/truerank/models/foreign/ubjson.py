@@ -113,7 +113,7 @@ class UbjsonReader:
                 break
             key = self._text()
             if key in result:
-                raise self._fail(f"the key {key!r} stands twice")
+                raise self._fail(f"the key {key!r} occurs twice")
             result[key] = self._value(self._take(1) if kind is None else kind, depth + 1)
         return result
 

@@ -87,9 +87,9 @@ def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, read
     if stop >= count:
         return count, ()
     if "scikit_learn" in attributes:
-        return stop, (f"the first {stop} of {count} trees, as XGBRanker.predict takes them after early stopping",)
+        return stop, (f"the first {stop} of {count} trees, as XGBRanker.predict uses after early stopping",)
     return count, (
-        f"all {count} trees, as Booster.predict takes them; early stopping found the first {stop} best: save "
+        f"all {count} trees, as Booster.predict uses; early stopping found the first {stop} best: save "
         f"booster[:{best + 1}] to have these",
     )
 
