@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number
+from truerank.core.checks import check_choice
 from truerank.core.types import ArrayLike, MeasureLike
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run
@@ -23,16 +23,11 @@ class ConvertedClaim(dict[str, float]):
     ----------
     measure : str
     evaluations : dict of str to Evaluation
-    agreeing : list of str
-        Conventions under which the mean rounds to the claimed value; empty without a claim.
     """
 
-    def __init__(self, measure: str, evaluations: dict[str, Evaluation], claimed: float | None, digits: int) -> None:
+    def __init__(self, measure: str, evaluations: dict[str, Evaluation]) -> None:
         super().__init__({name: next(iter(one.values())) for name, one in evaluations.items()})
         self.measure, self.evaluations = measure, evaluations
-        self.agreeing: list[str] = []
-        if claimed is not None:
-            self.agreeing = [name for name, value in self.items() if abs(value - claimed) <= 0.5000001 * 10.0**-digits]
 
 
 def convert_claim(
@@ -41,8 +36,6 @@ def convert_claim(
     measure: MeasureLike = "nDCG@10",
     *,
     stated: str | None = None,
-    claimed: float | None = None,
-    digits: int = 4,
     qid: Any = None,
     topics: str | None = None,
 ) -> ConvertedClaim:
@@ -56,10 +49,6 @@ def convert_claim(
         The settings that it names (`nDCG(gain="linear")@10`) are kept under every convention.
     stated : str, optional
         The convention to put first.
-    claimed : float, optional
-        A published figure of this ranking; `agreeing` lists the conventions that give it.
-    digits : int, default 4
-        Decimal places of `claimed`.
     qid : array-like (n,), optional
     topics : {"common", "all"}, optional
         As in `evaluate` with qrels: whether topics without scores are left out or count 0. The default is the rule of
@@ -72,16 +61,12 @@ def convert_claim(
     Examples
     --------
     >>> qrels, run = {"1": {"a": 2, "b": 1}, "2": {"c": 0}}, {"1": {"b": 9.0, "a": 8.0}, "2": {"c": 1.0}}
-    >>> found = convert_claim(qrels, run, "nDCG@10", claimed=0.93, digits=2)
+    >>> found = convert_claim(qrels, run, "nDCG@10")
     >>> {name: round(value, 3) for name, value in found.items() if name in ("trec", "ranklib", "lightgbm")}
     {'trec': 0.43, 'ranklib': 0.398, 'lightgbm': 0.898}
-    >>> found.agreeing
-    ['catboost']
     """
     if stated is not None:
         check_choice(stated, "stated", CONVENTIONS)
-    if claimed is not None:
-        claimed = check_number(claimed, "claimed")
     grades: Any = y
     if isinstance(y, dict | str | Qrels) or hasattr(y, "__fspath__"):
         grades, scores = judge_run(as_qrels(y), as_run(scores))
@@ -91,4 +76,4 @@ def convert_claim(
     for name in names:
         measures = measure if topics is None else list(over_topics(parse_measures(measure, name), topics).values())
         evaluations[name] = evaluate(measures, given, scores, qid=qid, convention=name)
-    return ConvertedClaim(next(iter(evaluations[names[0]])), evaluations, claimed, digits)
+    return ConvertedClaim(next(iter(evaluations[names[0]])), evaluations)
