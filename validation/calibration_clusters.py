@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from truerank.calibration.diagnostics import expected_calibration_error, reliability
+from truerank.calibration.diagnostics import expected_calibration_error, reliability, spiegelhalter_test
 from validation.harness import Row, average, rate, streams
 
 PROMISE = (
-    "With queries as groups, the interval of the calibration error covers the true error, and reliability bands cover "
-    "the observed shares."
+    "With queries as groups, Spiegelhalter's test rejects true probabilities in at most 5 % of samples, the interval "
+    "of the calibration error covers the true error, and reliability bands cover the observed shares."
 )
 DOCUMENTS = 20
 SETTINGS = ((60, 0.0), (60, 0.1), (60, 0.3), (20, 0.3))
@@ -34,12 +34,14 @@ def sample(generator: np.random.Generator, queries: int, correlation: float) -> 
 def run(replications: int, seed: int) -> list[Row]:
     rows = []
     for queries, correlation in SETTINGS:
+        rejected: dict[bool, list[bool]] = {True: [], False: []}
         covered: dict[bool, list[bool]] = {True: [], False: []}
         shifted, inside = [], []
         for number, generator in enumerate(streams(seed, replications)):
             p, y, query = sample(generator, queries, correlation)
             for grouped in (True, False):
                 groups = query if grouped else None
+                rejected[grouped].append(spiegelhalter_test(y, p, groups=groups).p < 0.05)
                 error = expected_calibration_error(y, p, groups=groups, random_state=number)
                 covered[grouped].append(error.low <= 0.0 <= error.high)
             high = np.minimum(p + 0.1, 1.0)
@@ -48,6 +50,8 @@ def run(replications: int, seed: int) -> list[Row]:
             inside.append(reliability(y, p, groups=query, n_resamples=200, random_state=number).inside)
         setting = f"{queries} queries of {DOCUMENTS}, correlation {correlation:g}"
         rows += [
+            rate(setting, "Spiegelhalter rejects, by query", rejected[True], high=0.05),
+            rate(setting, "Spiegelhalter rejects, rows taken as independent", rejected[False]),
             rate(setting, "interval covers the calibration error 0, by query", covered[True], low=BAR),
             rate(setting, "interval covers the calibration error 0, rows taken as independent", covered[False]),
             rate(setting, "interval covers the calibration error of a shift of 0.1, by query", shifted, low=BAR),

@@ -14,6 +14,7 @@ from truerank.calibration.diagnostics import (
     losses,
     micro_sign_test,
     reliability,
+    spiegelhalter_test,
 )
 from truerank.core.errors import InvalidInputError
 
@@ -96,6 +97,19 @@ def test_calibration_error_is_debiased():
     assert covered >= 20
 
 
+def test_spiegelhalter():
+    # z = (1 - 0.2)(1 - 0.4)/√(0.6² · 0.16)
+    assert spiegelhalter_test([1], [0.2]).z == pytest.approx(0.8 * 0.6 / (0.6 * 0.4))
+    rng = np.random.default_rng(2)
+    p_values = []
+    for _ in range(200):
+        p = rng.beta(1, 2, size=200)
+        p_values.append(spiegelhalter_test(rng.uniform(size=200) < p, p).p)
+    assert 0.01 <= np.mean(np.array(p_values) < 0.05) <= 0.1
+    assert spiegelhalter_test([1, 0], [1.0, 0.0]).p == 1.0
+    assert spiegelhalter_test([0], [1.0]).p == 0.0
+
+
 @pytest.mark.parametrize("p", [[0.3], [0.0, 1.0], [0.5, 0.5, 0.5]])
 def test_few_rows(p):
     y = [0] * len(p)
@@ -103,7 +117,7 @@ def test_few_rows(p):
     assert expected_calibration_error(y, p, n_resamples=10).plain >= 0
     assert brier_decomposition(y, p).brier >= 0
     with pytest.raises(InvalidInputError, match="no rows"):
-        reliability([], [])
+        spiegelhalter_test([], [])
 
 
 def test_queries_widen_what_rows_make_too_narrow():
@@ -116,4 +130,6 @@ def test_queries_widen_what_rows_make_too_narrow():
     assert (widths >= narrow - 1e-12).all()
     assert widths.mean() > 1.1 * narrow.mean()
     np.testing.assert_array_equal(by_query.observed, rows.observed)
+    assert spiegelhalter_test(y, p, groups=query).p > spiegelhalter_test(y, p).p
+    assert np.isnan(spiegelhalter_test(y, p, groups=np.zeros(1200)).p)
     assert np.isnan(expected_calibration_error(y, p, groups=np.zeros(1200), n_resamples=10).low)
