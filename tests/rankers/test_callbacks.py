@@ -214,3 +214,11 @@ def test_the_command_line_shows_it(tmp_path):
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert re.search(r"truerank: fitting SingleFeature \(\d+ s\)", done.stderr)
     assert json.loads((tmp_path / "m").read_text())["format"] == "truerank-model"
+
+
+def test_the_last_round_of_a_stopped_fit_is_printed(sets, capsys):
+    ranker = ObliviousBoosting("constant", n_estimators=100)
+    ranker.fit(sets[0], callbacks=[lambda info: info.round == 7], verbose=50)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "round" in line]
+    assert len(lines) == 1
+    assert "round 7 of 100" in lines[0]

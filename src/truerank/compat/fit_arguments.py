@@ -15,7 +15,7 @@ from truerank.compat.query_column import without_query_column
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
-from truerank.core.rounds import Callback, every
+from truerank.core.rounds import Callback, Lines
 from truerank.core.types import ArrayLike, Scorer
 from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
@@ -92,7 +92,7 @@ def _read_habits(call: FitCall, name: str, known: dict[str, Any], watched: bool,
             verbose.append(other.pop(key))
     period = next(filter(None, map(period_of, filter(None, verbose))), 0)
     if period:
-        call.callbacks.append(every(period))
+        call.callbacks.append(Lines(period))
 
 
 def _read_measures(call: FitCall, given: object, name: str) -> None:

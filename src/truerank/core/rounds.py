@@ -88,6 +88,9 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
             threading.Thread(target=_show, name="progress", daemon=True).start()
     try:
         yield fit
+        for callback in [callback for one in stack for callback in one.callbacks]:
+            if isinstance(callback, Lines):
+                callback.finish()
     finally:
         stack.remove(fit)
         with _lock:
@@ -138,14 +141,22 @@ def show_arrays(arrays: Callable[[], dict[str, Any]]) -> None:
         fit.arrays = arrays
 
 
-def every(period: int) -> Callback:
-    """Return a callback that prints every `period`-th round, and the last one if it is known."""
+class Lines:
+    """A callback that prints every `period`-th round, and the last one, also if the fit stopped early."""
 
-    def write_round(info: Round) -> None:
-        if info.round % period == 0 or info.round == info.of:
-            note(f"{info.ranker}: {info}")
+    def __init__(self, period: int) -> None:
+        self.period, self.pending = period, ""
 
-    return write_round
+    def __call__(self, info: Round) -> None:
+        self.pending = f"{info.ranker}: {info}"
+        if info.round % self.period == 0:
+            self.finish()
+
+    def finish(self) -> None:
+        """Print the latest round, unless it was printed."""
+        if self.pending:
+            note(self.pending)
+        self.pending = ""
 
 
 @contextmanager
