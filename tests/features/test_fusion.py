@@ -120,7 +120,9 @@ def test_fusions_by_position_know_runs_by_name_and_learn_from_judged_topics_alon
     pool.judge(qrels)  # the topics that end in x have no judgements
     np.testing.assert_allclose(PosFuse().fit(pool).table_, fusion.table_, rtol=1e-15)
     with pytest.raises(InvalidInputError, match="no topic|judged document"):
-        PosFuse().fit(pool.regraded(np.full(pool.n_rows, np.nan)).take([1]))
+        unjudged = pool.take([1])
+        unjudged.grades = np.full(unjudged.n_rows, np.nan)
+        PosFuse().fit(unjudged)
     for wrong in (SlideFuse(width=-1), ProbFuse(n_segments=0)):
         with pytest.raises(InvalidInputError, match="an integer"):
             wrong.fit(runs, qrels)

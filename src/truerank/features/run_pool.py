@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -305,12 +304,6 @@ class RunPool(RowsByQuery):
                 "without endings"
             )
         return self.select_runs([self.names.index(name) for name in names])
-
-    def regraded(self, grades: np.ndarray) -> RunPool:
-        """The pool with other grades (n,), NaN for unjudged documents. Unretrieved documents keep their grades."""
-        part = copy(self)
-        part.grades = np.asarray(grades, dtype=np.float64)
-        return part
 
     def _like(self, names: list[str], queries: np.ndarray) -> RunPool:
         part = RunPool.__new__(RunPool)
