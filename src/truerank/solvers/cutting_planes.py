@@ -2,16 +2,16 @@
 
     min_w P(w) = ½‖w‖² + C Σ_i v_i H_i(w),    H_i(w) = max over outcomes of (loss + Σ coefficients · X_i w) >= 0
 
-with v_i the weights of the queries. The queries are cut into blocks of consecutive queries. One call of the oracle
-gives, for every block, a plane `q + g·w` below the block's share of the risk, exact at the current w; a small quadratic
-program over the planes found so far (`bundle_program`) gives the next w and a lower bound D on the optimum. With one
-block this is the 1-slack algorithm of Joachims, Finley & Yu (2009, Algorithm 3), with one block for each query the
-n-slack problem of Yue et al. (2007); all have the same optimum, and more blocks mean fewer rounds and larger programs.
+with v_i the weights of the queries. The queries are divided into blocks of consecutive queries. One call of the oracle
+returns, for every block, a plane `q + g·w` below the block's share of the risk, exact at the current w. A small
+quadratic program over the planes found so far (`bundle_program`) gives the next w and a lower bound D on the optimum.
+With one block this is the 1-slack algorithm of Joachims, Finley & Yu (2009, Algorithm 3), with one block for each query
+the n-slack problem of Yue et al. (2007). All have the same optimum; more blocks mean fewer rounds and larger programs.
 
-The certificate is the gap `P(best w) - D(best α)`: both are evaluated in full, so it is right whatever rounding or an
-early stop of the small program did. D is the dual objective `Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α.
+The certificate is the gap `P(best w) - D(best α)`. Both terms are evaluated in full, so that rounding or an early stop
+of the small program does not affect it. D is the dual objective `Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α.
 
-Every plane remains valid when C changes, so a path over C starts each problem with the planes of the last one.
+Planes remain valid when C changes, so that a path over C starts each problem with the planes of the last one.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""A path over the strength of the penalty, from which validation queries choose: for every ranker that has one."""
+"""Solve for several strengths of the penalty, and choose one by validation queries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from truerank.solvers.result import SolverResult
 
 
 def path_values(value: Any, name: str, *, zero: bool = False) -> list[float]:
-    """The values of the parameter `name`: the number itself, or the list that was given; `zero` says whether 0 is
-    allowed.
-    """
+    """Return the values of the parameter `name`, a number or a list of numbers; `zero` allows 0."""
     several = isinstance(value, list | tuple | np.ndarray)
     values = list(value) if several else [value]
     if not values:
@@ -36,16 +34,15 @@ def best_of_path(
     convention: str,
     details: Sequence[str] = (),
 ) -> tuple[float, SolverResult, list[dict[str, Any]]]:
-    """Solve for every value, from the strongest penalty to the weakest, and keep what is best on validation queries.
+    """Solve for every value, from the strongest penalty to the weakest, and choose by validation queries.
 
-    Large values of a parameter called "C" are a weak penalty, large values of any other a strong one. `solve` makes of
-    a value its result, or the results of its rounds, each of which is a candidate; `scores` makes scores of weights and
-    a matrix. Equal measures go to the stronger penalty and the earlier round; without validation queries, which only
-    one value bears, the last round of that value is chosen.
+    Large values of a parameter named "C" are a weak penalty, large values of another parameter a strong one. `solve`
+    returns the result for a value, or the results of its rounds, which are all candidates. `scores` computes scores
+    from weights and a matrix. Ties go to the stronger penalty and the earlier round. Without validation queries there
+    may be only one value, and its last round is chosen.
 
     The list has for each candidate the value under `name`, `round` (from 0), `objective`, `dual_objective`, `gap`,
-    `n_iter`, `status`, `bound`, those `details` of the results that are named, and `validation` (None without
-    validation queries).
+    `n_iter`, `status`, `bound`, the `details` of the results, and `validation` (None without validation queries).
     """
     if len(values) > 1 and valid is None:
         raise InvalidInputError(

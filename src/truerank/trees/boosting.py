@@ -36,8 +36,7 @@ class Plan:
 
 @dataclass
 class Progress:
-    """The trees so far, as lists of the rows of `Ensemble`; after each tree the validation measure and by how much
-    the training objective has changed since the start (see `Watchman`)."""
+    """The trees so far, as rows of `Ensemble`, and the validation measure and change of the objective after each."""
 
     trees: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     gains: list[np.ndarray] = field(default_factory=list)
@@ -45,43 +44,43 @@ class Progress:
     change: list[float] = field(default_factory=list)
 
     def add(self, tree: TreeStructure, values: np.ndarray, borders: list[np.ndarray], depth: int) -> None:
-        """One more tree, with its leaves' values."""
+        """Add a tree with its leaf values."""
         self.trees.append(pad_tree(tree, values, borders, depth))
         gains = np.zeros(len(borders))
         np.add.at(gains, tree.features, tree.gains)
         self.gains.append(gains)
 
     def keep(self, n_trees: int) -> None:
-        """Forget the trees after the first `n_trees`."""
+        """Keep the first `n_trees` trees."""
         for values in (self.trees, self.gains):
             del values[n_trees:]
 
 
 class BoostedRows(Protocol):
-    """The training rows as the loop sees them: here (`boosted_rows.RowsHere`) or in the partitions of a cluster."""
+    """The training rows of the loop: in memory (`boosted_rows.RowsHere`) or in partitions."""
 
     borders: list[np.ndarray]  # of each feature
 
     def derive(self, t: int) -> None:
-        """Take gradients and hessians at the scores so far, for tree t.
+        """Compute gradients and hessians at the current scores, for tree t.
 
-        Rows that have trees already begin with those at the scores before the first.
+        If the fit continues a model, the first call computes them at the scores before the model's first tree.
         """
 
     def sizes(self) -> GradientSizes:
-        """Magnitudes of the derivatives that were taken last, of all rows."""
+        """Return the magnitudes of the last derivatives of all rows."""
         ...
 
     def change(self) -> float:
-        """By how much the training objective has changed since the start, by these derivatives (see `Watchman`)."""
+        """Return the change of the training objective since the start, from these derivatives (see `Watchman`)."""
         ...
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
-        """Tree t for these derivatives, which are dropped, from the features `allowed` (p,); and its leaves' values."""
+        """Return tree t, which uses the features `allowed` (p,), and its leaf values; drop the derivatives."""
         ...
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
-        """Advance the scores by tree t."""
+        """Add tree t to the scores."""
 
 
 class Watched(Protocol):
@@ -90,18 +89,17 @@ class Watched(Protocol):
     stopping: EarlyStopping
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
-        """Advance the scores by a tree; the measure's mean."""
+        """Add a tree to the scores, and return the mean of the measure."""
         ...
 
 
 class Watchman:
-    """Says from gradients and hessians alone whether training diverges.
+    """Decides from gradients and hessians alone whether training diverges.
 
-    With u = scores - start, `Σ g u - ½ Σ h u²` is the change of a quadratic objective, exactly; of another it
-    is that of the parabola that the derivatives describe at the scores; where it is positive, the way back leads down.
-    A quadratic objective diverges that stands a quarter of its first value above its least: sampling moves it by less.
-    Of others, whose pairs may change their weights from tree to tree, ten times the first value must be lost, which a
-    diverging one, growing by a factor from tree to tree, soon has.
+    With u = scores - start, `Σ g u - ½ Σ h u²` is the exact change of a quadratic objective. For another objective it
+    is the change of the parabola through the derivatives. A quadratic objective diverges if it is a quarter of its
+    first value above its minimum; sampling moves it by less. Other objectives may change the weights of pairs from tree
+    to tree, so that a rise by ten times the first value counts as divergence.
     """
 
     _RISE, _ABOVE_START = 0.25, 10.0
@@ -110,12 +108,12 @@ class Watchman:
         self.quadratic, self.scale, self.least = quadratic, 0.0, 0.0
 
     def begin(self, sizes: GradientSizes) -> None:
-        """Take the derivatives at the start: the objective is about (Σ|g|)² / 2Σh there, or less."""
+        """Read the derivatives at the start, where the objective is at most about (Σ|g|)² / 2Σh."""
         size, total = exact_total(sizes.gradients), exact_total(sizes.hessians)
         self.scale = 0.5 * (size * size) / total if total > 0 else 0.0  # infinite, not an error, beyond all floats
 
     def diverges(self, change: float) -> bool:
-        """Whether training diverges, by the change after one more tree."""
+        """Return whether training diverges, given the change after one more tree."""
         if not np.isfinite(change):
             return True
         self.least = min(self.least, change)
@@ -125,7 +123,7 @@ class Watchman:
 def change_parts(
     start: Any, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray, workers: Workers
 ) -> np.ndarray:
-    """`exact_parts` of the rows' shares in the change since the start, a number or an array (n,); they add up."""
+    """Return `exact_parts` of the rows' shares in the change since the start; they add up over rows."""
     blocks = blocks_of_sums(len(scores))
     parts = np.zeros((len(blocks), 2, 2048), dtype=np.int64)
     before = np.broadcast_to(np.asarray(start, dtype=np.float64), scores.shape)
@@ -139,11 +137,11 @@ def change_parts(
 
 
 def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Progress, quadratic: bool) -> Status:
-    """Add trees to `progress` until there are `plan.n_estimators`, validation says stop, or training diverges.
+    """Add trees to `progress` up to `plan.n_estimators`, until validation stops the training, or until it diverges.
 
-    Tree t draws from random streams of its own, so that a run of 100 trees and one of 60 continued to 100 agree in
-    every bit. `quadratic` is the objective's. Returns VALIDATION (the trees after the best round are dropped),
-    ALL_ROUNDS, CALLBACK or DIVERGED; training that diverges from the first tree on is an `InvalidInputError`.
+    Each tree has its own random streams, so that 60 trees continued to 100 equal a run of 100 in every bit. Return
+    VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, CALLBACK or DIVERGED. Training that diverges
+    from the first tree on raises an `InvalidInputError`.
     """
     have, p = len(progress.trees), len(rows.borders)
     watchman = Watchman(quadratic)
@@ -191,10 +189,9 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
 
 
 def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int | None) -> None:
-    """Keep the trees up to the best round by validation, or up to the least objective where training diverged.
+    """Keep the trees up to the best round by validation, or up to the least objective if training diverged.
 
-    `best_round` is None where no validation queries stop the training. Training that diverges from its first tree is an
-    `InvalidInputError`.
+    `best_round` is None if no validation queries stop the training.
     """
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
@@ -218,7 +215,7 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
 
 
 def _allowed_features(n_features: int, plan: Plan, t: int) -> np.ndarray:
-    """The features that tree t may ask about, a mask (n_features,)."""
+    """Return a mask (n_features,) of the features that tree t may use."""
     chosen = max(1, round(plan.feature_fraction * n_features))
     if chosen == n_features:
         return np.ones(n_features, dtype=np.bool_)
