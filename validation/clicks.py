@@ -161,7 +161,7 @@ def value_rows(found: list[Valued]) -> list[Row]:
             rows.append(average(setting, f"{what}: width with bounds", width, high=0.12 if barred else None))
             rows.append(rate(setting, f"{what}: without bounds covers", without))
             rows.append(average(setting, f"{what}: width without bounds", narrow))
-    return rows
+    return [row._replace(fewest=20) for row in rows]
 
 
 def _never_shown(data: RankingData, log: ClickLog, scores: np.ndarray) -> float:
@@ -193,7 +193,7 @@ def identified_rows(found: list[tuple[str, str, str, bool]]) -> list[Row]:
         said = [each[3] for each in found if each[:3] == (name, model, read_as)]
         bar = {"low": 0.9} if model == read_as else {"high": 0.1}
         setting = f"{name}, {model} clicks read as {read_as}, 1,000,000 impressions by two rankers"
-        rows.append(rate(setting, "called identified", said, **bar))
+        rows.append(rate(setting, "called identified", said, **bar)._replace(fewest=20))
     return rows
 
 
@@ -281,11 +281,12 @@ def _trained(
         expected = np.bincount(cells.of_row, weights=usual[log.position])
         names = zip(log.query_ids[cells.query].tolist(), log.document_ids[cells.document].tolist())
         place = {key: cell for cell, key in enumerate(names)}
-        cell = [place[str(query), document] for query, document in zip(rows.qid.tolist(), rows.doc_ids.tolist())]
+        keys = zip(rows.qid.tolist(), rows.doc_ids.tolist())
+        cell = np.array([place.get((str(query), document), -1) for query, document in keys])
+        hits, views, usual = (np.where(cell >= 0, v[cell], 0.0) for v in (cells.clicks, cells.n, expected))
         labels = {
-            "naive clicks (click rate)": cells.clicks[cell] / cells.n[cell],
-            "COEC (clicks over expected clicks)": np.minimum(cells.clicks[cell] / np.maximum(expected[cell], 1e-9), 4)
-            / 4,
+            "naive clicks (click rate)": hits / np.maximum(views, 1.0),
+            "COEC (clicks over expected clicks)": np.minimum(hits / np.maximum(usual, 1e-9), 4.0) / 4.0,
             "training_data": rows.y,
         }
         scores = {"production (bucket a)": columns[0][~first], "lambdarank on the true grades": full}

@@ -15,8 +15,8 @@ This page shows how well truerank keeps each of its statistical promises. Error 
 true difference: on simulated values, and on real differences between rankings (TREC-9, MQ2008) less their mean.
 
 In each row, `value` is the measured error rate, coverage or power, and `±` is its Monte Carlo standard error. A bar is
-met within two Monte Carlo errors, and only with at least {FEWEST:,} replications (cut-offs: 1,000). Rows without a bar
-are for comparison, for example with a method that truerank does not use.
+met within two Monte Carlo errors, and only with at least {FEWEST:,} replications (cut-offs: 1,000; click logs: 20).
+Rows without a bar are for comparison, for example with a method that truerank does not use.
 
 ```sh
 python -m validation max_t     # one module: from some seconds to several minutes of one core

@@ -22,8 +22,10 @@ def test_grades_are_the_planted_relevances(data):
     found = training_data(log, data, seen, least=50, weights="documents")
     truth = dict(zip(zip(data.qid.tolist(), data.doc_ids.tolist()), relevance_of(data).tolist()))
     expected = np.array([truth[key] for key in zip(found.data.qid.tolist(), found.data.doc_ids.tolist())])
-    assert np.corrcoef(found.data.y, expected)[0, 1] > 0.9
-    assert abs(np.mean(found.data.y - expected)) < 0.02
+    often = found.data.sample_weight > found.data.sample_weight.min()  # 50 examined impressions or more
+    assert 100 < often.sum() < found.data.n_rows - found.never_shown
+    assert np.corrcoef(found.data.y[often], expected[often])[0, 1] > 0.9
+    assert abs(np.mean((found.data.y - expected)[often])) < 0.02
     assert 0 < found.cut_weight < 0.2
     assert found.data.sample_weight.mean() == pytest.approx(1.0)
     assert np.array_equal(found.data.feature_names, data.feature_names)
@@ -36,11 +38,14 @@ def test_a_row_by_hand():
     )
     seen = Examination(max_position=2).fit(log)
     seen.propensities_ = np.array([1.0, 0.5])
-    features = RankingData([[1.0], [2.0], [3.0]], None, ["q"] * 3, doc_ids=["c", "b", "a"])
+    features = RankingData([[1.0], [2.0], [3.0], [4.0]], None, ["q"] * 3 + ["r"], doc_ids=["c", "b", "a", "a"])
     found = training_data(log, features, seen)
-    assert found.data.X[:, 0].tolist() == [3.0, 2.0]
-    assert found.data.y.tolist() == pytest.approx([1.0, 1 / 1.5])  # a: 2 / 1.5, cut to 1
-    assert (found.cut, found.cut_weight, found.without_features) == (1, 0.5, 0)
+    assert found.data.X[:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert found.data.y.tolist() == pytest.approx([0.0, 1 / 1.5, 1.0])  # c was never shown; a: 2 / 1.5, cut to 1
+    assert found[1:] == (1, 0.5, 0, 1)
+    clipped = training_data(log, features, seen, least=4.0, weights="documents").data
+    assert clipped.y.tolist() == pytest.approx([0.0, 1 / 4, 2 / 4])
+    assert clipped.sample_weight.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(InvalidInputError, match="no shown document"):
         training_data(log, RankingData([[1.0]], None, ["q"], doc_ids=["z"]), seen)
     with pytest.raises(InvalidInputError, match="no document ids"):

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "examine LOG: how much each position is examined, and whether the log identifies it. value LOG --runs RUN ...: "
         "the value of rankers that were never shown, and the share of their lists that nobody saw. train-data LOG "
-        "--data FILE -o FILE: the shown documents with estimated relevances as grades. interleave RUN RUN ... -o FILE: "
+        "--data FILE -o FILE: documents with estimated relevances as grades. interleave RUN RUN ... -o FILE: "
         "mixed lists. interleave --log LOG: the comparison of rankers by clicks on mixed lists."
     )
     parser.add_argument("action", choices=tuple(OF))
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--about", choices=("clicks", "queries"),
         help="intervals for new impressions of these queries, or for other queries like these (default: clicks)",
     )  # fmt: skip
-    value.add_argument("--least", type=float, metavar="N", help="train-data: examined impressions (default: 1)")
+    value.add_argument("--least", type=float, metavar="N", help="train-data: smallest divisor (default: 1)")
     mix = parser.add_argument_group("interleave")
     mix.add_argument("--log", metavar="LOG", help="clicks on interleaved lists, with the column team")
     mix.add_argument("--length", type=int, metavar="N", help="documents in a list (default: 10)")
@@ -165,10 +165,12 @@ def _train_data(args: argparse.Namespace) -> int:
     write_table(found.data, args.output)
     report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_,
               "reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}  # fmt: skip
+    verdict = "identified" if seen.identified_ else "NOT identified"
     text = (
-        f"truerank clicks: {args.output}: {found.data.n_rows} rows, {found.data.n_queries} queries; {found.cut} "
-        f"relevances cut to [0, 1] ({found.cut_weight:.1%} of the examined impressions), {found.without_features} "
-        f"shown documents without features; propensities {'identified' if seen.identified_ else 'NOT identified'}"
+        f"truerank clicks: {args.output}: {found.data.n_rows} rows, {found.data.n_queries} queries; "
+        f"{found.never_shown} documents never shown, with grade 0; {found.cut} relevances cut to [0, 1] "
+        f"({found.cut_weight:.1%} of the examined impressions); {found.without_features} shown documents without "
+        f"features; propensities {verdict}"
     )
     return common.tell(args, report, text)
 
