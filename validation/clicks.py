@@ -327,7 +327,8 @@ def trained_rows(found: list[tuple[str, str, np.ndarray, dict[str, np.ndarray]]]
         for label, values in means.items():
             p = "" if label == OURS else f"; p {paired_t(by_query[OURS], by_query[label]).p:.4f} against training_data"
             setting = f"{name}, {model} clicks on 60 % of the queries, tested on the others"
-            rows.append(average(setting, f"nDCG@10, {label}{p}", values))
+            error = float(np.std(by_query[label], ddof=1)) / len(by_query[label]) ** 0.5  # over queries
+            rows.append(Row(setting, f"nDCG@10, {label}{p}", float(np.mean(values)), error, len(values)))
     return rows
 
 
