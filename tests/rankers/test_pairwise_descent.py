@@ -35,6 +35,7 @@ def replay(ranker, X, y, offsets, n, target):
     draws = sampler.draw(stream(ranker.random_state or 0, "pairwise-descent"), n)
     return plain_descent(
         X, target, draws, loss=ranker.loss, reg=ranker.alpha, rate=ranker.learning_rate, eta0=ranker.eta0,
+        project=ranker.projection,
         average_from={False: np.inf, True: 1}.get(ranker.average, ranker.average),
     )  # fmt: skip
 
@@ -42,9 +43,9 @@ def replay(ranker, X, y, offsets, n, target):
 SETTINGS = [
     {},
     {"average": True},
-    {"average": 150},
+    {"average": 150, "projection": True},
     {"loss": "logistic", "average": True},
-    {"loss": "logistic", "learning_rate": "basic"},
+    {"loss": "logistic", "learning_rate": "basic", "projection": True},
     {"loss": "squared", "learning_rate": "constant"},
     {"loss": "squared", "learning_rate": "constant", "sampling": "combined-ranking", "rel": 1.0},
     {"sampling": "query-norm-rank"},
@@ -72,7 +73,7 @@ def test_every_step_is_that_of_plain_descent(setting, kind):
 def test_scale_that_falls_below_its_limit_is_renewed():
     X, y, offsets, qid = judged(7)
     # The factor is 1 - .9 * 1 = .1 a step: the scale passes 1e-6 every seven steps.
-    ranker = PairwiseDescent(1.0, learning_rate="constant", eta0=0.9, max_iter=100, average=5)
+    ranker = PairwiseDescent(1.0, learning_rate="constant", eta0=0.9, max_iter=100, average=5, projection=True)
     expected = replay(ranker, X, y, offsets, 100, y)
     np.testing.assert_allclose(ranker.fit(X, y, qid=qid).coef_, expected[:-1], rtol=1e-9)
 

@@ -6,7 +6,17 @@ import numpy as np
 
 
 def plain_descent(
-    X, target, draws, *, loss="hinge", reg=1e-2, rate="pegasos", eta0=0.02, average_from=np.inf, intercept=1.0
+    X,
+    target,
+    draws,
+    *,
+    loss="hinge",
+    reg=1e-2,
+    rate="pegasos",
+    eta0=0.02,
+    project=False,
+    average_from=np.inf,
+    intercept=1.0,
 ):
     """Weights (p + 1,) after the steps on the given draws (a, b), b = -1 for single rows; the last is the intercept."""
     rows = np.column_stack([np.asarray(X, dtype=np.float64), np.full(len(X), intercept)])
@@ -26,6 +36,8 @@ def plain_descent(
         else:
             step = eta * (u - prediction)
         w = (1 - eta * reg) * w + step * z
+        if project:
+            w = w * min(1.0, 1 / np.sqrt(reg) / max(np.linalg.norm(w), 1e-300))
         if t >= average_from:
             total, averaged = total + w, averaged + 1
     return total / averaged if averaged else w

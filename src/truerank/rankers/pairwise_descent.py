@@ -100,6 +100,8 @@ class PairwiseDescent(LinearRanker):
     eta0 : float, default 0.02
     max_iter : int, default 100_000
         Number of steps of `fit`.
+    projection : bool, default False
+        Project the weights to the ball of radius 1/√λ after each step, as Pegasos does. Costs O(features) a step.
     average : bool or int, default False
         Return the mean of the weights over all steps (True) or over the steps from number `average` on.
     pair_probability : float, default 0.5
@@ -150,8 +152,8 @@ class PairwiseDescent(LinearRanker):
     Differences from sofia-ml (Sculley 2009): (1) its "rank" draws a row first, so that a binary query counts in
     proportion to its rows; that is "row-norm-rank" here. In "rank", Sculley's objective, each pair has the same
     probability, so that long queries dominate. On LETOR's MQ2008, whose queries have 5 to 121 documents,
-    "row-norm-rank" ranks better. (2) Samplings that ignore queries, the perceptron, passive-aggressive steps and the
-    projection to a ball are not implemented.
+    "row-norm-rank" ranks better. (2) Samplings that ignore queries, the perceptron and passive-aggressive steps
+    are not implemented.
 
     References
     ----------
@@ -180,6 +182,7 @@ class PairwiseDescent(LinearRanker):
     learning_rate: str = "pegasos"
     eta0: float = 0.02
     max_iter: int = 100_000
+    projection: bool = False
     average: bool | int = False
     pair_probability: float = 0.5
     rel: float | None = None
@@ -397,13 +400,15 @@ class PairwiseDescent(LinearRanker):
         check_number(self.pair_probability, "pair_probability", minimum=0.0, maximum=1.0)
         if self.rel is not None:
             check_number(self.rel, "rel")
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise InvalidInputError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        for name in ("fit_intercept", "projection"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if not isinstance(self.average, bool | np.bool_):
             check_positive_int(self.average, "average", 0)
-        if reg == 0.0 and self.learning_rate == "pegasos":
+        if reg == 0.0 and (self.learning_rate == "pegasos" or self.projection):
             raise InvalidInputError(
-                "alpha must be > 0 with learning_rate='pegasos', got 0; choose another learning_rate"
+                "alpha must be > 0 with learning_rate='pegasos' and with projection=True, got 0; give "
+                "a positive alpha, or choose another learning_rate without projection"
             )
         first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": eta0}[self.learning_rate]
         if first * reg > 1.0:
@@ -476,6 +481,7 @@ class PairwiseDescent(LinearRanker):
                 self.alpha_,
                 float(self.average) if self.average else np.inf,  # True is 1: from the first step on
                 1.0 if self.fit_intercept else 0.0,
+                self.alpha_**-0.5 if self.projection else np.inf,
             ]
         )
         # The draws of a step depend on the seed and the step's number alone: they continue where a batch ended.

@@ -24,8 +24,9 @@ LEARNING_RATES = ("pegasos", "basic", "constant")
 V, R = 0, 1
 # Entries of the array of scalars that goes with the weights: s, σ, number of averaged steps, number of steps.
 SCALE, SIGMA, AVERAGED, STEPS = range(4)
-# Entries of the array of options: λ; first step that is averaged; value of the intercept's feature in single rows.
-REG, AVERAGE_FROM, INTERCEPT = range(3)
+# Entries of the array of options: λ; first step that is averaged; value of the intercept's feature in single rows;
+# radius of the ball that Pegasos projects to (infinite without projection).
+REG, AVERAGE_FROM, INTERCEPT, RADIUS = range(4)
 # Below this s is multiplied into v.
 _LEAST_SCALE = 1e-6
 # The differences of so many draws are made before their steps, so that reads of rows from memory overlap.
@@ -113,14 +114,6 @@ def _shrink(weights, scalars, factor):
 
 
 @kernel
-def _finish_step(scalars, options):
-    """Update the running average."""
-    if scalars[STEPS] >= options[AVERAGE_FROM]:
-        scalars[SIGMA] += scalars[SCALE]
-        scalars[AVERAGED] += 1.0
-
-
-@kernel
 def _dot(x, y):
     """Return Σ x_j y_j from eight running sums, which do not wait for one another (2.5 times as fast at 46 columns)."""
     n = len(x)
@@ -139,6 +132,18 @@ def _dot(x, y):
     for j in range(whole, n):
         total += x[j] * y[j]
     return total
+
+
+@kernel
+def _finish_step(v, scalars, options):
+    """Project the weights to the ball, and update the running average."""
+    if options[RADIUS] < np.inf:
+        norm = scalars[SCALE] * np.sqrt(_dot(v, v))
+        if norm > options[RADIUS]:
+            scalars[SCALE] *= options[RADIUS] / norm
+    if scalars[STEPS] >= options[AVERAGE_FROM]:
+        scalars[SIGMA] += scalars[SCALE]
+        scalars[AVERAGED] += 1.0
 
 
 @kernel
@@ -178,7 +183,7 @@ def _dense_steps(X, order, a, b, goal, eta, weights, scalars, options, loss):
             if moved != 0.0:
                 for j in range(len(z)):
                     r[j] -= moved * z[j]
-        _finish_step(scalars, options)
+        _finish_step(v, scalars, options)
 
 
 @kernel
@@ -219,4 +224,4 @@ def _sparse_steps(data, indices, starts, a, b, goal, eta, weights, scalars, opti
             _sparse_add(data, indices, o, o_stop, -step, -moved, weights)
             v[p] += step * bias
             weights[R, p] -= moved * bias
-        _finish_step(scalars, options)
+        _finish_step(v, scalars, options)
