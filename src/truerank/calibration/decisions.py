@@ -1,4 +1,4 @@
-"""Decisions from calibrated probabilities: costs are given when the decision is made, not when the model is fitted."""
+"""Decisions from calibrated probabilities, with costs that are given at decision time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABSTAIN = -1
 
 
 def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 0.0, cost_tn: float = 0.0) -> float:
-    """The probability at and above which "positive" has the least expected cost.
+    """Return the least probability at which "positive" has the least expected cost.
 
         t = (cost_fp - cost_tn)/((cost_fp - cost_tn) + (cost_fn - cost_tp))
 
@@ -23,11 +23,6 @@ def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 
     ----------
     cost_fp, cost_fn, cost_tp, cost_tn : float
         Costs of the four outcomes; a gain is a negative cost. An error must cost more than the right decision.
-
-    Raises
-    ------
-    InvalidInputError
-        When an error costs less than being right, or nothing depends on the decision.
 
     Examples
     --------
@@ -48,13 +43,11 @@ def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 
 
 
 def utility_threshold(gain_tp: float, loss_fp: float, *, loss_fn: float = 0.0, gain_tn: float = 0.0) -> float:
-    """Probability from which a document adds to the linear utility `gain_tp TP - loss_fp FP - loss_fn FN + gain_tn TN`.
-
-    TREC's filtering utilities are of this kind.
+    """Return the least probability that raises the linear utility `gain_tp TP - loss_fp FP - loss_fn FN + gain_tn TN`.
 
     Examples
     --------
-    T9U = 2 TP - FP delivers from one third on:
+    TREC's filtering utility T9U = 2 TP - FP delivers documents from one third on:
 
     >>> round(utility_threshold(2, 1), 6)
     0.333333
@@ -71,7 +64,7 @@ def decide(
     cost_tn: float = 0.0,
     cost_abstain: float | None = None,
 ) -> np.ndarray:
-    """The decision of least expected cost for each row: 1, 0, or -1 for abstaining.
+    """Return the decision with the least expected cost for each row: 1, 0, or -1 for abstaining.
 
     Parameters
     ----------
@@ -80,13 +73,13 @@ def decide(
     cost_fp, cost_fn, cost_tp, cost_tn : float
         Costs of the outcomes.
     cost_abstain : float, optional
-        What it costs to leave the decision to somebody else (Chow's rule): taken where both decisions are expected to
+        Cost of leaving the decision to somebody else (Chow's rule), who decides where both decisions are expected to
         cost more. None never abstains.
 
     Returns
     -------
     int64 array (n,)
-        Ties go to 1, and to a decision rather than to abstaining.
+        Ties are resolved to 1, and to a decision instead of abstaining.
 
     Examples
     --------
@@ -108,13 +101,13 @@ def decide(
 def expected_costs(
     probabilities: ArrayLike, *, cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 0.0, cost_tn: float = 0.0
 ) -> np.ndarray:
-    """Expected cost of deciding 0 and of deciding 1, float64 (n, 2)."""
+    """Return the expected costs of deciding 0 and of deciding 1, float64 (n, 2)."""
     p = as_probabilities(probabilities)
     return np.stack([p * cost_fn + (1 - p) * cost_tn, p * cost_tp + (1 - p) * cost_fp], axis=1)
 
 
 def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarray:
-    """For several classes: the decision with the least expected cost, int64 (n,); the first of equal ones.
+    """Return the decision with the least expected cost among several classes, int64 (n,); the first of equal ones.
 
     Parameters
     ----------
@@ -142,9 +135,9 @@ def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarra
 def expected_relevant(
     probabilities: ArrayLike, k: int, *, qid: Any = None, scores: ArrayLike | None = None
 ) -> np.ndarray:
-    """Expected number of relevant documents among the first k of each query, float64 (m,).
+    """Return the expected number of relevant documents among the first k of each query, float64 (m,).
 
-    By linearity the sum of the probabilities of those k, whether or not documents are independent.
+    This is the sum of their probabilities, whether or not documents are independent.
 
     Parameters
     ----------
@@ -155,7 +148,7 @@ def expected_relevant(
     qid : array (n,), optional
         Query of each document; None means one query. The result is in order of first appearance.
     scores : array (n,), optional
-        What ranks the documents; None ranks by probability. Equal ones keep the order of the rows.
+        Scores that rank the documents (default: the probabilities). Equal scores keep the order of the rows.
 
     Examples
     --------
@@ -175,7 +168,7 @@ def expected_relevant(
 
 
 def as_probabilities(probabilities: ArrayLike) -> np.ndarray:
-    """P(positive) as float64 (n,), checked to lie in [0, 1]."""
+    """Return P(positive) as float64 (n,), after a check that it is in [0, 1]."""
     p = np.asarray(probabilities, dtype=np.float64)
     if p.ndim == 2 and p.shape[1] == 2:
         p = p[:, 1]

@@ -28,19 +28,19 @@ CALIBRATORS: dict[str, str] = {
 }
 
 
-# scikit-learn's names of the same methods.
+# Names in scikit-learn.
 SYNONYMS = {"sigmoid": "platt"}
 
 
 def calibrator_class(name: str) -> type:
-    """Class of a calibrator by its name, for example "asymmetric-laplace"; "sigmoid" is scikit-learn's for "platt"."""
+    """Return the class of a calibrator by its name, for example "asymmetric-laplace"."""
     return look_up(CALIBRATORS, SYNONYMS.get(name, name), "calibrator")
 
 
 def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrator:
-    """A new calibrator from its name ("asymmetric-laplace"), or from an unfitted one, which is cloned.
+    """Return a new calibrator from its name, or a clone of an unfitted one.
 
-    `monotone` sets that parameter of a calibrator that is given by name and has it; None leaves its default.
+    `monotone` sets this parameter of a calibrator given by name, if it has one.
     """
     if isinstance(method, str):
         cls: Any = calibrator_class(method)
