@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reproductions import second_check
+from reproductions.figures import draw_figures
 from reproductions.manifest import conventions_of, write_manifest
 from reproductions.pages import record, write_pages
 from reproductions.protocol import open_store
@@ -20,7 +21,6 @@ from truerank import __version__
 from truerank.cli import common, options
 from truerank.core.errors import InvalidInputError, MissingExtraError, TruerankError
 from truerank.core.printing import note, plain, print_json
-from truerank.report.plots import draw_figures
 
 # Name -> module with `configure(parser)`, `run(args)`, which sets `args.result`, and perhaps `figures(args)`. `all`
 # runs them in this order, the longest last.

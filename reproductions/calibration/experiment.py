@@ -10,6 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.calibration.figures import (
+    CalibrationFigure,
+    density_figure,
+    log_odds_figure,
+    normals_figure,
+    reliability_figure,
+)
 from reproductions.calibration.topic_scores import (
     LOSSES,
     PAPER_METHODS,
@@ -33,13 +40,6 @@ from truerank import AsymmetricGaussianCalibrator, AsymmetricLaplaceCalibrator, 
 from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.diagnostics import Losses, reliability
 from truerank.core.printing import note, plain, print_json, table
-from truerank.report.calibration_figures import (
-    CalibrationFigure,
-    density_figure,
-    log_odds_figure,
-    normals_figure,
-    reliability_figure,
-)
 from truerank.significance import paired_t
 from truerank.text.topic_classifiers import linear_svm, naive_bayes
 from truerank.text.voted_perceptron import voted_perceptron

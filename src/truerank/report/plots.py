@@ -1,47 +1,17 @@
-"""Charts as PNG or SVG files with matplotlib (extra `plots`): legible in grey, safe for colour-blind readers."""
+"""Charts with matplotlib (extra `plots`): legible in grey, safe for colour-blind readers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
-from truerank.core.files import atomic_write
-from truerank.report import calibration_plots
 from truerank.report.canvas import COLOURS, HATCHES, LINES, blank
 from truerank.report.figures import Figure
 
 
-def draw_figures(figures: Iterable[Any], folder: str | os.PathLike[str], *, suffix: str = "png") -> list[Path]:
-    """Draw each figure into `folder` as `NAME.suffix` and return the paths; each file is written whole or not at all.
-
-    Raises
-    ------
-    MissingExtraError
-        Without matplotlib.
-    """
-    if suffix not in ("png", "svg", "pdf"):
-        raise InvalidInputError(f"charts are written as png, svg or pdf, got {suffix!r}")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for figure in figures:
-        canvas = draw(figure)
-        paths.append(folder / f"{figure.name}.{suffix}")
-        with atomic_write(paths[-1], "wb") as stream:
-            # No date in the file: the same data give the same bytes.
-            canvas.savefig(stream, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
-    return paths
-
-
-def draw(figure: Any) -> Any:
-    """One figure (a chart, or a figure of calibration) as a matplotlib `Figure`."""
-    if not isinstance(figure, Figure):
-        return calibration_plots.draw(figure)
+def draw(figure: Figure) -> Any:
+    """Draw a chart as a matplotlib `Figure`."""
     canvas, axes = blank(figure, (8.0, 4.6))
     {"bars": _bars, "lines": _lines, "boxes": _boxes}[figure.kind](axes, figure)
     if figure.ylim is not None:

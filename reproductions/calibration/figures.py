@@ -1,4 +1,4 @@
-"""What the calibration figures show, as data: for `report.calibration_plots` to draw and for tests to read."""
+"""What the calibration figures show, as data: for `calibration.plots` to draw and for tests to read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CalibrationFigure:
     ----------
     name : str
         Stem of its file name.
-    kind : {"densities", "log-odds", "reliability", "deciles"}
+    kind : {"densities", "log-odds", "reliability"}
     title, xlabel, ylabel : str
     x : float64 array
         Grid of scores for curves.
@@ -34,14 +34,12 @@ class CalibrationFigure:
         95% intervals of the points of the same name, in "log-odds".
     one_class : mapping of str to bool array
         Which of those points stand for documents of one class only.
-    errors : array, optional
-        Half-widths of the error bars of "deciles".
     ylim : (float, float), optional
     note : str
     """
 
     name: str
-    kind: Literal["densities", "log-odds", "reliability", "deciles"]
+    kind: Literal["densities", "log-odds", "reliability"]
     title: str
     xlabel: str
     ylabel: str
@@ -51,7 +49,6 @@ class CalibrationFigure:
     intervals: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     one_class: Mapping[str, np.ndarray] = field(default_factory=dict)
     reliability: Reliability | None = None
-    errors: np.ndarray | None = None
     ylim: tuple[float, float] | None = None
     note: str = ""
 
@@ -147,14 +144,3 @@ def reliability_figure(name: str, title: str, diagram: Reliability, note: str = 
     return CalibrationFigure(
         name, "reliability", title, "predicted probability", "observed share", reliability=diagram, note=note
     )
-
-
-def decile_figure(name: str, title: str, deciles: Sequence[Mapping[str, float]]) -> CalibrationFigure:
-    """Expected against observed relevant documents, a point a decile of the queries."""
-    expected, observed, errors = (
-        np.array([row[key] for row in deciles]) for key in ("expected", "observed", "standard_error")
-    )
-    return CalibrationFigure(
-        name, "deciles", title, "expected relevant documents in the top 5", "observed",
-        points={"decile of queries": (expected, observed)}, errors=1.96 * errors,
-    )  # fmt: skip

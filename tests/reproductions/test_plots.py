@@ -1,14 +1,24 @@
-"""Figures of calibration: what they hold, and that they can be drawn without a warning."""
+"""Figures of experiments: what those of calibration hold, and that all are drawn and written whole."""
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
+from reproductions.calibration.figures import density_figure, log_odds_figure, reliability_figure
+from reproductions.figures import draw_figures
 
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.diagnostics import reliability
 from truerank.calibration.posteriors import LogisticCalibrator
-from truerank.report.calibration_figures import decile_figure, density_figure, log_odds_figure, reliability_figure
+from truerank.core.errors import InvalidInputError
+from truerank.report.figures import Figure
+
+CHARTS = [
+    Figure("bars", "bars", "A title", "classes", "MAP", ["a", "b"], {"one": [0.1, 0.2]}),
+    Figure("lines", "lines", "Curve", "round", "MAP", [1, 2, 3], {"train": [0.1, 0.2, 0.3]}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +30,10 @@ def pictures():
     laplace, logistic = (c.fit(s[half], y[half]) for c in (AsymmetricLaplaceCalibrator(), LogisticCalibrator()))
     data = [("training", s[half], y[half]), ("test", s[~half], y[~half])]
     diagram = reliability(y[~half], laplace.predict_proba(s[~half]), n_resamples=50)
-    deciles = [{"expected": k / 3, "observed": k / 3 + 0.1, "standard_error": 0.2} for k in range(10)]
     return {
         "densities": density_figure("d", "densities", laplace, data),
         "log-odds": log_odds_figure("l", "log-odds", {"A. Laplace": laplace, "LogReg": logistic}, data),
         "reliability": reliability_figure("r", "reliability", diagram, "1000 rows"),
-        "deciles": decile_figure("t", "deciles", deciles),
     }
 
 
@@ -44,10 +52,25 @@ def test_empirical_log_odds_follow_the_fit(pictures):
     assert np.abs(fitted - y).mean() < 0.6
 
 
-@pytest.mark.parametrize("kind", ["densities", "log-odds", "reliability", "deciles"])
+@pytest.mark.parametrize("kind", ["densities", "log-odds", "reliability"])
 def test_figures_are_drawn(pictures, kind, tmp_path):
     pytest.importorskip("matplotlib")
-    from truerank.report.plots import draw_figures
-
     (path,) = draw_figures([pictures[kind]], tmp_path)
     assert path.stat().st_size > 5000
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_files(tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    paths = draw_figures(CHARTS, tmp_path / "new", suffix=suffix)
+    assert [path.name for path in paths] == [f"bars.{suffix}", f"lines.{suffix}"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [path.name for path in paths]
+    if suffix == "png":
+        head = paths[0].read_bytes()[:24]
+        assert head[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", head[16:24]) == (1200, 690)
+
+
+def test_unknown_kind_of_file(tmp_path):
+    with pytest.raises(InvalidInputError, match="png, svg or pdf"):
+        draw_figures(CHARTS, tmp_path, suffix="gif")

@@ -1,4 +1,4 @@
-"""Figures of calibration: densities, log-odds, reliability diagrams, expected against observed counts."""
+"""Draw figures of calibration: densities, log-odds, reliability diagrams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.report.calibration_figures import CalibrationFigure
+from reproductions.calibration.figures import CalibrationFigure
 from truerank.report.canvas import COLOURS, LINES, blank
 
 BLUE, ORANGE, BLACK = "#0072B2", "#E69F00", "#000000"
@@ -15,11 +15,8 @@ _MARKERS = ("o", "s", "^", "D")
 
 def draw(figure: CalibrationFigure) -> Any:
     """One figure as a matplotlib `Figure`."""
-    size = (6.0, 5.6) if figure.kind in ("reliability", "deciles") else (8.0, 4.6)
-    canvas, axes = blank(figure, size)
-    {"densities": _densities, "log-odds": _log_odds, "reliability": _reliability, "deciles": _deciles}[figure.kind](
-        axes, figure
-    )
+    canvas, axes = blank(figure, (6.0, 5.6) if figure.kind == "reliability" else (8.0, 4.6))
+    {"densities": _densities, "log-odds": _log_odds, "reliability": _reliability}[figure.kind](axes, figure)
     if figure.ylim is not None:
         axes.set_ylim(*figure.ylim)
     # An opaque ground keeps the lines of the grid out of the words.
@@ -89,16 +86,3 @@ def _reliability(axes: Any, figure: CalibrationFigure) -> None:
     )
     axes.set_xlim(0, min(top, 1.02))
     axes.set_ylim(0, min(top, 1.02))
-
-
-def _deciles(axes: Any, figure: CalibrationFigure) -> None:
-    ((label, (x, y)),) = figure.points.items()
-    errors = np.zeros(len(x)) if figure.errors is None else figure.errors
-    top = float(max(x.max(), (y + errors).max())) * 1.05
-    axes.plot([0, top], [0, top], color="#999999", linewidth=0.8, linestyle="--", label="expected = observed")
-    axes.errorbar(
-        x, y, yerr=errors, fmt="o", color=BLUE, ecolor="#555555", elinewidth=1, capsize=3,
-        label=f"{label}, 95% interval",
-    )  # fmt: skip
-    axes.set_xlim(0, top)
-    axes.set_ylim(0, top)
