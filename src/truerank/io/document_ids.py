@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,7 @@ class DocumentIds:
     def texts(self) -> np.ndarray:
         """The ids as a StringDType array (n,), computed once."""
         if self._texts is None:
-            holds_zeros = bool((self.utf8 == 0).any())  # which padding with zeros would lose
-            self._texts = texts_of(self.utf8, self.begins, self.ends, _gather, holds_zeros)
+            self._texts = self._decoded()
         return self._texts
 
     @property
@@ -89,40 +88,23 @@ class DocumentIds:
                 hash_ids(self.utf8, self.begins, self.ends, self._hashes)
         return self._hashes
 
+    def _decoded(self) -> np.ndarray:
+        sizes = self.ends - self.begins
+        width = int(sizes.max(initial=0))
+        if width == 0:
+            return np.full(len(self), "", dtype=TEXT)
+        if width * len(self) > _MOST_PADDED or (self.utf8 == 0).any():  # which padding with zeros would lose
+            data = self.utf8.tobytes()
+            return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
+        padded, shortest = np.zeros((len(self), width), dtype=np.uint8), int(sizes.min())
+        for k in range(width):
+            longer = slice(None) if k < shortest else np.flatnonzero(sizes > k)
+            padded[longer, k] = self.utf8[self.begins[longer] + k]
+        return padded.reshape(-1).view(f"S{width}").astype(TEXT)
+
     def take(self, places: Any) -> DocumentIds:
         """Return the ids at some places; they share their bytes with this column."""
         return DocumentIds(self.utf8, self.begins[places], self.ends[places])
 
     def __len__(self) -> int:
         return len(self.begins)
-
-
-def texts_of(
-    utf8: np.ndarray,
-    begins: np.ndarray,
-    ends: np.ndarray,
-    gather: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
-    holds_zeros: bool = False,
-) -> np.ndarray:
-    """Return `utf8[begin:end]` as strings; `gather` copies the bytes of each to the start of a row of zeros."""
-    n = len(begins)
-    width = int((ends - begins).max()) if n else 0
-    if width == 0:
-        return np.full(n, "", dtype=TEXT)
-    if holds_zeros or width * n > _MOST_PADDED:
-        data = utf8.tobytes()
-        return np.array([data[a:b].decode() for a, b in zip(begins.tolist(), ends.tolist())], dtype=TEXT)
-    padded = np.zeros((n, width), dtype=np.uint8)
-    gather(utf8, begins, ends, padded)
-    return padded.reshape(-1).view(f"S{width}").astype(TEXT)
-
-
-def _gather(utf8: np.ndarray, begins: np.ndarray, ends: np.ndarray, padded: np.ndarray) -> None:
-    """Copy without numba what the kernel of LETOR text copies."""
-    sizes = ends - begins
-    shortest = int(sizes.min())
-    for k in range(shortest):
-        padded[:, k] = utf8[begins + k]
-    for k in range(shortest, padded.shape[1]):
-        longer = np.flatnonzero(sizes > k)
-        padded[longer, k] = utf8[begins[longer] + k]

@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.io.document_ids import DocumentIds
-from truerank.io.letor.decimal_kernel import byte, number
+from truerank.io.letor.decimal_kernel import byte, differs, number
 
 
 class BlockParser:
@@ -60,16 +60,6 @@ def _is_space(data, i):
 
 
 @kernel
-def _differs(data, start, stop, other, other_stop):
-    """Return whether two pieces of the text differ."""
-    differs, k = stop - start != other_stop - other, 0
-    while not differs and k < stop - start:
-        differs = byte(data, start + k) != byte(data, other + k)
-        k += 1
-    return differs
-
-
-@kernel
 def _parse(data, n_columns, value_column, line, utf8, ends, values, lines, changes, repairs, state):
     """Parse all lines; return False if one is not a plain row.
 
@@ -102,7 +92,7 @@ def _parse(data, n_columns, value_column, line, utf8, ends, values, lines, chang
             if column == 0 or column == 5:
                 kind = 0 if column == 0 else 1
                 seen = topics if column == 0 else tags
-                if seen == 0 or _differs(data, start, i, changes[kind, seen - 1, 1], changes[kind, seen - 1, 2]):
+                if seen == 0 or differs(data, start, i, changes[kind, seen - 1, 1], changes[kind, seen - 1, 2]):
                     changes[kind, seen, 0], changes[kind, seen, 1], changes[kind, seen, 2] = n, start, i
                     if column == 0:
                         topics += 1

@@ -1,46 +1,19 @@
 """Decimal numbers in bytes, parsed to the nearest float64 by compiled code: bit for bit what Python's `float` gives.
 
-A mantissa up to 2^53 with a power of ten up to 22 is one exact operation (Clinger 1990). Up to 18 significant digits
-are multiplied by a 128-bit power of ten (Lemire, *Number parsing at a gigabyte per second*, Software: Practice and
-Experience 51, 2021, algorithm 1); what is left over (more digits, far exponents, near half-way cases) is for `float`.
+A mantissa up to 2^53 with a power of ten up to 22 is one exact operation (Clinger 1990). Longer mantissas of at most 18
+digits are divided in double-double arithmetic. The rest (more digits, far exponents, near half-way cases) is for
+`float`.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from truerank.core.kernel import kernel
 
-POWERS = 128  # largest power of ten, up or down, that the kernel multiplies by
-
-
-def _power_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Upper and lower half of the 128 leading bits of 10^q for |q| <= POWERS, and the binary exponents."""
-    high, low, exponents = [], [], []
-    for q in range(-POWERS, POWERS + 1):
-        if q >= 0:
-            value = 10**q
-            shift = value.bit_length() - 128
-            mantissa = value >> shift if shift >= 0 else value << -shift
-        else:
-            divisor = 10**-q
-            shift = -(127 + divisor.bit_length())
-            mantissa = (1 << -shift) // divisor + 1  # rounded up, as the algorithm's proof asks
-            if mantissa.bit_length() > 128:
-                shift += mantissa.bit_length() - 128
-                mantissa >>= mantissa.bit_length() - 128
-        high.append(mantissa >> 64)
-        low.append(mantissa & (2**64 - 1))
-        exponents.append(shift)
-    return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64), np.array(exponents, dtype=np.int64)
-
-
-_HIGH, _LOW, _SHIFT = _power_tables()
-TEN = np.array([10.0**k for k in range(23)])  # exact
-_TWO_BIAS = 600
-_TWO = np.array([math.ldexp(1.0, k - _TWO_BIAS) for k in range(2 * _TWO_BIAS)])
+_TEN = np.array([10.0**k for k in range(23)])  # exact
+_EXACT = 1 << 53  # whole numbers up to this one are exact as float64
+_SPLIT = 134217729.0  # 2^27 + 1 splits a float64 into two halves of 26 bits
 
 
 @kernel
@@ -67,55 +40,33 @@ def whole(data, i, value):
 
 
 @kernel
-def _multiply_high(a, b):
-    """Upper and lower 64 bits of a product of two unsigned 64-bit numbers."""
-    mask = np.uint64(0xFFFFFFFF)
-    half = np.uint64(32)
-    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
-    low, middle, cross, high = a0 * b0, a1 * b0, a0 * b1, a1 * b1
-    carry = (low >> half) + (middle & mask) + (cross & mask)
-    return high + (middle >> half) + (cross >> half) + (carry >> half), (carry << half) | (low & mask)
+def differs(data, start, stop, other, other_stop):
+    """Return whether two pieces of the text differ."""
+    differs, k = stop - start != other_stop - other, 0
+    while not differs and k < stop - start:
+        differs = byte(data, start + k) != byte(data, other + k)
+        k += 1
+    return differs
 
 
 @kernel
-def nearest(mantissa, exponent):
-    """The float64 nearest to mantissa · 10^exponent, ties to even; nan where this cannot tell.
+def _quotient(mantissa, divisor):
+    """The float64 nearest to mantissa / divisor, for 0 < mantissa < 2^63 and a power of ten; nan near a half-way case.
 
-    `mantissa` is in 1 .. 2^63 - 1, |exponent| <= POWERS. With w the mantissa shifted so that its top bit is bit 63 and
-    T the 128-bit power of ten, w · T's upper 128 bits hold the 53 bits wanted, a bit to round by, and the rest.
+    The first quotient q has a remainder r that q · divisor in two halves each gives exactly (Dekker 1971). The nearest
+    number is q + r / divisor, if its rounding does not depend on the last bits of r / divisor.
     """
-    w = np.uint64(mantissa)
-    shift = 0
-    step = 32
-    while step > 0:
-        if w >> np.uint64(64 - step) == np.uint64(0):
-            w <<= np.uint64(step)
-            shift += step
-        step >>= 1
-    place = exponent + POWERS
-    high, low = _multiply_high(w, _HIGH[place])
-    if high & np.uint64(0x1FF) == np.uint64(0x1FF):
-        # The bits below the rounding bit are all ones: the table's lower half may carry into them.
-        more, _ = _multiply_high(w, _LOW[place])
-        room = np.uint64(0xFFFFFFFFFFFFFFFF) - low
-        if more > room:
-            low = more - room - np.uint64(1)
-            high += np.uint64(1)
-        else:
-            low += more
-        if high & np.uint64(0x1FF) == np.uint64(0x1FF) and low == np.uint64(0xFFFFFFFFFFFFFFFF):
-            return np.nan
-    top = high >> np.uint64(63)
-    drop = top + np.uint64(9)
-    m = high >> drop  # 54 bits: 53 and one to round by
-    rest = high & ((np.uint64(1) << drop) - np.uint64(1))
-    if (rest == np.uint64(0) and low <= np.uint64(1)) and (m & np.uint64(1)) == np.uint64(1):
-        # Half-way between two numbers as far as this product tells.
-        return np.nan
-    m = (m + np.uint64(1)) >> np.uint64(1)
-    # mantissa = w / 2^shift, 10^exponent = T · 2^_SHIFT, the product's upper half counts 2^128.
-    power = _SHIFT[place] + 128 - shift + np.int64(drop) + 1
-    return np.float64(m) * _TWO[power + _TWO_BIAS]
+    top = np.float64(mantissa)
+    q = top / divisor
+    a = _SPLIT * q
+    a -= a - q
+    b = _SPLIT * divisor
+    b -= b - divisor
+    product = q * divisor
+    below = ((a * b - product) + a * (divisor - b) + (q - a) * b) + (q - a) * (divisor - b)
+    correction = ((top - product) - below + np.float64(mantissa - np.int64(top))) / divisor
+    low, high = q + correction * (1.0 - 1e-14), q + correction * (1.0 + 1e-14)
+    return low if low == high else np.nan
 
 
 @kernel
@@ -165,12 +116,12 @@ def number(data, i):
             return 0.0, i, 2
     if mantissa == 0:
         value = 0.0
-    elif mantissa <= 9007199254740992 and -22 <= exponent <= 22:
-        value = mantissa / TEN[-exponent] if exponent < 0 else mantissa * TEN[exponent]
-    elif -POWERS <= exponent <= POWERS:
-        value = nearest(mantissa, exponent)
-        if value != value:
-            return 0.0, i, 2
+    elif mantissa <= _EXACT and -22 <= exponent <= 22:
+        value = mantissa / _TEN[-exponent] if exponent < 0 else mantissa * _TEN[exponent]
+    elif -22 <= exponent <= 0:
+        value = _quotient(mantissa, _TEN[-exponent])
     else:
+        value = np.nan
+    if value != value:
         return 0.0, i, 2
     return -value if negative else value, i, 1

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.io.document_ids import texts_of
-from truerank.io.letor.decimal_kernel import TEN, byte, nearest, number, whole
-from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows
+from truerank.io.letor.decimal_kernel import byte, differs, number, whole
+from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows, split_comment, text_column
 
 
 class BlockParser:
@@ -36,7 +35,7 @@ class BlockParser:
         self._indptr = np.empty(rows + 1, dtype=np.int64)
         self._indices = np.empty(entries, dtype=np.int32)
         self._values = np.empty(entries)
-        self._spans = np.empty((rows, 7), dtype=np.int64)
+        self._spans = np.empty((rows, 5), dtype=np.int64)
         self._repairs = np.empty((entries + rows, 3), dtype=np.int64)
         self._state = np.zeros(5, dtype=np.int64)
 
@@ -89,34 +88,23 @@ class BlockParser:
             else:
                 self._grades[-1 - entry] = value
         spans = self._spans[:n]
-        first = np.flatnonzero(spans[:, 6])
+        first = np.flatnonzero(spans[:, 4])
         pieces = [(row, text[a:b]) for row, (a, b) in zip(first.tolist(), spans[first, :2].tolist())]
+        doc_ids, comments = [], []
+        for start, stop in spans[:, 2:4].tolist() if (spans[:, 2] < spans[:, 3]).any() else []:
+            doc_id, rest = split_comment(text[start + 1 : stop])
+            doc_ids.append(doc_id.decode("utf-8"))
+            comments.append(rest.decode("utf-8"))
         rows = Rows(
             self._grades[:n],
             self._indptr[: n + 1],
             self._indices[:entries],
             self._values[:entries],
             pieces,
-            _texts(data, spans[:, 2], spans[:, 3]),
-            _texts(data, spans[:, 4], spans[:, 5]) if self._helper.keep_comments else None,
+            text_column(doc_ids),
+            text_column(comments) if self._helper.keep_comments else None,
         )
         return rows, position
-
-
-def _texts(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray | None:
-    """The pieces `data[start:stop]` as a column of strings; None where all are empty."""
-    if not (stops > starts).any():
-        return None
-    return texts_of(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops), _gather)
-
-
-@kernel
-def _gather(data, starts, stops, padded):
-    """Copy the bytes of each piece to the start of its row."""
-    for row in range(len(starts)):
-        start = starts[row]
-        for k in range(stops[row] - start):
-            padded[row, k] = data[start + k]
 
 
 @kernel
@@ -150,8 +138,8 @@ def _after_spaces(data, i):
 def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, repairs, state):
     """Parse lines from `position` on; see `number` for numbers.
 
-    spans, by row: start and stop of the query id, the document id and the rest of the comment; whether the query id
-    differs from the row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must
+    spans, by row: start and stop of the query id and of the comment with its `#`; whether the query id differs from the
+    row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must
     settle. state: rows, entries, place of the first line not taken (or the end), repairs, lines taken.
     """
     n = entries = lines = 0
@@ -168,9 +156,11 @@ def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, 
             if i >= 0:
                 i, row_entries = _entries(data, i, missing_nan, entries, indices, values, repairs, state)
             if i >= 0:
-                i = _row_end(data, i, spans[n])
+                spans[n, 2] = i
+                i = _line_feed(data, i)
             if i >= 0:
-                spans[n, 6] = n == 0 or _query_differs(data, spans[n - 1], spans[n])
+                spans[n, 3] = i
+                spans[n, 4] = n == 0 or differs(data, spans[n, 0], spans[n, 1], spans[n - 1, 0], spans[n - 1, 1])
                 entries = row_entries
                 n += 1
                 indptr[n] = entries
@@ -234,27 +224,6 @@ def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
         last = index
         i += 1
         begin = i
-        # The usual number, digits with a point or none, 18 of them at most; `number` knows all others.
-        mantissa, i = whole(data, i, 0)
-        digits = i - begin
-        decimals = 0
-        if byte(data, i) == 46:  # '.'
-            i += 1
-            point = i
-            mantissa, i = whole(data, i, mantissa)
-            decimals = i - point
-            digits += decimals
-        if byte(data, i) == 32 and 1 <= digits <= 18:
-            if digits <= 15:
-                value = mantissa / TEN[decimals]
-            else:
-                value = nearest(mantissa, -decimals) if mantissa else np.nan
-            if value == value:
-                values[entries] = value
-                indices[entries] = index - 1
-                entries += 1
-                i += 1
-                continue
         value, i, kind = _any_value(data, begin, missing_nan)
         if kind == 0:
             return -1, entries
@@ -278,26 +247,6 @@ def _any_value(data, i, missing_nan):
 
 
 @kernel
-def _row_end(data, i, span):
-    """What may follow the entries, a comment; returns what `_line_feed` does."""
-    for k in range(2, 6):
-        span[k] = 0
-    return _comment(data, i + 1, span) if byte(data, i) == 35 else i
-
-
-@kernel
-def _query_differs(data, before, span):
-    """Whether two rows carry different query ids."""
-    size = span[1] - span[0]
-    same = size == before[1] - before[0]
-    k = 0
-    while same and k < size:
-        same = data[span[0] + k] == data[before[0] + k]
-        k += 1
-    return not same
-
-
-@kernel
 def _missing(data, i):
     """`NULL` or `nan` in any case at place i: the place behind it and 1, or 0 if neither stands there."""
     a = byte(data, i) | 32
@@ -309,53 +258,3 @@ def _missing(data, i):
     if b == 117 and byte(data, i + 2) | 32 == 108 and byte(data, i + 3) | 32 == 108:  # 'ull'
         return i + 4, 1
     return i, 0
-
-
-@kernel
-def _comment(data, i, span):
-    """Document id and the rest of a comment that starts at place i; returns what `_line_feed` does."""
-    end = _line_feed(data, i)
-    stop = end
-    while stop > i and _is_space(data, stop - 1):
-        stop -= 1
-    while i < stop and _is_space(data, i):
-        i += 1
-    if stop - i > 6 and _starts_docid(data, i):
-        j = i + 5
-        while _is_space(data, j):
-            j += 1
-        k = j + 1
-        while k < stop and _is_space(data, k):
-            k += 1
-        if byte(data, j) == 61 and k < stop:  # '='
-            span[2] = k
-            while k < stop and not _is_space(data, k):
-                k += 1
-            span[3] = k
-            while k < stop and _is_space(data, k):
-                k += 1
-            span[4] = k
-            span[5] = stop
-            return end
-    j = i
-    while j < stop and not _is_space(data, j):
-        j += 1
-    if j == stop:
-        span[2] = i
-        span[3] = stop
-    else:
-        span[4] = i
-        span[5] = stop
-    return end
-
-
-@kernel
-def _starts_docid(data, i):
-    """Whether `docid` stands at place i; at least five bytes follow."""
-    return (
-        byte(data, i) == 100
-        and byte(data, i + 1) == 111
-        and byte(data, i + 2) == 99
-        and byte(data, i + 3) == 105
-        and byte(data, i + 4) == 100
-    )
