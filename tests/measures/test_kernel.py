@@ -133,6 +133,16 @@ def test_measures_of_a_report_share_ranks_and_keep_their_bits(convention, monkey
     assert 1 < len(ranking.hit_ranks) <= 4
 
 
+def test_queries_with_very_many_hits_have_the_same_bits(monkeypatch):
+    data = judged(3, sizes=[60, 66], grades=3)
+    for name in ("AP", "nDCG@5"):
+        counted = QueryMeasure(data, parse_measure(name)).of_columns(data.X)
+        with monkeypatch.context() as patch:
+            patch.setattr(query_measure, "_MOST_COUNTED", 5)
+            fresh = RankingData.from_grouped(data.X, data.y, data.offsets, data.query_ids)
+            np.testing.assert_array_equal(QueryMeasure(fresh, parse_measure(name)).of_columns(data.X), counted)
+
+
 def test_one_ranking_of_many_hits_is_sorted_whole():
     data = judged(3, sizes=[60, 66], grades=3)
     few = np.where(np.arange(data.n_rows) % 10 == 0, data.y, 0.0)

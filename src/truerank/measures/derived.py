@@ -125,21 +125,8 @@ def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
             query = np.concatenate([np.repeat(np.arange(judgements.n_queries), part) for part in (sizes, absent_sizes)])
             kept, sizes = np.concatenate([kept, absent])[np.argsort(query, kind="stable")], sizes + absent_sizes
         offsets = offsets_of(sizes)
-        judgements.cache["ideal"] = (_falling(kept, offsets), offsets)
+        judgements.cache["ideal"] = (-Blocks(offsets).sort(-kept), offsets)
     return judgements.cache["ideal"]
-
-
-def _falling(grades: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return positive grades in descending order within each query; few small levels are counted, not sorted."""
-    m, highest = len(offsets) - 1, float(grades.max(initial=0.0))
-    if highest * m > len(grades):  # infinite grades among them
-        return -Blocks(offsets).sort(-grades)
-    levels = grades.astype(np.int64)
-    if not np.array_equal(levels, grades):
-        return -Blocks(offsets).sort(-grades)
-    n_levels = int(highest)
-    counts = np.bincount(query_of_rows(offsets) * n_levels + (n_levels - levels), minlength=m * n_levels)
-    return np.repeat(np.tile(np.arange(highest, 0.0, -1.0), m), counts)
 
 
 def _positive(grades: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

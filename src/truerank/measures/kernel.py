@@ -18,7 +18,6 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, row_blocks, run_blocks
 from truerank.core.types import Matrix
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.matrices.sorting import room_to_sort, sort_descending
 from truerank.measures.base import EMPTY_VALUES, Measure
 from truerank.measures.derived import tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
@@ -26,7 +25,7 @@ from truerank.measures.ranking import Ranking
 
 _BLOCK_VALUES = 1 << 21  # scores in memory at a time: 16 MB as float64
 _Ranks = tuple[np.ndarray, np.ndarray, np.ndarray]
-_COUNTING = 64  # with at most so many hits, counting their ranks is faster than sorting
+_MOST_COUNTED = 2048  # queries with more hits are sorted, by NumPy
 _MANY_HITS = 5  # with more than one hit in so many documents, sorting all documents is faster
 
 
@@ -185,7 +184,7 @@ def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
     if ties == "end" or (measure.setting("judged_only") and not judgements.known.all()):
         return None
     form = measure.form_of(judgements)
-    if form is None:
+    if form is None or form.hits.ranked.max(initial=0) > _MOST_COUNTED:
         return None
     m, offsets = judgements.n_queries, judgements.offsets
     order = None
@@ -225,18 +224,18 @@ def _rank_queries(scores, offsets, hits, hit_offsets, averaged, before, size, or
 
     `scores` starts at the first row of the first query, the results at its first hit; `offsets`, `hits` and
     `hit_offsets` count from the start of the data. The documents before a hit have a larger score or, if ties are
-    broken, an equal score at an earlier place. For few hits they are counted. Many hits are sorted first, and bisection
-    finds the number of hits before each other document.
+    broken, an equal score at an earlier place. They are counted, O(hits · documents); `order[j]` is the hit of a query
+    with the j-th rank.
     """
-    most = 0
-    for i in range(offsets.shape[0] - 1):
-        most = max(most, hit_offsets[i + 1] - hit_offsets[i])
-    spare, keys, counts = room_to_sort(most), np.empty(most), np.empty(most + 1, np.int64)
     for i in range(offsets.shape[0] - 1):
         a, h0, h1 = offsets[i], hit_offsets[i], hit_offsets[i + 1]
         s = scores[a - offsets[0] : offsets[i + 1] - offsets[0]]
-        own = slice(h0 - hit_offsets[0], h1 - hit_offsets[0])
-        _rank(s, hits[h0:h1], a, averaged, before[own], size[own], order[own], spare, keys, counts)
+        first = h0 - hit_offsets[0]
+        for j in range(h1 - h0):
+            _count_before(s, hits[h0 + j] - a, averaged, first + j, before, size)
+            order[first + j] = j
+        own = slice(first, h1 - hit_offsets[0])
+        _sort_few(before[own], size[own], order[own])
 
 
 @kernel
@@ -311,19 +310,6 @@ def _first(before, size, limit, weights):
 
 
 @kernel
-def _rank(s, hits, start, averaged, before, size, order, spare, keys, counts):
-    """Write the ranks of the hits of a query: `order[j]` is the hit with the j-th rank."""
-    R = hits.shape[0]
-    if R > _COUNTING:
-        _rank_many(s, hits, start, averaged, before, size, order, spare, keys, counts)
-        return
-    for j in range(R):
-        _count_before(s, hits[j] - start, averaged, j, before, size)
-        order[j] = j
-    _sort_few(before, size, order)
-
-
-@kernel
 def _count_before(s, p, averaged, j, before, size):
     """Write the number of documents before place p to `before[j]`, and of documents tied with it to `size[j]`."""
     x = s[p]
@@ -348,57 +334,3 @@ def _sort_few(before, size, order):
             before[q], size[q], order[q] = before[q - 1], size[q - 1], order[q - 1]
             q -= 1
         before[q], size[q], order[q] = v, n, o
-
-
-@kernel
-def _rank_many(s, hits, start, averaged, before, size, order, spare, keys, counts):
-    """Write what `_count_before` counts, by sorting the hits: `order[j]` is the hit with the j-th rank."""
-    R = hits.shape[0]
-    for j in range(R):
-        order[j] = j
-        keys[j] = s[hits[j] - start]
-    sort_descending(keys, order, R, spare)
-    for j in range(R):
-        keys[j] = s[hits[order[j]] - start]
-    counts[R] = 0
-    for j in range(R):
-        counts[j] = 0
-        spare[j] = 0  # averaged: other documents that are tied with the hits up to this one
-    # Each other document is behind `low` hits: those with a larger score, or an equal score at an earlier place. If
-    # ties are averaged, documents with an equal score are counted separately.
-    following = 0
-    for place in range(s.shape[0]):
-        if following < R and hits[following] - start == place:
-            following += 1
-            continue
-        x = s[place]
-        low, high = 0, R
-        while low < high:
-            mid = (low + high) >> 1
-            y = keys[mid]
-            if y > x or (y == x and (averaged or hits[order[mid]] - start < place)):
-                low = mid + 1
-            else:
-                high = mid
-        if averaged and low > 0 and keys[low - 1] == x:
-            spare[low - 1] += 1
-        else:
-            counts[low] += 1
-    above = 0
-    if not averaged:
-        for j in range(R):
-            above += counts[j]
-            before[j] = j + above
-            size[j] = 1
-        return
-    j = 0
-    while j < R:
-        above += counts[j]
-        end = j + 1
-        while end < R and keys[end] == keys[j]:
-            end += 1
-        for q in range(j, end):
-            before[q] = j + above
-            size[q] = end - j + spare[end - 1]
-        above += spare[end - 1]
-        j = end

@@ -231,36 +231,11 @@ class _Sorted:
         permutation = tie_order(self.judgements, ties)
         bits = max(1, int(n - 1).bit_length())
         key = rows[places] if permutation is None else permutation.rank[rows[places]]
-        lengths = np.diff(np.flatnonzero(np.append(~tied[places], True)))
-        key = _sort_runs((run << bits) | key, lengths)
+        key = np.sort((run << bits) | key, kind="stable")  # the runs are in order already: this kind is fast then
         key &= (1 << bits) - 1
         result = rows.copy()
         result[places] = key if permutation is None else permutation.row[key]
         return result.reshape(k, n)
-
-
-def _sort_runs(key: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Sort keys within runs of given lengths; all keys of a run are below all keys of the next run.
-
-    Sorting short pieces is much faster than sorting the whole. Pieces of 2c keys, sorted again after a shift by c, put
-    every run of at most c keys in order. Longer runs are sorted separately.
-    """
-    half = 128
-    if len(key) <= 2 * half:
-        return np.sort(key)
-    long = lengths > half
-    if long.any():
-        inside = np.repeat(long, lengths)
-        result = np.empty_like(key)
-        result[inside] = np.sort(key[inside])
-        result[~inside] = _sort_runs(key[~inside], lengths[~long])
-        return result
-    pieces = -(-len(key) // (2 * half)) + 1
-    padded = np.full(pieces * 2 * half, np.iinfo(np.int64).max)
-    padded[: len(key)] = key
-    padded.reshape(pieces, -1).sort(axis=1)
-    padded[half:-half].reshape(pieces - 1, -1).sort(axis=1)
-    return padded[: len(key)]
 
 
 def _without_unjudged(judgements: Judgements) -> Judgements:
