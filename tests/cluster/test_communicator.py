@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import shutil
-import socket
-import ssl
-import subprocess
 import threading
 import time
 
@@ -16,9 +12,7 @@ import numpy as np
 import pytest
 
 from truerank.cluster import communicator as communicator_module
-from truerank.cluster import links
 from truerank.cluster.communicator import Communicator, Parted
-from truerank.cluster.links import Door, Link, Listener
 from truerank.cluster.member import Failure, Member
 from truerank.cluster.partition import GivenSource, Partition
 from truerank.core.errors import ClusterError
@@ -28,10 +22,6 @@ def member():
     made = Member(1)
     made.partitions[0] = Partition(0, GivenSource(None))
     return made
-
-
-async def with_doors(members):
-    return [(one, await one.door(0)) for one in members]
 
 
 def others_of(communicator):
@@ -75,8 +65,8 @@ def tells_all(communicator, workers, partitions):
 
 def run(program, *arguments, n=4):
     async def together():
-        members = await with_doors([member() for _ in range(n)])
-        runs = [one.together(7, program, arguments, rank, members) for rank, (one, _) in enumerate(members)]
+        members = [member() for _ in range(n)]
+        runs = [one.together(7, program, arguments, rank, members) for rank, one in enumerate(members)]
         return await asyncio.gather(*runs)
 
     return [answer for answer, _ in asyncio.run(together())]
@@ -117,27 +107,30 @@ def test_nothing_stays_open():
 @pytest.mark.parametrize("program", [waits_for_all, tells_all])
 def test_a_member_that_is_not_reached_is_an_error_that_says_what_to_open(monkeypatch, program):
     monkeypatch.setattr(communicator_module, "_REACH_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = Door("127.0.0.1", closed.getsockname()[1], b"0" * 16)
 
     class Gone:
+        _address = "tcp://127.0.0.1:9"
+
+        async def hear(self, number, other, turn, value):
+            raise OSError("unable to contact")
+
         async def part(self, number):
             raise OSError("unable to contact")
 
     async def alone():
         here = member()
-        return await here.together(1, program, (), 1, [(Gone(), nobody), (here, await here.door(0))])
+        return await here.together(1, program, (), 1, [Gone(), here])
 
     failure, _ = asyncio.run(alone())
     assert isinstance(failure.error, ClusterError)
-    assert f"127.0.0.1:{nobody.port}" in str(failure.error)
-    assert "TRUERANK__PORTS" in str(failure.error)
+    assert "tcp://127.0.0.1:9 (unable to contact)" in str(failure.error)
+    assert "--worker-port" in str(failure.error)
 
 
 def test_a_newer_call_ends_the_wait_in_an_older_one():
     async def two_calls():
-        members = await with_doors([member(), member()])
-        here = members[0][0]
+        members = [member(), member()]
+        here = members[0]
         older = asyncio.ensure_future(here.together(1, waits_for_all, (), 0, members))
         await asyncio.sleep(0.05)
         assert (await here.state())[0] == [1]
@@ -151,8 +144,8 @@ def test_a_newer_call_ends_the_wait_in_an_older_one():
 
 def test_who_is_told_before_it_begins_hears_it_then():
     async def one_after_the_other():
-        members = await with_doors([member(), member()])
-        (early, _), (late, _) = members
+        members = [member(), member()]
+        early, late = members
         first = asyncio.ensure_future(late.together(3, waits_for_all, (), 1, members))
         await asyncio.sleep(0.05)
         return [answer for answer, _ in (await early.together(3, waits_for_all, (), 0, members), await first)]
@@ -162,7 +155,6 @@ def test_who_is_told_before_it_begins_hears_it_then():
 
 def test_all_who_wait_part_at_the_end():
     here = Communicator(1)
-    here.begin(0, [])
     ended = []
 
     def wait(other):
@@ -182,84 +174,10 @@ def test_all_who_wait_part_at_the_end():
         here.tell(1, None)
 
 
-class Host:
-    """Keeps the links that a listener hands over."""
-
-    def __init__(self, ports=range(1), context=None):
-        self.came = threading.Semaphore(0)
-        self.links = []
-        self.listener = Listener("127.0.0.1", "127.0.0.1", ports, context, self.greeted)
-
-    def greeted(self, number, rank, link):
-        self.links.append((number, rank, link))
-        self.came.release()
-
-    def next(self):
-        assert self.came.acquire(timeout=120)
-        return self.links[-1]
-
-
-def test_who_does_not_know_the_token_is_not_heard(monkeypatch):
-    host = Host()
-    door = host.listener.door
-    Link.to(Door(door.host, door.port, b"?" * 16), 1, 1, None).close()
-    with monkeypatch.context() as patch:
-        patch.setattr(links, "_GREETING_SECONDS", 0.1)
-        with socket.create_connection((door.host, door.port)) as silent:
-            assert silent.recv(1) == b""
-    there = Link.to(door, 2, 3, None)
-    number, rank, here = host.next()
-    there.send({"a": np.arange(3)})
-    assert here.receive()["a"].tolist() == [0, 1, 2]
-    assert [(number, rank), len(host.links)] == [(2, 3), 1]
-    there.close()
-    with pytest.raises(ConnectionResetError, match="hung up"):
-        here.receive()
-    here.close()
-
-
-def test_ports_may_be_limited(monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ClusterError, match=f"truerank.ports={port}:{port}"):
-            Host(range(port, port + 1))
-    dask = pytest.importorskip("dask")
-    with dask.config.set({"truerank.ports": "9000:9002"}):
-        assert links._ports_allowed() == range(9000, 9003)
-    with dask.config.set({"truerank.ports": "many"}), pytest.raises(ClusterError, match="got 'many'"):
-        links._ports_allowed()
-    assert links._ports_allowed() == range(1)
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-def test_links_under_tls(tmp_path):
-    key, certificate = str(tmp_path / "key"), str(tmp_path / "certificate")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-subj", "/CN=cluster", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    outside = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    outside.check_hostname = False  # as Dask does
-    for context in (inside, outside):
-        context.load_cert_chain(certificate, key)
-        context.load_verify_locations(certificate)
-        context.verify_mode = ssl.CERT_REQUIRED
-    host = Host(context=inside)
-    with pytest.raises(ssl.SSLError, match="certificate"):
-        Link.to(host.listener.door, 1, 1, ssl.create_default_context())
-    there = Link.to(host.listener.door, 1, 1, outside)
-    here = host.next()[2]
-
-    def send_and_close():
-        there.send(np.arange(300_000))
-        there.interrupt()
-        there.close()
-
-    sending = threading.Thread(target=send_and_close)
-    sending.start()
-    time.sleep(0.1)  # what was sent still arrives
-    assert here.receive().sum() == sum(range(300_000))
-    sending.join(timeout=120)
-    here.close()
+def test_messages_that_arrive_in_another_order_or_twice_are_heard_once_in_order():
+    here = Communicator(1)
+    for turn in (2, 1, 1, 3):
+        here.welcome(1, turn, f"message {turn}")
+    assert [here.hear(1), here.hear(1)] == ["message 1", "message 2"]
+    here.welcome(1, 2, "again")
+    assert here.hear(1) == "message 3"

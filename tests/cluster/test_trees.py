@@ -103,7 +103,7 @@ def test_texts_of_files_are_numbered_alike(tmp_path):
         equal(fitted(data.gather(), categorical=["kind"], random_state=0), many)
     with pytest.raises(InvalidInputError, match="for which RidgeRanker has no use"):
         RidgeRanker().fit(data)
-    with pytest.raises(InvalidInputError, match="otherwise than partition 0"):
+    with pytest.raises(InvalidInputError, match="number the texts of a column differently"):
         read_parquet(tmp_path / "*.parquet", categories=["kind"])
 
 

@@ -1,14 +1,15 @@
-"""Messages between members that run one program together, without the client."""
+"""Messages between members that run one program together, over Dask's own connections between workers."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
-from truerank.cluster.links import Door, Link
 from truerank.cluster.sums import size_of
 from truerank.core.errors import ClusterError
 
@@ -22,22 +23,27 @@ class Parted(RuntimeError):
 
 
 class Communicator:
-    """The messages of member `rank` of `size` in a common program; `number` is the number of the call."""
+    """The messages of member `rank` of `size` in a common program; `number` is the number of the call.
+
+    Messages from one member to another are numbered, because Dask may deliver them in another order.
+    """
 
     def __init__(self, number: int = 0) -> None:
         self._number, self.rank, self.size, self.bytes_sent = number, 0, 1, 0
-        self._doors: Sequence[Door] = ()
-        self._context: Any = None
-        self._senders: dict[int, ThreadPoolExecutor] = {}  # one thread each: two members may send to one another
-        self._to: dict[int, Link] = {}
-        self._from: dict[int, Future[Link]] = {}
+        self._members: Sequence[Any] = ()
+        self._loop: Any = None
+        self._sends: list[Future[None]] = []
+        self._told: Counter[int] = Counter()
+        self._heard: Counter[int] = Counter()
+        self._values: dict[tuple[int, int], Future[Any]] = {}  # by member and number of the message
         self._lock = threading.Lock()
-        self._ended = threading.Event()
+        self._ended = False
         self._error: Exception | None = None
 
-    def begin(self, rank: int, doors: Sequence[Door], context: object = None) -> None:
-        """Join the program as member `rank`. `doors` are the members' doors, `context` is the TLS context, if any."""
-        self.rank, self.size, self._doors, self._context = rank, len(doors), doors, context
+    def begin(self, rank: int, members: Sequence[Any]) -> None:
+        """Join the program as member `rank` of `members`, from the event loop that sends the messages."""
+        self.rank, self.size, self._members = rank, len(members), members
+        self._loop = asyncio.get_running_loop()
 
     def tell(self, other: int, value: object) -> None:
         """Start to send a value to another member. The value must not be changed afterwards.
@@ -51,87 +57,82 @@ class Communicator:
         self.bytes_sent += size_of(value)
         with self._lock:
             self._check()
-            if other not in self._senders:
-                self._senders[other] = ThreadPoolExecutor(1)
-            self._senders[other].submit(self._send, other, value)
+            self._told[other] += 1
+            sending = self._send(other, self._told[other], value)
+            self._sends.append(asyncio.run_coroutine_threadsafe(sending, self._loop))
 
     def hear(self, other: int) -> Any:
         """Wait for the next value from another member; raises as `tell`."""
-        try:
-            return self._link_from(other).result(timeout=_LONGEST_WAIT).receive()
-        except Exception as error:
-            self._check()
-            raise Parted from error
-
-    def welcome(self, other: int, link: Link) -> None:
-        """Accept the link on which another member sends."""
-        promised = self._link_from(other)
+        number = self._heard[other] + 1
         with self._lock:
-            if self._ended.is_set() or promised.done():
-                link.close()
-            else:
-                promised.set_result(link)
+            self._check()
+            promised = self._values.setdefault((other, number), Future())
+        try:
+            value = promised.result(timeout=_LONGEST_WAIT)
+        except Exception as error:
+            with self._lock:
+                self._check()
+            raise Parted from error
+        with self._lock:
+            self._heard[other] = number
+            del self._values[other, number]
+        return value
+
+    def welcome(self, other: int, number: int, value: object) -> None:
+        """Accept message `number` of another member; one that arrives again changes nothing."""
+        with self._lock:
+            if self._ended or number <= self._heard[other]:
+                return
+            promised = self._values.setdefault((other, number), Future())
+            if not promised.done():
+                promised.set_result(value)
 
     def end(self, error: Exception | None = None) -> None:
         """End all waits."""
         with self._lock:
-            if not self._ended.is_set() and not isinstance(error, OSError | Parted):
-                self._error = error
-            self._ended.set()
-            for link in self._to.values():
-                link.interrupt()
-            for promised in self._from.values():
+            if not self._ended:
+                self._ended, self._error = True, error
+            for promised in self._values.values():
                 if not promised.done():
                     promised.set_exception(Parted())
-                elif promised.exception() is None:
-                    promised.result().interrupt()
+            for sending in self._sends:
+                sending.cancel()
 
     def finish(self) -> None:
         """Wait until all values are sent; raises as `tell`."""
-        for sender in self._senders.values():
-            sender.shutdown()
-        with self._lock:
-            self._check()
-
-    def close(self) -> None:
-        """Close the links after the last send."""
-        self.end()
-        for sender in self._senders.values():
-            sender.shutdown()
-        links = [promised.result() for promised in self._from.values() if promised.exception() is None]
-        for link in [*self._to.values(), *links]:
-            link.close()
-
-    def _link_from(self, other: int) -> Future[Link]:
-        with self._lock:
-            self._check()
-            return self._from.setdefault(other, Future())
-
-    def _send(self, other: int, value: object) -> None:
-        try:
-            if other not in self._to:
-                link = self._reach(self._doors[other])
+        for sending in self._sends:
+            try:
+                sending.result(timeout=_LONGEST_WAIT)
+            except Exception as error:
                 with self._lock:
-                    self._to[other] = link  # which `end` looks through, and `close` after this thread
                     self._check()
-            self._to[other].send(value)
-        except Exception as error:
-            self.end(error)
+                raise Parted from error
+        with self._lock:
+            self._check()
 
-    def _reach(self, door: Door) -> Link:
+    async def _send(self, other: int, number: int, value: object) -> None:
         until = time.monotonic() + _REACH_SECONDS
         while True:
             try:
-                return Link.to(door, self._number, self.rank, self._context)
-            except OSError as error:
-                self._check()
+                await self._members[other].hear(self._number, self.rank, number, value)
+                return
+            except (OSError, RuntimeError, KeyError) as error:  # the worker is gone, or not there yet
                 if time.monotonic() > until:
-                    raise ClusterError(
-                        f"a worker cannot reach another one at {door.host}:{door.port} ({error}); open that "
-                        "port between the workers (DASK_TRUERANK__PORTS=first:last in their environment limits which)"
-                    ) from error
-            self._ended.wait(_PAUSE_SECONDS)
+                    self.end(_unreached(self._members[other], error))
+                    return
+            except Exception as error:
+                self.end(error)
+                return
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     def _check(self) -> None:
-        if self._ended.is_set():
+        if self._ended:
             raise self._error or Parted()
+
+
+def _unreached(member: Any, error: Exception) -> ClusterError:
+    address = getattr(member, "_address", "an unknown address")
+    return ClusterError(
+        f"a worker cannot reach another one at {address} ({error}); open the ports of the workers to each other "
+        "(`dask worker --worker-port first:last` limits which)"
+    )

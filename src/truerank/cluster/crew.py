@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from truerank.cluster.checkpoint import Checkpoint
 from truerank.cluster.communicator import Communicator
-from truerank.cluster.links import Door
 from truerank.cluster.member import Call, Failure, Member, Step
 from truerank.cluster.partition import Source
 from truerank.cluster.sums import Nodes, fold, size_of
@@ -53,7 +52,6 @@ class Crew:
         self._journal: list[Call] = []
         self._members: dict[str, Any] = {}
         self._futures: dict[str, Any] = {}  # as long as they are held, their workers keep the members
-        self._doors: dict[str, Door] = {}
         self._held: dict[str, list[int]] = {}
         self._given_up: set[str] = set()
         self._log: Checkpoint | None = None
@@ -150,7 +148,7 @@ class Crew:
             answers = [self._here.run_program(Communicator(), program, arguments)]
         else:
             names = [name for name, held in self._held.items() if held]
-            members = list(zip([self._members[name] for name in names], self._doors_of(names)))
+            members = [self._members[name] for name in names]
             self.bytes_sent += size_of(arguments) * len(names)
             answers = self._gather(
                 [(name, "together", (program, arguments, rank, members)) for rank, name in enumerate(names)]
@@ -164,14 +162,6 @@ class Crew:
         if self.progress is not None:
             self.progress(self)
         return whole[0][0]
-
-    def _doors_of(self, names: list[str]) -> list[Door]:
-        """Return the doors of the members; each member is asked once."""
-        new = [name for name in names if name not in self._doors]
-        for name, door in zip(new, self._gather([(name, "door", ()) for name in new])):
-            _raise(door)
-            self._doors[name] = door
-        return [self._doors[name] for name in names]
 
     def _call(self, step: Step, arguments: tuple[Any, ...]) -> Call:
         self._serial += 1
@@ -349,7 +339,7 @@ class Crew:
                 time.sleep(0.2)
         homeless = sum(len(self._held.get(address, [])) for address in lost)
         for address in lost:
-            for of in (self._members, self._doors, self._held, self._futures):
+            for of in (self._members, self._held, self._futures):
                 of.pop(address, None)
         if lost:
             self.n_lost += len(lost)
@@ -432,7 +422,7 @@ class Crew:
 
     def close(self) -> None:
         """Release the partitions."""
-        for of in (self._members, self._doors, self._held, self._futures):
+        for of in (self._members, self._held, self._futures):
             of.clear()
 
 

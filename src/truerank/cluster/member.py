@@ -8,13 +8,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from truerank.cluster.communicator import Communicator, Parted
-from truerank.cluster.links import Door, Link, Listener, connection_context, listener_of
 from truerank.cluster.partition import Partition, Source
 from truerank.cluster.sums import Nodes, fold, size_of
-from truerank.core.errors import ClusterError
 from truerank.core.threads import Workers
 from truerank.data.rows import Merge
 
@@ -43,12 +42,10 @@ class Member:
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.partitions: dict[int, Partition] = {}
-        self._worker: Any = None
         if n_threads is None:
             from distributed import get_worker
 
-            self._worker = get_worker()
-            n_threads = int(self._worker.state.nthreads)
+            n_threads = int(get_worker().state.nthreads)
         self._workers = Workers(n_threads)
         self._thread = ThreadPoolExecutor(1)
         self._under_way: set[int] = set()
@@ -56,7 +53,6 @@ class Member:
         self._latest = 0  # of the rounds that were heard of
         self._met = 0, Communicator()  # the newest call
         self._lock = threading.Lock()
-        self._listener: Listener | None = None
 
     async def state(self) -> tuple[list[int], list[int], list[int]]:
         """Return the numbers of running calls, of ended calls, and of the partitions here."""
@@ -78,27 +74,17 @@ class Member:
             self._under_way.discard(call)
             self._ended.append(call)
 
-    async def door(self, call: int) -> Door | Failure:
-        """Return the door of this member."""
-        self._ended.append(call)
-        try:
-            if self._listener is None:
-                self._listener = listener_of(self._worker, self.welcome)
-        except ClusterError as error:
-            return Failure(None, error)
-        return self._listener.door
-
     async def together(
-        self, number: int, program: Step, arguments: tuple[Any, ...], rank: int, members: list[tuple[Any, Door]]
+        self, number: int, program: Step, arguments: tuple[Any, ...], rank: int, members: list[Any]
     ) -> tuple[Any, int]:
         """Run the program of call `number` as one of `members`, which all run it at the same time."""
         communicator = self._communicator(number)
         self._under_way.add(number)
         try:
-            communicator.begin(rank, [door for _, door in members], connection_context(self._worker))
+            communicator.begin(rank, members)
             answer, sent = await self._aside(self.run_program, communicator, program, arguments)
             if not isinstance(answer, tuple):  # others may wait for what would not come
-                others = [member.part(number) for i, (member, _) in enumerate(members) if i != rank]
+                others = [member.part(number) for i, member in enumerate(members) if i != rank]
                 await asyncio.gather(*others, return_exceptions=True)
             return answer, sent
         finally:
@@ -106,12 +92,10 @@ class Member:
             self._under_way.discard(number)
             self._ended.append(number)
 
-    def welcome(self, number: int, other: int, link: Link) -> None:
-        """Accept a link from another member in the program of call `number`; called on any thread."""
-        try:
-            self._communicator(number).welcome(other, link)
-        except Parted:
-            link.close()
+    async def hear(self, number: int, other: int, turn: int, value: object) -> None:
+        """Accept message `turn` of another member in the program of call `number`."""
+        with suppress(Parted):
+            self._communicator(number).welcome(other, turn, value)
 
     async def part(self, number: int) -> None:
         """End the common program of call `number`."""
@@ -143,7 +127,7 @@ class Member:
             answer = None
         except Exception as error:
             answer = Failure(None, error)
-        communicator.close()
+        communicator.end()
         return answer, communicator.bytes_sent
 
     async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
