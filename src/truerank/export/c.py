@@ -42,99 +42,37 @@ static double body(const double *x, double total) {
     return total + own;
 }
 """
-# 256 rows at a time, whatever the number that is left: with the count known, and all questions of a tree in one
-# expression without a branch, compilers compare several rows in one instruction at -O2 already.
 _OBLIVIOUS = """
-static CLONES void add_many(const double *x, size_t rows, SUM *out) {
-    static THREAD double block[N_USED][272];
-    static THREAD int leaf[256];
-    SUM sum[256];
-    size_t i;
-    int k, t, level, missing = 0;
-    for (i = 0; i < rows; i++) {
-        for (k = 0; k < N_USED; k++) {
-            double v = x[i * N_FEATURES + used[k]];
-            block[k][i] = v;
-            missing |= v != v;
-        }
-        sum[i] = out[i];
-    }
-    for (; i < 256; i++) {
-        for (k = 0; k < N_USED; k++) block[k][i] = 0;
-        sum[i] = 0;
-    }
-    for (t = 0; t < N_TREES; t++) {
-        const double *value = values + ((size_t)t << DEPTH);
-        if (!missing) {
-POINTERS
-            for (i = 0; i < 256; i++) leaf[i] = QUESTIONS;
-        } else {
-            for (i = 0; i < 256; i++) leaf[i] = 0;
-            for (level = 0; level < DEPTH; level++) {
-                const double *v = block[columns[t * DEPTH + level]];
-                double border = borders[t * DEPTH + level];
-                int bit = 1 << level;
-                if (missing_right[t * DEPTH + level])
-                    for (i = 0; i < 256; i++) leaf[i] |= v[i] <= border ? 0 : bit;
-                else
-                    for (i = 0; i < 256; i++) leaf[i] |= v[i] > border ? bit : 0;
-            }
-        }
-        for (i = 0; i < 256; i++) sum[i] += (SUM)value[leaf[i]];
-    }
-    for (i = 0; i < rows; i++) out[i] = sum[i];
-}
-
-static void add_row(const double *x, SUM *out) {
+static double body(const double *x, double total) {
+    SUM sum = (SUM)total;
     int t, level;
     for (t = 0; t < N_TREES; t++) {
         int leaf = 0;
         for (level = 0; level < DEPTH; level++) {
             int at = t * DEPTH + level;
-            double v = x[used[columns[at]]];
+            double v = x[features[at]];
             leaf |= (v > borders[at] || (v != v && missing_right[at])) << level;
         }
-        *out += (SUM)values[((size_t)t << DEPTH) + leaf];
+        sum += (SUM)values[((size_t)t << DEPTH) + leaf];
     }
-}
-
-static void add_block(const double *x, size_t rows, SUM *out) {
-    size_t i;
-    if (rows >= 24) add_many(x, rows, out);
-    else for (i = 0; i < rows; i++) add_row(x + i * N_FEATURES, out + i);
+    return sum;
 }
 """
-# A leaf is its own child: all rows take the same number of steps, and none waits for another's.
 _TREES = """
-static void add_block(const double *x, size_t rows, SUM *out) {
-    static THREAD double block[N_USED][72];
-    int node[64];
-    size_t i;
-    int k, t, step, special = HAS_ZERO_MISSING;
-    for (k = 0; k < N_USED; k++)
-        for (i = 0; i < rows; i++) {
-            double v = x[i * N_FEATURES + used[k]];
-            block[k][i] = v;
-            special |= v != v;
-        }
+static double body(const double *x, double total) {
+    SUM sum = (SUM)total;
+    int t;
     for (t = 0; t < N_TREES; t++) {
-        for (i = 0; i < rows; i++) node[i] = roots[t];
-        for (step = 0; step < heights[t]; step++) {
-            if (!special)
-                for (i = 0; i < rows; i++) {
-                    int q = node[i];
-                    node[i] = children[2 * q + (block[columns[q]][i] > thresholds[q])];
-                }
-            else
-                for (i = 0; i < rows; i++) {
-                    int q = node[i], kind = missing[q];
-                    double v = block[columns[q]][i];
-                    int lost = v != v || (kind > 1 && v <= 1e-35 && v >= -1e-35);
-                    node[i] = children[2 * q + (lost ? kind & 1 : v > thresholds[q])];
-                }
+        int node = roots[t];
+        while (node >= 0) {
+            double v = x[features[node]];
+            int kind = missing[node];
+            int lost = v != v || (kind > 1 && v <= 1e-35 && v >= -1e-35);
+            node = children[2 * node + (lost ? kind & 1 : v > thresholds[node])];
         }
-        for (i = 0; i < rows; i++) out[i] += (SUM)values[node[i]];
+        sum += (SUM)values[~node];
     }
+    return sum;
 }
 """
 _FUZZY = """
@@ -206,7 +144,8 @@ static double body(const double *x, double total) {
     return total;
 }
 """
-_BODIES = {"linear": _LINEAR, "stumps": _STUMPS, "fuzzy": _FUZZY, "polynomial": _POLYNOMIAL}
+_BODIES = {"linear": _LINEAR, "stumps": _STUMPS, "oblivious": _OBLIVIOUS, "trees": _TREES, "fuzzy": _FUZZY,
+           "polynomial": _POLYNOMIAL}  # fmt: skip
 _START = """
 static double linear_start(const double *x) {
     double own = 0;
@@ -257,8 +196,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     if not prefix or prefix[0].isdigit():
         raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")
     arrays, numbers, start, intercept = _arrays_and_sizes(form)
-    blocked = form.kind in ("oblivious", "trees")
-    steep_borders = "log_p" in arrays
+    steep = _STEEP if "log_p" in arrays else ("", "")
     text = [
         f"/* Scores of the model {prefix}, written by truerank. C99, no dependencies but math.h.",
         f" *   double {prefix}_score(const double *x)                  one row of {form.n_features} numbers",
@@ -268,32 +206,16 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
         "#include <stddef.h>",
         "",
         f"#define SUM {'float' if form.float32_sums else 'double'}",
-        "#if defined(__GNUC__)",
-        "#define THREAD __thread",
-        "#else",
-        "#define THREAD",
-        "#endif",
-        # Compiled for several processors, of which the program takes its own: more rows in one instruction.
-        "#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)",
-        '#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))',
-        "#else",
-        "#define CLONES",
-        "#endif",
         *(f"#define {key} {value}" for key, value in numbers.items()),
         f"const char *const {prefix}_features[N_FEATURES] = {{{', '.join(map(_string, form.names))}}};",
         *(_array(key, value) for key, value in arrays.items()),
     ]
-    steep = _STEEP if steep_borders else ("", "")
     if form.linear_start is not None:
         text.append(_START)
     if form.calibration is not None:
         text.append(_PROBABILITY)
-    if blocked:
-        text.append(_oblivious(numbers["DEPTH"]) if form.kind == "oblivious" else _TREES)
-        text += _block_rows(form, prefix, start, intercept, 256 if form.kind == "oblivious" else 64)
-    else:
-        text.append(_BODIES[form.kind].replace("STEEP_ABOVE", steep[0]).replace("STEEP_BELOW", steep[1]))
-        text += _single_rows(form, prefix, start, intercept)
+    text.append(_BODIES[form.kind].replace("STEEP_ABOVE", steep[0]).replace("STEEP_BELOW", steep[1]))
+    text += _rows(form, prefix, start, intercept)
     return "\n".join(text) + "\n"
 
 
@@ -307,17 +229,13 @@ def _arrays_and_sizes(form: ModelForm) -> tuple[dict[str, Any], dict[str, int], 
     elif form.kind == "stumps":
         numbers["N_COLUMNS"] = len(arrays["columns"])
     elif form.kind == "trees":
-        arrays = _with_leaves_as_nodes(form)
-        numbers |= {"N_USED": len(arrays["used"]), "N_TREES": len(arrays["roots"])}
-        numbers["HAS_ZERO_MISSING"] = int((arrays["missing"] > 1).any())
+        numbers["N_TREES"] = len(arrays["roots"])
     else:
         numbers["N_TREES"], numbers["DEPTH"] = arrays["missing_right"].shape
-        if form.kind == "oblivious":
-            arrays["used"] = np.unique(arrays["features"])
-            arrays["columns"] = np.searchsorted(arrays["used"], arrays.pop("features"))
         if "table" in arrays:
             numbers["N_MONOMIALS"] = len(arrays["table"])
-        numbers["N_USED"] = len(arrays["used"])
+        if "used" in arrays:
+            numbers["N_USED"] = len(arrays["used"])
     if "steep" in arrays and "log_p" not in arrays:
         del arrays["steep"], arrays["border_place"]
     if form.linear_start is not None:
@@ -330,105 +248,26 @@ def _arrays_and_sizes(form: ModelForm) -> tuple[dict[str, Any], dict[str, int], 
     return arrays, numbers, start, intercept
 
 
-def _oblivious(depth: int) -> str:
-    """The block of oblivious trees, with the questions of one tree spelt out."""
-    pointers = [
-        f"            const double *v{k} = block[columns[t * DEPTH + {k}]], b{k} = borders[t * DEPTH + {k}];"
-        for k in range(depth)
-    ]
-    pointers = [line.replace(", b", "; const double b") for line in pointers]
-    questions = " | ".join(f"(v{k}[i] > b{k} ? {1 << k} : 0)" for k in range(depth)) or "0"
-    return _OBLIVIOUS.replace("POINTERS", "\n".join(pointers)).replace("QUESTIONS", questions)
-
-
-def _with_leaves_as_nodes(form: ModelForm) -> dict[str, Any]:
-    """Number nodes and leaves together. A leaf is its own child, so that all rows take the same number of steps."""
-    trees = form.body.trees
-    nodes, leaves = len(trees.features), len(trees.values)
-    heights = np.zeros(nodes, dtype=np.int64)
-    for node in reversed(range(nodes)):  # a child stands after its parent
-        heights[node] = 1 + max(heights[child] if child >= 0 else 0 for child in (trees.left[node], trees.right[node]))
-    roots, *sides = (
-        np.where(child >= 0, child, nodes + ~child).astype(np.int32) for child in (trees.roots, trees.left, trees.right)
-    )
-    own = np.arange(nodes, nodes + leaves, dtype=np.int32)
-    used = np.unique(trees.features)
-    return {
-        "used": used,
-        "roots": roots,
-        "heights": np.array([heights[root] if root < nodes else 0 for root in roots], dtype=np.int64),
-        "columns": np.append(np.searchsorted(used, trees.features), np.zeros(leaves, dtype=np.int64)),
-        "thresholds": np.append(trees.thresholds, np.full(leaves, np.inf)),
-        "missing": np.append(trees.missing_right + 2 * trees.zero_missing, np.zeros(leaves)).astype(np.uint8),
-        "children": np.column_stack([np.append(side, own) for side in sides]),
-        "values": np.append(np.zeros(nodes), trees.values),
-    } | {key: value for key, value in arrays_of(form).items() if key.startswith(("norm_", "start_", "member_"))
-         or key in ("knots", "centres", "quadratic", "linear", "constant")}  # fmt: skip
-
-
-def _first(form: ModelForm, start: float) -> str:
-    return f"{start!r} + linear_start(z)" if form.linear_start is not None else repr(start)
-
-
-def _last(form: ModelForm, value: str, intercept: float) -> str:
-    text = f"{value} + {intercept!r}" if intercept else value
-    return f"probability({text})" if form.calibration is not None else text
-
-
-def _normalised(form: ModelForm, indent: str) -> list[str]:
-    assert form.normalizers is not None
-    operation = "x[k] * norm_first[k] + norm_second[k]"
-    if not form.normalizers.affine:
-        operation = "(x[k] - norm_first[k]) / norm_second[k]"
-    return [f"{indent}for (k = 0; k < N_FEATURES; k++) z[k] = {operation};"]
-
-
-def _single_rows(form: ModelForm, prefix: str, start: float, intercept: float) -> list[str]:
-    text = ["", f"double {prefix}_score(const double *x) {{"]
+def _rows(form: ModelForm, prefix: str, start: float, intercept: float) -> list[str]:
+    """The functions that score one row and several."""
+    rows = ["    const double *z = x;"]
     if form.normalizers is not None:
-        text += ["    double z[N_FEATURES];", "    int k;", *_normalised(form, "    ")]
-    else:
-        text.append("    const double *z = x;")
+        operation = "(x[k] - norm_first[k]) / norm_second[k]"
+        if form.normalizers.affine:
+            operation = "x[k] * norm_first[k] + norm_second[k]"
+        rows = ["    double z[N_FEATURES];", "    int k;", f"    for (k = 0; k < N_FEATURES; k++) z[k] = {operation};"]
+    first = f"{start!r} + linear_start(z)" if form.linear_start is not None else repr(start)
+    total = f"body(z, {first}) + {intercept!r}" if intercept else f"body(z, {first})"
     return [
-        *text,
-        f"    return {_last(form, f'body(z, {_first(form, start)})', intercept)};",
-        "}", "",
+        "",
+        f"double {prefix}_score(const double *x) {{",
+        *rows,
+        f"    return {f'probability({total})' if form.calibration is not None else total};",
+        "}",
+        "",
         f"void {prefix}_score_rows(const double *x, size_t n, double *scores) {{",
         "    size_t i;",
         f"    for (i = 0; i < n; i++) scores[i] = {prefix}_score(x + i * N_FEATURES);",
-        "}",
-    ]  # fmt: skip
-
-
-def _block_rows(form: ModelForm, prefix: str, start: float, intercept: float, size: int) -> list[str]:
-    rows = ["        const double *rows = x + i * N_FEATURES;"]
-    text = ["", f"void {prefix}_score_rows(const double *x, size_t n, double *scores) {{", "    size_t i, j;"]
-    if form.normalizers is not None:
-        return [
-            "", f"double {prefix}_score(const double *x) {{", "    double z[N_FEATURES];", "    SUM total;",
-            "    int k;",
-            *_normalised(form, "    "), f"    total = (SUM)({_first(form, start)});", "    add_block(z, 1, &total);",
-            f"    return {_last(form, '(double)total', intercept)};", "}",
-            *text[:2], "    size_t i;",
-            f"    for (i = 0; i < n; i++) scores[i] = {prefix}_score(x + i * N_FEATURES);", "}",
-        ]  # fmt: skip
-    first = _first(form, start).replace("(z)", "(rows + j * N_FEATURES)")
-    return [
-        *text,
-        f"    for (i = 0; i < n; i += {size}) {{",
-        *rows,
-        f"        SUM total[{size}];",
-        f"        size_t count = n - i < {size} ? n - i : {size};",
-        f"        for (j = 0; j < count; j++) total[j] = (SUM)({first});",
-        "        add_block(rows, count, total);",
-        f"        for (j = 0; j < count; j++) scores[i + j] = {_last(form, '(double)total[j]', intercept)};",
-        "    }",
-        "}",
-        "",
-        f"double {prefix}_score(const double *x) {{",
-        "    double result;",
-        f"    {prefix}_score_rows(x, 1, &result);",
-        "    return result;",
         "}",
     ]
 
