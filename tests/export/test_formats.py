@@ -145,12 +145,12 @@ def test_steep_fuzzy_borders(fitted):
 
 def test_damage_is_found(fitted, monkeypatch):
     """A writer that forgets `<` against `≤` is refused."""
-    from truerank.export import elasticsearch
+    from truerank.export import xgboost
 
-    monkeypatch.setattr(elasticsearch, "finite_threshold", lambda t, inputs, below: finite_threshold(t, inputs))
+    monkeypatch.setattr(xgboost, "finite_threshold", lambda t, inputs, below: finite_threshold(t, inputs))
     with pytest.raises(InvalidInputError, match="in another place"):
-        export_model(fitted["constant"], "elasticsearch-ltr", certify=TEST, missing="nan")
-    own = export_model(fitted["constant"], "elasticsearch-ltr", certify=TEST, missing="nan", force=True).certificate
+        export_model(fitted["constant"], "xgboost", certify=TEST)
+    own = export_model(fitted["constant"], "xgboost", certify=TEST, force=True).certificate
     assert own.rank_agreement < 1
     assert own.border_differences > 0
 
@@ -177,13 +177,10 @@ def test_normalisers_travel_as_solrs(fitted):
 
 
 def test_what_the_plugins_take_for_an_absent_feature(fitted):
-    """0 in RankLib's trees, nan in XGBoost's; places move with the columns of a feature set."""
+    """0 in RankLib's trees, and never nan; places move with the columns of a feature set."""
     for name in ("constant", "stumps"):
         body = json.loads(export_model(fitted[name], "opensearch-ltr", certify=TEST))["model"]["model"]
         assert body["type"] == "model/ranklib"
-        other = export_model(fitted[name], "opensearch-ltr", certify=TEST, missing="nan")
-        assert json.loads(other)["model"]["model"]["type"] == "model/xgboost+json"
-        assert other.certificate.policy["missing"] == "nan"
         places = {column: (7 * column + 3) % 20 for column in range(20)}
         moved = with_places(body["definition"], places)
         X = np.empty_like(TEST.X)

@@ -30,8 +30,6 @@ class Format:
     ----------
     module : str
         Writer, as "module:function".
-    nan_module : str
-        Another writer for exports in which an absent feature is nan; "" if `module` serves both.
     kinds : tuple of str
         Forms that the format holds exactly.
     float32 : bool
@@ -59,14 +57,10 @@ class Format:
     keeps_constant: bool = True
     tiny: float = 0.0
     float32_scores: bool = False
-    nan_module: str = ""
     scorer: str = ""
 
 
-_PLUGIN = Format(
-    "truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False,
-    nan_module="truerank.export.elasticsearch:write_nan",
-)  # fmt: skip
+_PLUGIN = Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False)
 _FORMATS: dict[str, Format] = {
     "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
     "elasticsearch-ltr": _PLUGIN,
@@ -186,7 +180,7 @@ def export_model(
 
             content: str | bytes = write(form, name, inputs, least_score(form, certify, missing or own.missing))
         else:
-            writer = resolve(own.nan_module if own.nan_module and missing == "nan" else own.module)
+            writer = resolve(own.module)
             content = writer(form, name, inputs)
     except RecursionError:
         raise InvalidInputError(
