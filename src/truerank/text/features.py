@@ -229,7 +229,7 @@ def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int
     found = [best_of(index, f, depth, query.weights[f.analyser])[0] for f in _all_functions(index, ALL)]
     weights = query.weights[STEMMED_AND_STOPPED]
     if not weights:
-        return _different(found)
+        return np.unique(np.concatenate(found))
 
     def take(name: str, scores: np.ndarray, eligible: np.ndarray) -> None:
         query.scores[name] = scores
@@ -251,22 +251,13 @@ def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int
         first = query.scores.get(f"rocchio-{ROCCHIO_DOCUMENTS[0]}")
         if first is None:
             first = feedback_scores(index, weights, ROCCHIO_DOCUMENTS[0], STEMMED_AND_STOPPED)
-        names = iter(_latent_feedback_names(index))
         for n_documents in LATENT_FEEDBACK_DOCUMENTS:
             best = best_documents(first, (first > 0).astype(np.uint8), n_documents)[0]
             for dimensions in LATENT_DIMENSIONS:
                 grown = add_documents(vector[:dimensions], rows[best, :dimensions])
                 scores = cosines(rows[:, :dimensions], grown)
-                take(next(names), scores, scores > 0)
-    return _different(found)
-
-
-def _different(found: Sequence[np.ndarray]) -> np.ndarray:
-    """The distinct numbers of some arrays, ascending; four times as fast as `np.unique`."""
-    numbers = np.sort(np.concatenate(found))
-    new = np.ones(len(numbers), dtype=bool)
-    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
-    return np.asarray(numbers[new])
+                take(f"latent-feedback-{n_documents}-{dimensions}", scores, scores > 0)
+    return np.unique(np.concatenate(found))
 
 
 def _fields(index: Index) -> list[str]:
@@ -306,18 +297,14 @@ def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
                     postings.documents[start:stop], postings.counts[start:stop], postings.lengths, weight,
                     index.n_documents / (stop - start), postings.n_tokens / float(postings.totals[term]), sums,
                 )  # fmt: skip
-        scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-        BM25(STEMMED_AND_STOPPED, field).score(index, weights, scores, matched)
-        bm25 = scores[candidates]
+        bm25 = _scores_of(index, BM25(STEMMED_AND_STOPPED, field), weights, candidates)
         columns += [sums[candidates], np.log(bm25, out=np.zeros(len(bm25)), where=bm25 > 0)[:, None]]
     return np.hstack(columns)
 
 
-def _from_scores(
-    names: Callable[[Index], list[str]], index: Index, query: _Query, candidates: np.ndarray
-) -> np.ndarray:
+def _from_scores(family: str, index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
     nothing = np.zeros(index.n_documents)
-    return np.column_stack([query.scores.get(name, nothing)[candidates] for name in names(index)])
+    return np.column_stack([query.scores.get(name, nothing)[candidates] for name in _NAMES[family](index)])
 
 
 def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
@@ -335,10 +322,6 @@ def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray
             weighted[there] += idf[term] / total
         columns += [shares[candidates], weighted[candidates]]
     return np.column_stack(columns)
-
-
-def _proximity(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
-    return proximity(index, query.terms, candidates, STEMMED_AND_STOPPED)
 
 
 def _lengths(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
@@ -368,26 +351,16 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
     return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))
 
 
-def _feedback_names(index: Index) -> list[str]:
-    return [*(f"rocchio-{n}" for n in ROCCHIO_DOCUMENTS), f"rm3-{RM3_DOCUMENTS}"]
-
-
-def _latent_names(index: Index) -> list[str]:
-    return [f"latent-{n}" for n in LATENT_DIMENSIONS]
-
-
-def _latent_feedback_names(index: Index) -> list[str]:
-    return [f"latent-feedback-{k}-{n}" for k in LATENT_FEEDBACK_DOCUMENTS for n in LATENT_DIMENSIONS]
-
-
 _NAMES: dict[str, Callable[[Index], list[str]]] = {
     "functions": lambda index: [
         f"{f}.{a}.{field}" for field in _fields(index) for a in index.analysers for f in FUNCTIONS
     ],
     "xu-li": lambda index: [f"xu-li-{name}.{field}" for field in _fields(index) for name in XU_LI],
-    "feedback": _feedback_names,
-    "latent": _latent_names,
-    "latent-feedback": _latent_feedback_names,
+    "feedback": lambda index: [*(f"rocchio-{n}" for n in ROCCHIO_DOCUMENTS), f"rm3-{RM3_DOCUMENTS}"],
+    "latent": lambda index: [f"latent-{n}" for n in LATENT_DIMENSIONS],
+    "latent-feedback": lambda index: [
+        f"latent-feedback-{k}-{n}" for k in LATENT_FEEDBACK_DOCUMENTS for n in LATENT_DIMENSIONS
+    ],
     "coverage": lambda index: [f"{c}.{field}" for field in _fields(index) for c in ("coverage", "idf-coverage")],
     "proximity": lambda index: ["ordered-windows", "unordered-windows", "first-match"],
     "lengths": lambda index: [f"length.{field}" for field in _fields(index)],
@@ -397,11 +370,11 @@ _NAMES: dict[str, Callable[[Index], list[str]]] = {
 _COLUMNS: dict[str, Callable[[Index, _Query, np.ndarray], np.ndarray]] = {
     "functions": _functions,
     "xu-li": _xu_li,
-    "feedback": partial(_from_scores, _feedback_names),
-    "latent": partial(_from_scores, _latent_names),
-    "latent-feedback": partial(_from_scores, _latent_feedback_names),
+    "feedback": partial(_from_scores, "feedback"),
+    "latent": partial(_from_scores, "latent"),
+    "latent-feedback": partial(_from_scores, "latent-feedback"),
     "coverage": _coverage,
-    "proximity": _proximity,
+    "proximity": lambda index, query, rows: proximity(index, query.terms, rows, STEMMED_AND_STOPPED),
     "lengths": _lengths,
     "numbers": _numbers,
     "vectors": _vectors,

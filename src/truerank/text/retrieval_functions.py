@@ -111,8 +111,13 @@ class _Saturated(_TermByTerm):
         return _add_saturated
 
     def norms(self, index: Index) -> np.ndarray:
-        """k1 (1 - b + b |d|/avdl) of every document, float64."""
-        return _length_norms(index, self.analyser, self.field, self.k1, self.b)
+        """k1 (1 - b + b |d|/avdl) of every document, float64; the index keeps the last ones of each field."""
+
+        def make() -> np.ndarray:
+            postings = index.postings(self.analyser, self.field)
+            return self.k1 * (1 - self.b + self.b * (postings.lengths / postings.mean_length))
+
+        return index.held(("norms", self.analyser, self.field), (self.k1, self.b), make)
 
 
 def lucene_idf(n: int, df: int) -> float:
@@ -176,8 +181,15 @@ class Cosine(_TermByTerm):
         return _add_cosine
 
     def norms(self, index: Index) -> np.ndarray:
-        """Length of every document's vector, float64."""
-        return _cosine_norms(index, self.analyser, self.field)
+        """Length of every document's tf-idf vector, float64, which the index stores."""
+        number = 0 if self.field == ALL or len(index.fields) == 1 else 1 + index.fields.index(self.field)
+
+        def make() -> np.ndarray:
+            postings, squares = index.postings(self.analyser, self.field), np.zeros(index.n_documents)
+            _add_squares(postings.starts, postings.documents, postings.counts, index.n_documents, squares)
+            return np.sqrt(squares)
+
+        return index.derived(f"{self.analyser}.{number}.cosine-norms", make)
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
         """The factor of 1 + ln tf of each term in a collection of n documents."""
@@ -204,18 +216,11 @@ class Dirichlet(RetrievalFunction):
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, found = index.postings(self.analyser, self.field), matched.copy()
         terms = query_terms(postings, weights)
-        priors = self.priors(terms, postings.n_tokens)
+        priors = [self.mu * term.occurrences / postings.n_tokens for term in terms]  # μ cf/|C|
         for term, prior in zip(terms, priors):
             _add_dirichlet(*_part(postings, term), prior, term.weight, scores, found)
-        _add_length_part(found, postings.lengths, self.mu, *self.without_terms(terms, priors), scores, matched)
-
-    def priors(self, terms: Sequence[QueryTerm], n_tokens: int) -> list[float]:
-        """μ cf/|C| of each term."""
-        return [self.mu * term.occurrences / n_tokens for term in terms]
-
-    def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> tuple[float, float]:
-        """(a, c): the score of a document without the query's terms is c - a ln(|d| + μ)."""
-        return math.fsum(term.weight for term in terms), _log_priors(terms, priors)
+        total = math.fsum(term.weight for term in terms)
+        _add_length_part(found, postings.lengths, self.mu, total, _log_priors(terms, priors), scores, matched)
 
 
 @dataclass(frozen=True)
@@ -233,20 +238,12 @@ class JelinekMercer(RetrievalFunction):
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
         postings, found = index.postings(self.analyser, self.field), matched.copy()
         terms = query_terms(postings, weights)
-        priors = self.priors(terms, postings.n_tokens)
+        priors = [self.lam * term.occurrences / postings.n_tokens for term in terms]  # λ cf/|C|
         for term, prior in zip(terms, priors):
             _add_jelinek_mercer(
                 *_part(postings, term), postings.lengths, (1 - self.lam) / prior, term.weight, scores, found
             )
-        _add_length_part(found, postings.lengths, 1.0, 0.0, self.without_terms(terms, priors), scores, matched)
-
-    def priors(self, terms: Sequence[QueryTerm], n_tokens: int) -> list[float]:
-        """λ cf/|C| of each term."""
-        return [self.lam * term.occurrences / n_tokens for term in terms]
-
-    def without_terms(self, terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
-        """The score of a document without the query's terms."""
-        return _log_priors(terms, priors)
+        _add_length_part(found, postings.lengths, 1.0, 0.0, _log_priors(terms, priors), scores, matched)
 
 
 FUNCTIONS: dict[str, type[RetrievalFunction]] = {
@@ -285,41 +282,6 @@ def _log_priors(terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
 
 def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
     return postings.documents[term.start : term.stop], postings.counts[term.start : term.stop]
-
-
-def _length_norms(index: Index, analyser: str, field: str, k1: float, b: float) -> np.ndarray:
-    """`length_norm` of every document; the index keeps the last ones of each field."""
-
-    def make() -> np.ndarray:
-        postings, norms = index.postings(analyser, field), np.empty(index.n_documents)
-        _fill_length_norms(postings.lengths, postings.mean_length, k1, b, norms)
-        return norms
-
-    return index.held(("norms", analyser, field), (k1, b), make)
-
-
-def _cosine_norms(index: Index, analyser: str, field: str) -> np.ndarray:
-    """Length of each document's tf-idf vector, which the index stores."""
-    number = 0 if field == ALL or len(index.fields) == 1 else 1 + index.fields.index(field)
-
-    def make() -> np.ndarray:
-        postings, squares = index.postings(analyser, field), np.zeros(index.n_documents)
-        _add_squares(postings.starts, postings.documents, postings.counts, index.n_documents, squares)
-        return np.sqrt(squares)
-
-    return index.derived(f"{analyser}.{number}.cosine-norms", make)
-
-
-@kernel
-def length_norm(length, mean, k1, b):
-    """k1 (1 - b + b |d|/avdl)."""
-    return k1 * (1 - b + b * (length / mean))
-
-
-@kernel
-def _fill_length_norms(lengths, mean, k1, b, norms):
-    for d in range(len(lengths)):
-        norms[d] = length_norm(lengths[d], mean, k1, b)
 
 
 @kernel
