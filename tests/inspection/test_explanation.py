@@ -10,7 +10,7 @@ import pytest
 from truerank import RankingData, load_sample, save_model, write_letor
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
-from truerank.inspection.explanation import _exchange_game, document_contributions, explain
+from truerank.inspection.explanation import _exchange_game, explain, row_contributions
 from truerank.inspection.importance import partial_dependence, permutation_importance, removal_importance
 from truerank.models.registry import RANKERS, ranker_class
 
@@ -54,7 +54,7 @@ def test_the_steps_of_rank_boost_add_up_by_document_and_by_pair(data):
     data = RankingData.from_grouped(X, data.y, data.offsets, data.query_ids)
     ranker = make("rank-boost").fit(data)
     stop = int(data.offsets[2])
-    parts = document_contributions(ranker, data, 0, stop)
+    parts = row_contributions(ranker, X[:stop], X)
     np.testing.assert_allclose(parts.sum(axis=1), ranker.predict(data)[:stop], atol=1e-12)
     result = explain(ranker, data, above=0, below=1)
     np.testing.assert_allclose(result.contributions, parts[0] - parts[1], atol=1e-12)

@@ -9,7 +9,7 @@ from support.made_up_runs import planted, random_qrels, random_runs
 from truerank import RunFusion, RunPool, compare_rankers, cross_validate_fusion, fuse
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
-from truerank.inspection.fusion_evidence import FusionEvidence, fusion_curve
+from truerank.inspection.fusion_evidence import FusionEvidence
 from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP
 
@@ -114,15 +114,6 @@ def test_what_no_run_found_counts(worth):
         assert values[i] == pytest.approx(there / total if total else 0.0)
 
 
-def test_the_curve_of_topics_and_runs(worth):
-    _, _, pool = worth
-    rows = fusion_curve(pool, n_topics=(5, 20, 99), n_runs=(2, 4, 9), draws=2)
-    assert [(row["runs"], row["topics"]) for row in rows] == [(2, 5), (2, 20), (4, 5), (4, 20)]
-    assert rows == fusion_curve(pool, n_topics=(5, 20), n_runs=(2, 4), draws=2)
-    assert rows[-1]["learned"] > rows[-1]["rrf"]
-    assert "p" not in rows[0]  # draws overlap
-
-
 def test_errors(worth):
     runs, _, pool = worth
     with pytest.raises(InvalidInputError, match="qrels"):
@@ -138,9 +129,8 @@ def test_runs_of_different_topics_need_a_rule(worth):
              for name, run in runs.items()}  # fmt: skip
     pool = RunPool(short, qrels)
     assert pool.topics_without_runs == ["t03"]
-    for call in (cross_validate_fusion, fusion_curve):
-        with pytest.raises(InvalidInputError, match="--topics common.*--topics all"):
-            call(pool)
+    with pytest.raises(InvalidInputError, match="--topics common.*--topics all"):
+        cross_validate_fusion(pool)
     common = cross_validate_fusion(pool, n_folds=3, topics="common")
     everything = cross_validate_fusion(pool, n_folds=3, topics="all")
     assert (common.coverage.used, len(common.query_ids), common.coverage.qrels) == (20, 20, 30)

@@ -3,7 +3,6 @@ import pytest
 from scipy.stats import kendalltau
 
 from truerank import ObliviousBoosting, RankingData
-from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
 from truerank.inspection.stability import _steps, kendall_distances, ranking_stability
 
@@ -44,9 +43,6 @@ def test_the_seed_decides_and_the_data_stay():
     np.testing.assert_array_equal(one, ranking_stability(ByFirst(), data, random_state=4))
     np.testing.assert_array_equal(data.X, kept)
     assert (one > 0).any()
-    assert ranking_stability(ByFirst(), data, share=0.1, random_state=4).mean() < one.mean()
-    with pytest.raises(InvalidInputError, match="share must be"):
-        ranking_stability(ByFirst(), data, share=0.0)
 
 
 def test_fuzzy_borders_rank_more_steadily_than_plain_ones():

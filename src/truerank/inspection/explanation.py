@@ -15,7 +15,7 @@ from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
 from truerank.core.types import MeasureLike, Scorer
 from truerank.data.columns import shown_names
-from truerank.data.grouping import mixed_queries
+from truerank.data.grouping import mixed_queries, ranks_by_query
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
@@ -226,8 +226,7 @@ def explain(
     predict = partial(_predict, ranker)
     scores = predict(X)
     order = np.argsort(-scores, kind="stable")
-    ranks = np.empty(len(rows), dtype=np.int64)
-    ranks[order] = np.arange(1, len(rows) + 1)
+    ranks = ranks_by_query(scores, np.array([0, len(rows)]))
     grades = None if data.y is None else data.y[rows]
     i, j = _pair(data, rows, order, grades, query, above, below)
     if i == j:
@@ -264,16 +263,6 @@ def explain(
         now,
         swapped,
     )
-
-
-def document_contributions(ranker: Any, data: RankingData, start: int, stop: int) -> np.ndarray | None:
-    """Return contributions (stop - start, p) of each feature to the scores of the grouped rows `start:stop` of a query.
-
-    See `row_contributions`; the reference is all rows.
-    """
-    if getattr(data.X, "is_binned_matrix", False):
-        return None
-    return row_contributions(ranker, data.X[start:stop], data.X)
 
 
 def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:

@@ -1,22 +1,19 @@
-"""Evidence for a learned fusion: cross-validation with the unlearned methods, and a curve over topics and runs."""
+"""Evidence for a learned fusion: cross-validation with the unlearned methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import progress, table
-from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import MeasureLike, MeasuresLike, RandomState
+from truerank.core.types import MeasuresLike, RandomState
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
 from truerank.features.fusion import METHODS
-from truerank.features.rank_rules import reciprocal_rank_fusion
 from truerank.features.run_pool import RunPool
 from truerank.features.score_rules import weighted_sum
 from truerank.measures import mean_of, parse_measures
@@ -142,12 +139,8 @@ class FusionEvidence:
             rows: list[list[Any]] = []
             for method, _ in sorted(values.items(), key=lambda item: -mean_of(item[1])):
                 interval, pair = self.intervals[name][method], against.get(method)
-                row: list[Any] = [
-                    method,
-                    interval.estimate,
-                    "" if interval.low != interval.low else f"[{interval.low:.4f}, {interval.high:.4f}]",
-                ]
-                row += [mean_of(self.judged_only[name][method])]
+                ends = "" if interval.low != interval.low else f"[{interval.low:.4f}, {interval.high:.4f}]"
+                row: list[Any] = [method, interval.estimate, ends, mean_of(self.judged_only[name][method])]
                 row += ["", "", ""] if pair is None else [
                     f"{-pair.difference:+.4f}", f"{pair.losses}/{pair.wins}/{pair.ties}", pair.marked,
                 ]  # fmt: skip
@@ -240,60 +233,6 @@ def cross_validate_fusion(
     return FusionEvidence(parsed, per_query, judged_only, ids, best_runs, len(folds), random_state, coverage)
 
 
-def fusion_curve(
-    pool: RunPool,
-    model: RunFusion | None = None,
-    *,
-    n_topics: Sequence[int] = (5, 10, 20, 40),
-    n_runs: Sequence[int] = (2, 3, 5, 10),
-    draws: int = 8,
-    measure: MeasureLike = "AP",
-    convention: str = "trec",
-    depth: int = DEPTH,
-    topics: str | None = None,
-    random_state: RandomState = 0,
-) -> list[dict[str, Any]]:
-    """Return the means of a learned fusion, RRF and the best run by number of judged topics and of runs.
-
-    Each draw takes random runs and `n_topics` training topics, and measures on the other topics. Values are means over
-    draws, and "wins" counts the draws in which the learned fusion has a higher mean than RRF. There is no test, since
-    draws share topics. Numbers with fewer than two test topics, or more runs than there are, are left out. Without a
-    relevant training row the learned fusion is RRF. `topics` is that of `cross_validate_fusion`, but topics that no run
-    has are not drawn.
-    """
-    check_positive_int(draws, "draws")
-    model = RunFusion() if model is None else model
-    pool, _ = covered_pool(pool, topics)
-    parsed = titled(measure, convention)
-    name = next(iter(parsed))
-    by_run = run_values(pool, parsed)[name]
-    result = []
-    for r in [r for r in n_runs if 1 < r <= pool.n_runs]:
-        means: dict[int, list[tuple[float, float, float]]] = {t: [] for t in n_topics if 1 <= t <= pool.n_queries - 2}
-        for draw in range(draws):
-            generator = stream(seed_of(random_state), f"fusion-curve {r} {draw}")
-            runs = np.sort(generator.permutation(pool.n_runs)[:r])
-            drawn = generator.permutation(pool.n_queries)
-            part = pool.select_runs(runs.tolist())
-            unlearned = list_values(part, reciprocal_rank_fusion(part), parsed, depth)[name]
-            for t, found in means.items():
-                train, test = np.sort(drawn[:t]), np.sort(drawn[t:])
-                tested = part.take(test)
-                values = list_values(tested, _learned_scores(model, part.take(train), tested), parsed, depth)[name]
-                best = runs[int(np.argmax(by_run[runs][:, train].mean(axis=1)))]
-                found.append((float(values.mean()), float(unlearned[test].mean()), float(by_run[best][test].mean())))
-        for t, found in means.items():
-            values = np.array(found)
-            result.append(
-                {
-                    "runs": r, "topics": t, "draws": len(found), LEARNED: float(values[:, 0].mean()),
-                    "rrf": float(values[:, 1].mean()), "best-run": float(values[:, 2].mean()),
-                    "wins": int((values[:, 0] > values[:, 1]).sum()),
-                }
-            )  # fmt: skip
-    return result
-
-
 def covered_pool(pool: RunPool, topics: str | None) -> tuple[RunPool, Coverage]:
     """Return the pool of the topics that a comparison is about, and its coverage; see `cross_validate_fusion`."""
     absent = np.zeros(len(pool.topics_without_runs), dtype=bool)
@@ -308,15 +247,6 @@ def _folds(pool: RunPool, n_folds: int, random_state: RandomState) -> list[tuple
     order = np.argsort(pool.query_ids, kind="stable")
     parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
     return [(np.sort(order[part]), np.setdiff1d(np.arange(pool.n_queries), order[part])) for part in parts]
-
-
-def _learned_scores(model: RunFusion, train: RunPool, test: RunPool) -> np.ndarray:
-    """Scores of a test pool by a model fitted to a training pool, or by RRF without a relevant training row."""
-    grades = train.grades
-    assert grades is not None  # the callers have looked
-    if not (grades[train.within_depth(model.depth)] > 0).any():
-        return reciprocal_rank_fusion(test)
-    return clone(model).fit(train).pool_scores(test)
 
 
 def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:

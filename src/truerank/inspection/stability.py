@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
+from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
@@ -14,7 +14,7 @@ from truerank.inspection.importance import scores_of
 
 
 def ranking_stability(
-    ranker: Scorer, data: RankingData, *, share: float = 1.0, repeats: int = 10, random_state: RandomState = None
+    ranker: Scorer, data: RankingData, *, repeats: int = 10, random_state: RandomState = None
 ) -> np.ndarray:
     """Return each query's mean Kendall distance between its ranking and those after small changes of its features.
 
@@ -28,8 +28,6 @@ def ranking_stability(
         Anything with `predict(X)`.
     data : RankingData
         Dense rows.
-    share : float in (0, 1], default 1
-        Share of the values that change, drawn independently.
     repeats : int, default 10
         Changed copies of the data.
     random_state : None, int or NumPy generator
@@ -55,7 +53,6 @@ def ranking_stability(
     >>> ranking_stability(ByFirst(), data, random_state=0).round(2).tolist()  # 1 and 2 may meet or swap
     [0.5]
     """
-    share = check_number(share, "share", minimum=0.0, maximum=1.0, open_minimum=True)
     repeats = check_positive_int(repeats, "repeats")
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("ranking_stability needs dense rows; call X.toarray()")
@@ -67,9 +64,7 @@ def ranking_stability(
         rng = stream(seed, "stability", repeat)
         changed = np.empty_like(data.X)
         for k, (down, up) in enumerate(steps):
-            new = np.where(rng.random(data.n_rows) < 0.5, down, up)
-            moved = rng.random(data.n_rows) < share if share < 1 else True
-            changed[:, k] = np.where(moved, new, data.X[:, k])
+            changed[:, k] = np.where(rng.random(data.n_rows) < 0.5, down, up)
         after = np.ascontiguousarray(scores_of(ranker, changed, data))
         total += kendall_distances(before, after, data.offsets)
     return total / repeats

@@ -22,7 +22,7 @@ from truerank.core.types import MeasuresLike
 from truerank.data.columns import as_in_training, shown_names
 from truerank.data.provenance import UNRECOGNISED, training_queries, warn_of_training_queries
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.inspection.explanation import document_contributions
+from truerank.inspection.explanation import row_contributions
 from truerank.measures import mean_of, parse_measure, parse_measures
 from truerank.measures.coverage import Coverage, over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
@@ -525,12 +525,12 @@ def _reasons(system: System, data: RankingData | None) -> Any:
     if data is None or system.model is None:
         return None
     data = _seen(system, data)
-    if document_contributions(system.model, data, 0, 1) is None:
+    if row_contributions(system.model, data.X[:1], data.X) is None:
         return None
     labels = shown_names(data.feature_names, data.n_features)
 
     def of(start: int, stop: int) -> list[list[list[Any]]]:
-        found = document_contributions(system.model, data, start, stop)
+        found = row_contributions(system.model, data.X[start:stop], data.X)
         assert found is not None  # checked above
         contributions = found - found.mean(axis=0)
         order = np.argsort(-np.abs(contributions), axis=1, kind="stable")[:, :_REASONS]
