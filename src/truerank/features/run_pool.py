@@ -15,7 +15,7 @@ from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_
 from truerank.data.ranking_data import Judgements
 from truerank.features.document_union import join_lists
 from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_lists
-from truerank.matrices.sorting import best_first, room_to_sort, sort_descending
+from truerank.matrices.sorting import best_first
 
 
 class RunPool(RowsByQuery):
@@ -179,9 +179,7 @@ class RunPool(RowsByQuery):
 
     def add_up_ranks(self, by_rank: np.ndarray) -> np.ndarray:
         """Sum `by_rank[rank - 1]` over the ranks of each row (n,)."""
-        result = np.zeros(self.n_rows)
-        _add_up_ranks(self.list_offsets, self.rows, by_rank, result)
-        return result
+        return self.add_up(by_rank[self.ranks - 1])
 
     @property
     def times_retrieved(self) -> np.ndarray:
@@ -212,15 +210,12 @@ class RunPool(RowsByQuery):
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
         """Rows of each topic by descending score, ties by descending document id, at most `depth` for a topic."""
-        sizes, kept = np.diff(self.offsets), self._kept(depth)
-        rows = np.empty(int(kept.sum()), dtype=np.int64)
-        values = np.ascontiguousarray(scores, dtype=np.float64)
-        last = np.full(self.n_queries, -np.inf)  # the worst kept score
-        for i in np.flatnonzero(kept < sizes).tolist():
-            place = sizes[i] - kept[i]
-            last[i] = np.partition(values[self.offsets[i] : self.offsets[i + 1]], place)[place]
-        _best(values, self.offsets, kept, last, rows)
-        return rows
+        values = -np.asarray(scores, dtype=np.float64)
+        parts = [
+            start + np.argsort(values[start:stop], kind="stable")[:kept]
+            for start, stop, kept in zip(self.offsets[:-1], self.offsets[1:], self._kept(depth))
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def _kept(self, depth: int | None) -> np.ndarray:
         """Documents of each topic, int64 (m,), at most `depth`."""
@@ -367,31 +362,3 @@ def _rank_lists(lists, scores, rows):
                 if k - tied > 1:
                     rows[tied:k].sort()
                 tied = k
-
-
-@kernel
-def _best(scores, offsets, kept, lowest, rows):
-    """The first `kept` rows of each topic by descending score, equal scores by row; `lowest` is the last kept score."""
-    end = 0
-    for i in range(len(kept)):
-        start, n, k = offsets[i], offsets[i + 1] - offsets[i], kept[i]
-        values, order = scores[start : start + n], rows[end : end + k]
-        end += k
-        last = lowest[i]
-        equal = k - (values > last).sum()  # places for rows with the last score
-        size = 0
-        for row in range(n):
-            if values[row] > last or (values[row] == last and equal > 0):
-                equal -= values[row] == last
-                order[size] = row
-                size += 1
-        sort_descending(values, order, k, room_to_sort(k))
-        order += start
-
-
-@kernel
-def _add_up_ranks(lists, rows, by_rank, result):
-    """Add `by_rank` at the rows of every list."""
-    for i in range(len(lists) - 1):
-        for k in range(lists[i + 1] - lists[i]):
-            result[rows[lists[i] + k]] += by_rank[k]
