@@ -242,7 +242,7 @@ class Comparison(Tabular):
         if index is None:
             raise InvalidInputError(f"{a!r} and {b!r} were not compared")
         pair, flip = self.pairs[index], 1.0 if self.pairs[index].a == a else -1.0
-        d = self._sign * (np.asarray(self.per_query[pair.a], float) - np.asarray(self.per_query[pair.b], float))
+        d = self._differences(pair.a, pair.b)
         known = np.flatnonzero(~np.isnan(d))
         if len(known) < 3:
             return None
@@ -258,7 +258,7 @@ class Comparison(Tabular):
             found = self._again(left_out)[index]
         except InvalidInputError:  # another comparison of the family has a value for this query alone
             return None
-        query = (self.query_ids or [str(i) for i in range(len(d))])[left_out]
+        query = str(left_out) if self.query_ids is None else self.query_ids[left_out]
         return Influence(query, flip * found.difference, found.p_adjusted, shown != (found.p_adjusted < LEVEL))
 
     @cached_property
@@ -278,14 +278,18 @@ class Comparison(Tabular):
     def _sign(self) -> float:
         return 1.0 if self.higher_is_better else -1.0
 
+    def _differences(self, a: str, b: str) -> np.ndarray:
+        """Differences by query (m,), positive where `a` is better."""
+        ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
+        return self._sign * (ours - theirs)
+
     def ties_matter(self) -> bool:
         """Whether averaging over the orders of tied documents moves some ranker's mean by more than 0.0005."""
         return any(abs(mean - self.means[name]) > _MOVED_BY_TIES for name, mean in self.tie_averaged.items())
 
     def moved_most(self, a: str, b: str, n: int = 3) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
         """Return at most `n` queries on which `a` gains most against `b`, and loses most, with their differences."""
-        ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
-        difference = self._sign * (ours - theirs)
+        difference = self._differences(a, b)
         labels = self.query_ids or [str(i) for i in range(len(difference))]
         there = np.flatnonzero(~np.isnan(difference) & (difference != 0))
         order = there[np.argsort(-difference[there], kind="stable")]
@@ -317,10 +321,7 @@ class Comparison(Tabular):
         }
 
     def _moved(self, pair: PairComparison) -> dict[str, Any]:
-        if self.query_ids is None:
-            return {}
-        gains, losses = self.moved_most(pair.a, pair.b)
-        return {"gains": gains, "losses_most": losses}
+        return {} if self.query_ids is None else dict(zip(("gains", "losses_most"), self.moved_most(pair.a, pair.b)))
 
     def systems_table(self, style: str = "text") -> str:
         """Return the table of the rankers, the best mean first, with the comparison with the baseline.
@@ -333,7 +334,7 @@ class Comparison(Tabular):
         letters = dict.fromkeys(self.means, "")
         for number, group in enumerate(self.groups):
             for name in group:
-                letters[name] += ("," if letters[name] else "") + _letter(number)
+                letters[name] += ("," if letters[name] else "") + letter(number)
         ties = self.ties_matter()
         header = ["", "ranker", self.measure or "mean", *(["ties averaged"] if ties else []), "95% interval"]
         header += ["group"] if self.groups else []
@@ -694,6 +695,6 @@ def _known(value: object) -> Any:
     return None if value != value else value
 
 
-def _letter(number: int) -> str:
-    """a … z, then a1 … z1, a2 …"""
+def letter(number: int) -> str:
+    """Return the letter of a group or system: a … z, then a1 … z1, a2 …"""
     return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")

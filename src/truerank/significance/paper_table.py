@@ -6,12 +6,11 @@ import csv
 import io
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from truerank.significance.comparison import Comparison
+from truerank.significance.comparison import Comparison, letter
+from truerank.significance.paired import LEVEL
 
-LEVEL = 0.05
 _SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
 
 
@@ -35,7 +34,7 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
         return _csv(results)
     first = next(iter(results.values()))
     order = sorted(first.means, key=lambda name: -first._sign * first.means[name])
-    letters = {} if first.baseline is not None else {name: _letter(k) for k, name in enumerate(order)}
+    letters = {} if first.baseline is not None else {name: letter(k) for k, name in enumerate(order)}
     rows = []
     for name in order:
         cells = [name + (f" ({letters[name]})" if letters else "")]
@@ -89,17 +88,13 @@ def _mark(one: Comparison, name: str, letters: Mapping[str, str]) -> str:
 def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str]) -> str:
     first = next(iter(results.values()))
     conventions = ", ".join(dict.fromkeys(one.convention for one in results.values()))
-    method = first.method.replace(", ** where it is below 0.05", "").replace("; intervals are of each pair alone", "")
+    tested = first.tested.replace(", ** where it is below 0.05", "")
     marks = (
         "letters name the systems that a mean is significantly better than"
         if letters
         else f"+ and - mark means that are significantly better and worse than {first.baseline}"
     )
-    return f"{', '.join(results)}, convention {conventions}; {method}; {marks} (p < {LEVEL})."
-
-
-def _letter(place: int) -> str:
-    return chr(ord("a") + place % 26) + (str(place // 26) if place >= 26 else "")
+    return f"{', '.join(results)}, convention {conventions}; {tested}; {marks} (p < {LEVEL})."
 
 
 def _escaped(text: str) -> str:

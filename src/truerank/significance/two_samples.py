@@ -81,8 +81,13 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
     if len(doubled) == 0:
         return Outcome(0.0, 1.0)
     wins = int(doubled[positive].sum())
-    smaller = min(wins, int(doubled.sum()) - wins)
-    return Outcome(smaller / 2.0, signed_rank_p(doubled, smaller))
+    total = int(doubled.sum())
+    smaller = min(wins, total - wins)
+    if len(doubled) > EXACT:
+        p = math.erfc((total / 2.0 - smaller) / math.sqrt(float((doubled**2.0).sum()) / 2.0))
+    else:
+        p = min(1.0, 2.0 * float(signed_rank_distribution(doubled)[: smaller + 1].sum()))
+    return Outcome(smaller / 2.0, p)
 
 
 def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,14 +100,6 @@ def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     doubled[order] = (2 * (np.cumsum(count) - count) + count + 1)[place]
     there = difference != 0
     return difference[there] > 0, doubled[there]
-
-
-def signed_rank_p(doubled: np.ndarray, smaller: int) -> float:
-    """Return the two-sided p of the smaller of two sums of doubled ranks with random signs."""
-    total = int(doubled.sum())
-    if len(doubled) > EXACT:
-        return math.erfc((total / 2.0 - smaller) / math.sqrt(float((doubled**2.0).sum()) / 2.0))
-    return min(1.0, 2.0 * float(signed_rank_distribution(doubled)[: smaller + 1].sum()))
 
 
 def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
