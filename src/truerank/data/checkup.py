@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -188,7 +188,11 @@ def look(data: RankingData) -> Look:
 def examine(data: Rows) -> list[Finding]:
     """Return the findings on one data set, a RankingData or a RowSource, in the order of `CODES`; O(n p)."""
     whole: Look = data.statistics(_look)
-    return in_order([*_of_queries_and_rows(whole), *_of_features(whole)])
+    found = [
+        Finding(code, _list("query", items) if items else counted(count, "query"), count, items)
+        for code, (count, items) in whole.seen.items()
+    ]
+    return in_order([*found, *_of_features(whole)])
 
 
 def _look(part: Part) -> Look:
@@ -281,32 +285,13 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
         ):
             if rows.any():
                 yield code, int(rows.sum()), [names[q] for q in np.unique(data.query_index[rows])]
-    if data.doc_ids is not None:
-        doubled: list[Any] = []
-        count = 0
-        for name, start, stop in _slices(data):
-            ids = [document for document in data.doc_ids[start:stop].tolist() if document]
-            if len(set(ids)) < len(ids):
-                doubled.append(name)
-                count += len(ids) - len(set(ids))
+    ids = data.doc_ids
+    if ids is not None:
+        count, doubled, _, conflicting = _repeats(data, lambda start, stop: ids[start:stop].tolist())
         if count:
             yield "duplicate-document", count, doubled
-        if doubled and data.y is not None:
-            yield from _named("conflicting-documents", names, _conflicts(data, set(doubled)))
-
-
-def _conflicts(data: RankingData, doubled: set[Any]) -> np.ndarray:
-    """Queries that have a document twice with different grades, bool (m,)."""
-    result = np.zeros(data.n_queries, dtype=bool)
-    assert data.doc_ids is not None
-    assert data.y is not None
-    for q, (name, start, stop) in enumerate(_slices(data)):
-        if name in doubled:
-            grades: dict[str, float] = {}
-            for document, grade in zip(data.doc_ids[start:stop].tolist(), data.y[start:stop].tolist()):
-                if document and grades.setdefault(document, grade) != grade:
-                    result[q] = True
-    return result
+        if conflicting:
+            yield "conflicting-documents", len(conflicting), conflicting
 
 
 def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
@@ -348,30 +333,34 @@ def _log_chance(data: RankingData) -> float:
 def _rows(data: RankingData) -> Iterable[_Seen]:
     if not data.n_features:
         return
-    repeated, conflicting = 0, 0
-    repeated_in: list[Any] = []
-    conflicts_in: list[Any] = []
-    for name, start, stop in _slices(data):
-        grades: dict[bytes, set[float]] = {}
-        keys = _row_keys(data.X[start:stop])
-        for key, grade in zip(keys, [0.0] * (stop - start) if data.y is None else data.y[start:stop].tolist()):
-            grades.setdefault(key, set()).add(grade)
-        if len(grades) < stop - start:
-            repeated += stop - start - len(grades)
-            repeated_in.append(name)
-            conflicts = sum(len(kinds) > 1 for kinds in grades.values())
-            if conflicts:
-                conflicting += conflicts
-                conflicts_in.append(name)
+    repeated, repeated_in, conflicting, conflicts_in = _repeats(data, lambda start, stop: _row_keys(data.X[start:stop]))
     if repeated:
         yield "identical-rows", repeated, repeated_in
     if conflicting:
         yield "conflicting-grades", conflicting, conflicts_in
 
 
-def _of_queries_and_rows(whole: Look) -> Iterable[Finding]:
-    for code, (count, items) in whole.seen.items():
-        yield Finding(code, _list("query", items) if items else counted(count, "query"), count, items)
+def _repeats(data: RankingData, keys_of: Callable[[int, int], Sequence[Any]]) -> tuple[int, list[Any], int, list[Any]]:
+    """Compare the keys of the rows of each query; "" is no key.
+
+    Returns the number of rows with an earlier key of their query, and the queries; then the number of keys with
+    different grades, and the queries.
+    """
+    repeated, conflicting = 0, 0
+    repeated_in: list[Any] = []
+    conflicts_in: list[Any] = []
+    y = np.zeros(data.n_rows) if data.y is None else data.y
+    for name, start, stop in zip(data.query_ids.tolist(), data.offsets[:-1].tolist(), data.offsets[1:].tolist()):
+        grades: dict[Any, list[float]] = {}
+        for key, grade in zip(keys_of(start, stop), y[start:stop].tolist()):
+            if key:
+                grades.setdefault(key, []).append(grade)
+        more = sum(len(own) - 1 for own in grades.values())
+        conflicts = sum(len(set(own)) > 1 for own in grades.values())
+        repeated, conflicting = repeated + more, conflicting + conflicts
+        repeated_in += [name] * bool(more)
+        conflicts_in += [name] * bool(conflicts)
+    return repeated, repeated_in, conflicting, conflicts_in
 
 
 def _of_features(whole: Look) -> Iterable[Finding]:
@@ -393,15 +382,15 @@ def _of_features(whole: Look) -> Iterable[Finding]:
     answers: list[str] = []
     if whole.answers is not None and len(whole.names) * math.exp(whole.log_chance) < _BY_CHANCE:
         answers = [whole.names[k] for k in np.flatnonzero(whole.answers)]
-    for code, features in (
-        ("constant-feature", constant), ("query-level-feature", query_level), ("feature-equals-grade", answers),
-    ):  # fmt: skip
+    for code, features, shown, count in (
+        ("constant-feature", constant, constant, len(constant)),
+        ("query-level-feature", query_level, query_level, len(query_level)),
+        ("feature-equals-grade", answers, answers, len(answers)),
+        ("duplicate-feature", duplicate, pairs, len(duplicate)),
+        ("missing-value", missing, missing, n_missing),
+    ):
         if features:
-            yield Finding(code, _list("feature", features), len(features), features)
-    if duplicate:
-        yield Finding("duplicate-feature", _list("feature", pairs), len(duplicate), duplicate)
-    if missing:
-        yield Finding("missing-value", _list("feature", missing), n_missing, missing)
+            yield Finding(code, _list("feature", shown), count, features)
 
 
 class Column(NamedTuple):
@@ -465,10 +454,6 @@ def _row_keys(X: Any) -> list[bytes]:
     X.eliminate_zeros()
     ends = X.indptr.tolist()
     return [X.indices[a:b].tobytes() + b"|" + X.data[a:b].tobytes() for a, b in zip(ends, ends[1:])]
-
-
-def _slices(data: RankingData) -> Iterable[tuple[Any, int, int]]:
-    return zip(data.query_ids.tolist(), data.offsets[:-1].tolist(), data.offsets[1:].tolist())
 
 
 def _named(code: str, names: list[Any], chosen: np.ndarray) -> Iterable[_Seen]:

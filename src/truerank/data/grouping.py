@@ -234,13 +234,13 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     if n_rows is not None and n != n_rows:
         raise InvalidInputError(f"qid has {n} entries but there are {n_rows} rows; give one query id for each row")
     if n == 0:
-        return Grouping(np.zeros(1, dtype=np.int64), names[:0], None, 0)
+        return Grouping(np.zeros(1, dtype=np.int64), codes if names is None else names[:0], None, 0)
     change = np.flatnonzero(codes[1:] != codes[:-1]) + 1
     starts = np.concatenate([[0], change])
     piece_codes = codes[starts]
     unique_codes, first_piece, inverse = np.unique(piece_codes, return_index=True, return_inverse=True)
     appearance = np.argsort(first_piece, kind="stable")
-    query_ids = names[unique_codes[appearance]]
+    query_ids = unique_codes[appearance] if names is None else names[unique_codes[appearance]]
     if len(unique_codes) == len(starts):
         return Grouping(np.concatenate([starts, [n]]).astype(np.int64), query_ids, None, 0)
     query_of_piece = at_places(np.arange(len(appearance)), appearance)[inverse]
@@ -266,8 +266,8 @@ def name_order(query_ids: np.ndarray) -> np.ndarray:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
 
 
-def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return an integer code of each row's query, and the names by code."""
+def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return an integer code of each row's query, and the names by code; None if the codes are the names."""
     check_not_masked(qid, "qid")
     values = qid if isinstance(qid, np.ndarray) else _as_array(qid)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -276,7 +276,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
         raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
         values = values.astype(np.int64, copy=False)
-        return values, _IdentityNames(values)  # type: ignore[return-value]
+        return values, None
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)  # the bound below is beyond float16
         if np.isnan(values).any():
@@ -284,7 +284,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
             raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
             whole = values.astype(np.int64)
-            return whole, _IdentityNames(whole)  # type: ignore[return-value]
+            return whole, None
     if values.dtype.kind in "ufSU":
         names, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), names
@@ -302,16 +302,6 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray]:
     if seen and all(isinstance(name, str) for name in seen):
         names = names.astype(str)
     return codes, names
-
-
-class _IdentityNames:
-    """Names of integer codes: the codes themselves."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self._values = values
-
-    def __getitem__(self, codes: Any) -> np.ndarray:
-        return np.arange(0) if isinstance(codes, slice) else np.asarray(codes, dtype=np.int64)
 
 
 def _as_array(qid: Iterable[Any]) -> np.ndarray:

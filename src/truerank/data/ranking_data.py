@@ -120,7 +120,7 @@ class RankingData(Grouping):
     ) -> None:
         if feature_names is None and hasattr(X, "columns"):
             check_column_names(X)
-            feature_names = [str(name) for name in X.columns]
+            feature_names = X.columns
         X = as_matrix(X)
         n = X.shape[0]
         grouping = one_query(n) if qid is None and y is None else group_rows(qid, n)
@@ -129,7 +129,9 @@ class RankingData(Grouping):
         self.y = None if y is None else self.grouped(as_grades(y, n))
         self.doc_ids = None if doc_ids is None else self.grouped(_as_text(doc_ids, n, "doc_ids"))
         self.comments = None if comments is None else self.grouped(_as_text(comments, n, "comments"))
-        self.feature_names = _check_feature_names(feature_names, X.shape[1])
+        self.feature_names = None if feature_names is None else [str(name) for name in feature_names]
+        if self.feature_names is not None and len(self.feature_names) != X.shape[1]:
+            raise InvalidInputError(f"feature_names has {len(self.feature_names)} names for {X.shape[1]} columns")
         self.query_weight = (
             None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
         )
@@ -165,8 +167,8 @@ class RankingData(Grouping):
         return self
 
     def _as_judged_throughout(self) -> None:
-        self.judged = self.pooled = self.missing_grades = self.missing_offsets = self.category_names = None
-        self.position = None
+        self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
+        self.category_names = self.position = None
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
         """Return the same data with other judgements for measures, without a copy.
@@ -371,22 +373,19 @@ class RankingData(Grouping):
 
         def joined(name: str) -> np.ndarray | None:
             values = [getattr(part, name) for part in parts]
+            if name in _WHERE_NONE and any(value is not None for value in values):
+                sizes = [part.n_rows if name in _BY_ROW else part.n_queries for part in parts]
+                values = [np.full(n, _WHERE_NONE[name]) if value is None else value for n, value in zip(sizes, values)]
             return None if any(value is None for value in values) else np.concatenate(values)
 
-        kept: dict[str, Any] = {name: joined(name) for name in ("y", "doc_ids", "comments", "query_ids")}
-        whole = RankingData.from_grouped(X, offsets=offsets, feature_names=names, **kept)
-        whole.position = joined("position")
+        whole = RankingData.from_grouped(X, None, offsets, feature_names=names)
+        for name in (*_BY_ROW[1:], *_BY_QUERY):
+            setattr(whole, name, joined(name))
         whole.category_names = parts[0].category_names
         if any(part.category_names != whole.category_names for part in parts):
             raise InvalidInputError(
                 "concatenate: the parts number their categories differently; read them with the same `categories`"
             )
-        for name, usual in _WHERE_NONE.items():
-            given = [getattr(part, name) for part in parts]
-            if any(values is not None for values in given):
-                sizes = [part.n_rows if name in _BY_ROW else part.n_queries for part in parts]
-                filled = [np.full(n, usual) if values is None else values for n, values in zip(sizes, given)]
-                setattr(whole, name, np.concatenate(filled))
         if any(part.missing_grades is not None for part in parts):
             counts = [np.zeros(p.n_queries) if p.missing_offsets is None else np.diff(p.missing_offsets) for p in parts]
             whole.missing_offsets = offsets_of(np.concatenate(counts))
@@ -618,12 +617,3 @@ def _as_text(values: ArrayLike, n_rows: int, name: str) -> np.ndarray:
         array = np.array(id_texts(array.tolist()), dtype=object)
     # StringDType stores strings of any length without padding, and its elements are `str`.
     return array.astype(np.dtypes.StringDType(), copy=False)
-
-
-def _check_feature_names(names: Sequence[str] | None, n_features: int) -> list[str] | None:
-    if names is None:
-        return None
-    result = [str(name) for name in names]
-    if len(result) != n_features:
-        raise InvalidInputError(f"feature_names has {len(result)} names for {n_features} columns")
-    return result

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from operator import attrgetter
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -182,7 +183,7 @@ class RowSource(ABC):
 
     def describe(self) -> Description:
         """Return the properties of all parts together."""
-        return self._take(self.statistics(_describe, merge=beside))
+        return self._take(self.each(RankingData.describe))
 
     def _take(self, shapes: list[Description]) -> Description:
         widths = [shape.n_features for shape in shapes]
@@ -254,7 +255,7 @@ class RowSource(ABC):
 
     def without_features(self) -> RankingData:
         """Return grades, queries and weights of all partitions in one `RankingData` without X."""
-        return RankingData.concatenate(self.statistics(_light, merge=beside))
+        return RankingData.concatenate(self.each(RankingData.without_features))
 
     def sample(self, queries: np.ndarray) -> RankingData:
         """Return the rows of some queries, by number, in this process and in the order of the parts."""
@@ -265,7 +266,7 @@ class RowSource(ABC):
 
     def gather(self) -> RankingData:
         """Return all rows in one `RankingData` in this process."""
-        return RankingData.concatenate(self.statistics(_rows, merge=beside))
+        return RankingData.concatenate(self.each(RankingData.as_grouped))
 
     @property
     def X(self) -> RowsElsewhere:
@@ -274,21 +275,21 @@ class RowSource(ABC):
 
     # Scores.
 
-    def each(self, function: Callable[..., Any], *state: Any) -> list[np.ndarray]:
-        """Return `function(rows, *state)` of the rows of each part: a list of arrays (n_i,)."""
+    def each(self, function: Callable[..., Any], *state: Any) -> list[Any]:
+        """Return a list of `function(rows, *state)` of the `RankingData` of each part."""
         return list(self.statistics(_each, function, state, merge=beside))
 
     def ranked(self, model: Scorer) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
         """Return for each part: query ids, offsets, document ids or None, and scores in grouped order."""
-        return list(self.statistics(_ranked, model, merge=beside))
+        return self.each(_ranked, model)
 
     def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,) of all rows by a fitted ranker, in grouped order, part by part."""
-        return np.concatenate(self.statistics(_scores, model, merge=beside))
+        return np.concatenate(self.each(RankingData.scores, model))
 
     def restore(self, values: np.ndarray) -> list[np.ndarray]:
         """Return values (n,) in grouped order as a list by partition, in the order of its rows, as `predict` does."""
-        parts = zip(np.split(values, self.first_rows[1:-1]), self.statistics(_orders, merge=beside))
+        parts = zip(np.split(values, self.first_rows[1:-1]), self.each(attrgetter("order")))
         return [own if order is None else at_places(own, order) for own, order in parts]
 
     def grouped_scores(self, scores: Any) -> np.ndarray:
@@ -300,7 +301,7 @@ class RowSource(ABC):
                 f"scores must be a ranker or a list of {self.n_parts} arrays, one for each partition, as predict "
                 f"returns them; got {type(scores).__name__} of length {len(scores)}"
             )
-        orders = self.statistics(_orders, merge=beside)
+        orders = self.each(attrgetter("order"))
         grouped = []
         for number, (values, order, n) in enumerate(zip(scores, orders, self.rows_by_part.tolist())):
             values = np.asarray(values, dtype=np.float64)
@@ -328,17 +329,9 @@ class HeldRows(RowSource):
 
 
 class Alone:
-    """The communicator of a program with a single member."""
+    """The communicator of a program with a single member, which has nobody to send messages to."""
 
     rank, size = 0, 1
-
-    def tell(self, other: int, value: object) -> None:
-        """Raise an error, since there is no other member."""
-        raise AssertionError(f"there is no member {other}")
-
-    def hear(self, other: int) -> Any:
-        """Raise an error, since there is no other member."""
-        raise AssertionError(f"there is no member {other}")
 
 
 class RowsElsewhere:
@@ -349,7 +342,7 @@ class RowsElsewhere:
 
     def linear_scores(self, coef: np.ndarray) -> np.ndarray:
         """Return `linear_scores` of all rows (n,)."""
-        return np.concatenate(self._data.statistics(_linear_scores, coef, merge=beside))
+        return np.concatenate(self._data.each(_linear_scores, coef))
 
 
 @runtime_checkable
@@ -369,15 +362,11 @@ class Blocks(Protocol):
         ...
 
 
-COLLECTIONS = {"dask": "truerank.cluster.dask_collections:DaskBlocks"}
-"""Library -> the `Blocks` of its collections, which are imported at their first use."""
-
-
 def elsewhere(X: Any) -> RowSource | Blocks | None:
     """Return rows in other places as a `RowSource` or as `Blocks` (Dask collections); None for all other objects."""
     if isinstance(X, RowSource):
         return X
-    return resolve(COLLECTIONS["dask"])(X) if is_dask(X) else None
+    return resolve("truerank.cluster.dask_collections:DaskBlocks")(X) if is_dask(X) else None
 
 
 def source_of(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
@@ -399,40 +388,19 @@ def _itself(part: Part) -> list[Part]:
     return [part]
 
 
-def _describe(part: Part) -> list[Description]:
-    return [Description.of(part.data)]
-
-
-def _light(part: Part) -> list[RankingData]:
-    return [part.data.without_features()]
-
-
-def _rows(part: Part) -> list[RankingData]:
-    return [part.data]
-
-
 def _taken(part: Part, wanted: list[np.ndarray]) -> list[RankingData]:
     return [part.data.take_queries(wanted[part.number])]
 
 
-def _each(part: Part, function: Callable[..., Any], state: tuple[Any, ...]) -> list[np.ndarray]:
-    return [np.asarray(function(part.data, *state))]
+def _each(part: Part, function: Callable[..., Any], state: tuple[Any, ...]) -> list[Any]:
+    return [function(part.data, *state)]
 
 
-def _scores(part: Part, model: Scorer) -> list[np.ndarray]:
-    return [part.data.scores(model)]
+def _ranked(rows: RankingData, model: Scorer) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
+    return rows.query_ids, rows.offsets, rows.doc_ids, rows.scores(model)
 
 
-def _ranked(part: Part, model: Scorer) -> list[tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]]:
-    data = part.data
-    return [(data.query_ids, data.offsets, data.doc_ids, data.scores(model))]
-
-
-def _orders(part: Part) -> list[np.ndarray | None]:
-    return [part.data.order]
-
-
-def _linear_scores(part: Part, coef: np.ndarray) -> list[np.ndarray]:
+def _linear_scores(rows: RankingData, coef: np.ndarray) -> np.ndarray:
     from truerank.matrices.rows import linear_scores
 
-    return [linear_scores(part.data.X, np.array(coef))]
+    return linear_scores(rows.X, np.array(coef))

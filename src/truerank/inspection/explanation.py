@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import factorial
 from typing import Any
 
@@ -19,6 +18,7 @@ from truerank.data.grouping import mixed_queries, ranks_by_query
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.inspection.shapley import tree_shapley
+from truerank.rankers.pipeline import ranker_scores
 
 _ENUMERATED = 10  # differing features up to which all coalitions are scored
 _ORDERS = 64  # orders of the features that are drawn beyond that, half of them reversed copies
@@ -223,8 +223,7 @@ def explain(
     ranker = _below_probabilities(ranker)
     number, rows = _query_rows(data, query, above, below)
     X = _dense(data.X, rows)
-    predict = partial(_predict, ranker)
-    scores = predict(X)
+    scores = _predict(ranker, X)
     order = np.argsort(-scores, kind="stable")
     ranks = ranks_by_query(scores, np.array([0, len(rows)]))
     grades = None if data.y is None else data.y[rows]
@@ -294,13 +293,7 @@ def _below_probabilities(ranker: Scorer) -> Any:
 
 def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
     """Scores (n,) of the rows of one query."""
-    if hasattr(ranker, "steps"):
-        scores = ranker.predict(X, qid=np.zeros(len(X), dtype=np.int64))
-    elif hasattr(ranker, "model_attributes"):
-        scores = ranker.predict(RankingData.from_grouped(X, None, np.array([0, len(X)], dtype=np.int64)))
-    else:
-        scores = ranker.predict(X)
-    return np.asarray(scores, dtype=np.float64)
+    return ranker_scores(ranker, RankingData.from_grouped(X, None, np.array([0, len(X)])))
 
 
 def _dense(X: Any, rows: Any) -> np.ndarray:

@@ -415,13 +415,11 @@ def linear_svm(n_words: int = 300, C: float = 1.0, weighting: str = "log-tf") ->
     ----------
     n_words : int, default 300
     C : float, default 1
-    weighting : {"log-tf", "tf-idf", "selected-log-tf"}
+    weighting : {"log-tf", "tf-idf"}
         "log-tf": log(1 + count), with rows scaled to unit length before the selection. "tf-idf": (1 + log count) · idf
-        (scikit-learn's, smoothed), scaled likewise. "selected-log-tf": log(1 + count), scaled after the selection.
+        (scikit-learn's, smoothed), scaled likewise.
     """
-    check_choice(weighting, "weighting", ("log-tf", "tf-idf", "selected-log-tf"))
+    check_choice(weighting, "weighting", ("log-tf", "tf-idf"))
     svm = LinearSVM(C=C, loss="hinge", random_state=0, max_iter=100_000)
-    scale = ("scale", TfIdf(sublinear_tf=True) if weighting == "tf-idf" else UnitLogCounts())
-    select = ("select", MutualInformationSelector(n_words))
-    steps = [select, scale] if weighting == "selected-log-tf" else [scale, select]
-    return Pipeline([*steps, ("classify", svm)])
+    scale = TfIdf(sublinear_tf=True) if weighting == "tf-idf" else UnitLogCounts()
+    return Pipeline([("scale", scale), ("select", MutualInformationSelector(n_words)), ("classify", svm)])

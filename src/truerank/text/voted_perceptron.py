@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,7 +16,7 @@ from truerank.core.fitting import fits_whole
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState
-from truerank.text.topic_classifiers import MutualInformationSelector, UnitLogCounts, refuse_huge
+from truerank.text.topic_classifiers import refuse_huge
 
 _BLOCK = 1024
 _VOTES = 10_000.0
@@ -161,12 +160,6 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         good = good and len(columns) == len(self.mistaken_values_) and bool(np.isfinite(self.mistaken_values_).all())
         if not good or (len(columns) and not (columns.min() >= 0 and columns.max() < self.n_features_in_)):
             raise ModelFileError("VotedPerceptron: the arrays of the mistaken rows are inconsistent")
-
-
-def voted_perceptron(n_words: int = 300) -> Pipeline:
-    """The classifier of the paper's future work: the features of `linear_svm`, then `VotedPerceptron`."""
-    select = ("select", MutualInformationSelector(n_words))
-    return Pipeline([("scale", UnitLogCounts()), select, ("classify", VotedPerceptron())])
 
 
 @kernel
