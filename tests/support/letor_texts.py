@@ -21,7 +21,7 @@ def compiled_parser(text: bytes, missing_nan: bool, keep_comments: bool = True) 
     from truerank.io.letor.kernel import BlockParser
 
     check_bytes(text, "f", 1)
-    return BlockParser(LineParser("f", missing_nan, keep_comments)).parse(text)
+    return BlockParser("f", missing_nan, keep_comments).parse(text)
 
 
 def outcome(parse, text: bytes, missing_nan: bool) -> tuple:

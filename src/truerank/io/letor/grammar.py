@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import lt
 
 import numpy as np
@@ -83,11 +83,6 @@ class Rows:
             None if self.doc_ids is None else self.doc_ids[start:stop],
             None if self.comments is None else self.comments[start:stop],
         )
-
-    def copy(self) -> Rows:
-        """Return a copy of the rows without the text."""
-        own = {name: getattr(self, name).copy() for name in ("grades", "indptr", "indices", "values")}
-        return replace(self, text=b"", first_line=0, **own)
 
     @staticmethod
     def concatenate(parts: list[Rows]) -> Rows:
@@ -175,16 +170,12 @@ class LineParser:
         Whether NULL and nan are missing values (else an error).
     keep_comments : bool
         Whether to keep what a comment holds beyond the document id.
-
-    Attributes
-    ----------
-    line : int
-        Number of the line that the next text starts with.
+    line : int, default=1
+        Number of the line that the next text starts with; it grows with each text.
     """
 
-    def __init__(self, name: str, missing_nan: bool, keep_comments: bool) -> None:
-        self.name, self.missing_nan, self.keep_comments = name, missing_nan, keep_comments
-        self.line = 1
+    def __init__(self, name: str, missing_nan: bool, keep_comments: bool, line: int = 1) -> None:
+        self.name, self.missing_nan, self.keep_comments, self.line = name, missing_nan, keep_comments, line
 
     def parse(self, text: bytes) -> Rows:
         """Return the rows of the next block of whole lines."""

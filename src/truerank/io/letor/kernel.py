@@ -1,7 +1,7 @@
 """LETOR text parsed by compiled code: the grammar of `letor.grammar`, about twenty times as fast.
 
-The kernel takes one block of whole lines. Where a line is anything but a plain, legal row it stops in front of it, and
-the plain Python parser takes that line: it explains what is wrong, or reads it. So both accept the same files.
+The kernel parses a block of whole lines. If a line is not a plain, legal row, the plain Python parser parses the block:
+it reads the line or explains what is wrong. So both accept the same files.
 """
 
 from __future__ import annotations
@@ -13,98 +13,42 @@ from truerank.io.letor.decimal_kernel import byte, differs, number, whole
 from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows, split_comment, text_column
 
 
-class BlockParser:
-    """Parses LETOR lines with the kernel; the same results and errors as `LineParser`, which it asks for help.
-
-    The arrays of the rows that `parse` returns are overwritten by the next call: copy what is to be kept.
-    """
-
-    def __init__(self, helper: LineParser) -> None:
-        self._helper = helper
-        self.line = helper.line
-        self._size = 0
-        self._make_room(1 << 20)
-
-    def _make_room(self, size: int) -> None:
-        """Scratch for a text of `size` bytes: a row takes at least 8 of them, an entry 4."""
-        if size <= self._size:
-            return
-        self._size = size
-        rows, entries = size // 8 + 2, size // 4 + 2
-        self._grades = np.empty(rows)
-        self._indptr = np.empty(rows + 1, dtype=np.int64)
-        self._indices = np.empty(entries, dtype=np.int32)
-        self._values = np.empty(entries)
-        self._spans = np.empty((rows, 5), dtype=np.int64)
-        self._repairs = np.empty((entries + rows, 3), dtype=np.int64)
-        self._state = np.zeros(5, dtype=np.int64)
+class BlockParser(LineParser):
+    """Parses LETOR lines with the kernel; the results and errors are those of `LineParser`."""
 
     def parse(self, text: bytes) -> Rows:
-        """Rows of the next block of whole lines."""
-        if not text.endswith(b"\n"):
-            text += b"\n"
-        self._make_room(len(text))
-        parts: list[Rows] = []
-        position = 0
-        while True:
-            rows, position = self._part(text, position)
-            if position == len(text):
-                return Rows.concatenate([*parts, rows]) if parts else rows
-            parts.append(rows.copy())
-            end = text.find(b"\n", position)
-            parts.append(self._ask(text[position:end]))
-            self.line += 1
-            position = end + 1
-
-    def _ask(self, line: bytes, before: int = 0) -> Rows:
-        """The plain parser's rows of a line that stands `before` lines before the present one; or its refusal."""
-        self._helper.line = self.line - before
-        return self._helper.parse(line)
-
-    def _part(self, text: bytes, position: int) -> tuple[Rows, int]:
-        """Rows up to the next line that the kernel does not take, and that line's place."""
-        data = np.frombuffer(text, dtype=np.uint8)
-        _parse(
-            data,
-            position,
-            self._helper.missing_nan,
-            self._grades,
-            self._indptr,
-            self._indices,
-            self._values,
-            self._spans,
-            self._repairs,
-            self._state,
-        )
-        n, entries, position, n_repairs, lines = self._state.tolist()
-        self.line += lines
-        for entry, start, stop in self._repairs[:n_repairs].tolist():
-            value = float(text[start:stop])
+        """Return the rows of the next block of whole lines."""
+        ended = text if text.endswith(b"\n") else text + b"\n"
+        data = np.frombuffer(ended, dtype=np.uint8)
+        # A row needs at least 8 bytes, an entry 4.
+        most_rows, most_entries = len(data) // 8 + 2, len(data) // 4 + 2
+        grades, indptr = np.empty(most_rows), np.empty(most_rows + 1, dtype=np.int64)
+        indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
+        spans = np.empty((most_rows, 5), dtype=np.int64)
+        repairs = np.empty((most_entries + most_rows, 3), dtype=np.int64)
+        state = np.zeros(3, dtype=np.int64)
+        if not _parse(data, self.missing_nan, grades, indptr, indices, values, spans, repairs, state):
+            return super().parse(text)
+        n, entries, n_repairs = state.tolist()
+        for entry, start, stop in repairs[:n_repairs].tolist():
+            value = float(ended[start:stop])
             if value in (INF, -INF):
-                line = text[text.rfind(b"\n", 0, start) + 1 : text.find(b"\n", start)]
-                self._ask(line, text.count(b"\n", start, position))  # refuses the line
+                return super().parse(text)  # refuses the line
             if entry >= 0:
-                self._values[entry] = value
+                values[entry] = value
             else:
-                self._grades[-1 - entry] = value
-        spans = self._spans[:n]
+                grades[-1 - entry] = value
+        self.line += text.count(b"\n")
+        spans = spans[:n]
         first = np.flatnonzero(spans[:, 4])
         pieces = [(row, text[a:b]) for row, (a, b) in zip(first.tolist(), spans[first, :2].tolist())]
         doc_ids, comments = [], []
         for start, stop in spans[:, 2:4].tolist() if (spans[:, 2] < spans[:, 3]).any() else []:
             doc_id, rest = split_comment(text[start + 1 : stop])
             doc_ids.append(doc_id.decode("utf-8"))
-            comments.append(rest.decode("utf-8"))
-        rows = Rows(
-            self._grades[:n],
-            self._indptr[: n + 1],
-            self._indices[:entries],
-            self._values[:entries],
-            pieces,
-            text_column(doc_ids),
-            text_column(comments) if self._helper.keep_comments else None,
-        )
-        return rows, position
+            comments.append(rest.decode("utf-8") if self.keep_comments else "")
+        texts = text_column(doc_ids), text_column(comments)
+        return Rows(grades[:n], indptr[: n + 1], indices[:entries], values[:entries], pieces, *texts)
 
 
 @kernel
@@ -135,45 +79,35 @@ def _after_spaces(data, i):
 
 
 @kernel
-def _parse(data, position, missing_nan, grades, indptr, indices, values, spans, repairs, state):
-    """Parse lines from `position` on; see `number` for numbers.
+def _parse(data, missing_nan, grades, indptr, indices, values, spans, repairs, state):
+    """Parse all lines; return False if one is not a plain row. See `number` for numbers.
 
     spans, by row: start and stop of the query id and of the comment with its `#`; whether the query id differs from the
-    row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must
-    settle. state: rows, entries, place of the first line not taken (or the end), repairs, lines taken.
+    row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must parse. state: number
+    of rows, of entries and of repairs.
     """
-    n = entries = lines = 0
-    line = position
+    n = entries = i = 0
     indptr[0] = 0
-    state[3] = 0
-    while line < len(data):
-        i = _after_spaces(data, line)
+    while i < len(data):
+        i = _after_spaces(data, i)
         if byte(data, i) == 10 or byte(data, i) == 35:  # '#'
             i = _line_feed(data, i)
         else:
-            n_repairs = state[3]
             i = _grade_and_query(data, i, n, grades, spans, repairs, state)
             if i >= 0:
-                i, row_entries = _entries(data, i, missing_nan, entries, indices, values, repairs, state)
+                i, entries = _entries(data, i, missing_nan, entries, indices, values, repairs, state)
             if i >= 0:
                 spans[n, 2] = i
                 i = _line_feed(data, i)
-            if i >= 0:
                 spans[n, 3] = i
                 spans[n, 4] = n == 0 or differs(data, spans[n, 0], spans[n, 1], spans[n - 1, 0], spans[n - 1, 1])
-                entries = row_entries
                 n += 1
                 indptr[n] = entries
-            else:
-                state[3] = n_repairs
         if i < 0:
-            break
-        line = i + 1
-        lines += 1
-    state[0] = n
-    state[1] = entries
-    state[2] = line
-    state[4] = lines
+            return False
+        i += 1
+    state[0], state[1] = n, entries
+    return True
 
 
 @kernel
@@ -202,11 +136,11 @@ def _grade_and_query(data, i, n, grades, spans, repairs, state):
 @kernel
 def _repair(repairs, state, entry, start, stop):
     """Note that `float` must settle the number of an entry."""
-    k = state[3]
+    k = state[2]
     repairs[k, 0] = entry
     repairs[k, 1] = start
     repairs[k, 2] = stop
-    state[3] = k + 1
+    state[2] = k + 1
 
 
 @kernel

@@ -160,7 +160,7 @@ def iter_letor(
     held, waiting = [], 0
     with Source(source, reader.max_line) as stream:
         for rows in reader.parsed(stream):
-            held.append(rows.copy())
+            held.append(rows)
             waiting += rows.n_rows
             if waiting <= block_rows:
                 continue
@@ -255,7 +255,7 @@ class _Reader:
                 compiled = True
                 from truerank.io.letor.kernel import BlockParser
 
-                parser = BlockParser(parser)
+                parser = BlockParser(stream.name, self._missing_nan, self._comments, parser.line)
             line = parser.line
             rows = parser.parse(text)
             if rows.n_rows < parser.line - line + (not text.endswith(b"\n")):  # some lines are no rows
