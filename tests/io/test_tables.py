@@ -129,7 +129,7 @@ def test_integer_ids_that_float64_does_not_hold_keep_their_digits(ids):
     """These libraries make floats of integers where some are missing."""
     data = RankingData(np.ones((3, 1)), [0, 1, 0], qid=[1, 1, 1], doc_ids=ids)
     assert data.doc_ids.tolist() == ["9007199254740993", "", "9007199254740995"]
-    with pytest.raises(InvalidInputError, match="give ids as text, or as integers in a column that may have gaps"):
+    with pytest.raises(InvalidInputError, match="Give ids as text, or in a column type of integers with gaps"):
         RankingData(np.ones((3, 1)), [0, 1, 0], qid=[1, 1, 1], doc_ids=pd.Series(BEYOND_FLOAT, dtype=float))
 
 

@@ -252,7 +252,7 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
     gbm = LGBMRanker(n_estimators=4, ndcg_eval_at=[1, 3])
     gbm.fit(
         train.X, train.y, group=np.array(train.group_sizes, dtype=float), feature_name="auto",
-        categorical_feature="auto", eval_X=(valid.X, test.X), eval_y=(valid.y, test.y),
+        categorical_feature="auto", eval_set=[(valid.X, valid.y), (test.X, test.y)],
         eval_group=[valid.group_sizes, test.group_sizes],
     )  # fmt: skip
     assert list(gbm.evals_result_) == ["valid_0", "valid_1"]
@@ -265,7 +265,7 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
     ):
         with pytest.raises(InvalidInputError, match=words):
             gbm.predict(valid.X, **bad)
-    with pytest.raises(InvalidInputError, match="eval_X and eval_y go together"):
+    with pytest.raises(InvalidInputError, match=r"takes no eval_X: validation rows go to eval_set"):
         gbm.fit(train, eval_X=valid.X)
 
 

@@ -33,6 +33,8 @@ INSTEAD_IN_FIT: dict[str, str] = {
     "pairs": "pairs come from grades; give grades that order these pairs",
     "pairs_weight": "pairs come from grades; give grades that order these pairs",
     "group_weight": "weights of queries go to query_weight, one a query or one a row",
+    "eval_X": "validation rows go to eval_set=[(X, y)] with eval_qid",
+    "eval_y": "validation rows go to eval_set=[(X, y)] with eval_qid",
     "feature_name": "names come with a data frame, or RankingData(X, y, qid, feature_names=…)",
     "eval_sample_weight": "validation queries are not weighed",
     "sample_weight_eval_set": "validation queries are not weighed",
@@ -54,7 +56,7 @@ def fit_call(ranker: Any, X: Any, qid: Any, eval_set: Any, other: dict[str, Any]
     """Return X and `qid` of a fit, and its other arguments; `other` keeps what is unknown.
 
     `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these. `other` may have `group` (sizes),
-    `group_id`, `eval_qid`, `eval_group`, `eval_names`, `eval_X` with `eval_y`, `callbacks`, `verbose`, `eval_metric`,
+    `group_id`, `eval_qid`, `eval_group`, `eval_names`, `callbacks`, `verbose`, `eval_metric`,
     `early_stopping_rounds` and `eval_at`. Each set becomes RankingData or (X, y, qid).
     """
     X, qid = without_query_column(X, qid)
@@ -125,7 +127,6 @@ def _read_sets(name: str, qid: Any, eval_set: Any, other: dict[str, Any]) -> tup
         qid = given if alias == "group_id" else _of_sizes(given, alias)
     eval_qid, eval_group = other.pop("eval_qid", None), other.pop("eval_group", None)
     names = other.pop("eval_names", None)
-    eval_set = _pieced_together(name, eval_set, other.pop("eval_X", None), other.pop("eval_y", None))
     if eval_set is None:
         if eval_qid is not None or eval_group is not None:
             raise InvalidInputError(
@@ -165,19 +166,6 @@ def _of_sizes(sizes: Any, name: str) -> Any:
     if isinstance(there, Blocks):
         return there.queries(lambda block: queries_of_sizes(block, name, 0))
     return queries_of_sizes(sizes, name, 0)
-
-
-def _pieced_together(name: str, eval_set: object, X: Any, y: Any) -> Any:
-    """Return LightGBM's `eval_X` and `eval_y` (arrays, or tuples of arrays) as `eval_set`."""
-    if X is None and y is None:
-        return eval_set
-    several = isinstance(X, tuple)
-    alike = X is not None and y is not None and isinstance(y, tuple) == several and (not several or len(X) == len(y))
-    if eval_set is not None or not alike:
-        raise InvalidInputError(
-            f"{name}.fit: eval_X and eval_y go together, in place of eval_set: one array each, or a tuple of as many"
-        )
-    return list(zip(X, y)) if several else [(X, y)]
 
 
 def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:

@@ -83,16 +83,14 @@ def read_group_sizes(source: object) -> np.ndarray:
     """
     sizes: list[int] = []
     with Source(source) as stream:
-        line = 0
-        for text in stream.line_blocks():
-            for content in text.removesuffix(b"\n").split(b"\n"):
-                line += 1
-                if not content.strip():
-                    continue
-                if not content.strip().isdigit() or len(content.strip()) > 15 or int(content) < 1:
-                    shown = content[:40].decode("utf-8", "replace")
-                    raise DataFileError(f"expected a group size (an integer >= 1), got {shown!r}", stream.name, line)
-                sizes.append(int(content))
+        for number, line in stream.numbered_lines():
+            content = line.strip()
+            if not content:
+                continue
+            if not content.isdigit() or len(content) > 15 or int(content) < 1:
+                shown = line[:40].decode("utf-8", "replace")
+                raise DataFileError(f"expected a group size (an integer >= 1), got {shown!r}", stream.name, number)
+            sizes.append(int(content))
     return np.array(sizes, dtype=np.int64)
 
 
@@ -138,11 +136,10 @@ def with_sizes_beside(path: str) -> Any:
 def _names_queries(path: str) -> bool:
     """Return whether the first row of LETOR text has a query id."""
     with Source(path) as stream:
-        for text in stream.line_blocks():
-            for line in text.split(b"\n"):
-                tokens = line.partition(b"#")[0].split(None, 2)
-                if tokens:
-                    return len(tokens) > 1 and tokens[1].startswith(b"qid:")
+        for _, line in stream.numbered_lines():
+            tokens = line.partition(b"#")[0].split(None, 2)
+            if tokens:
+                return len(tokens) > 1 and tokens[1].startswith(b"qid:")
     return True
 
 
@@ -158,26 +155,21 @@ class _Named:
 
     @staticmethod
     def _rewritten(source: object, qid: list[int]) -> Iterator[bytes]:
-        row = line = 0
+        row = 0
         with Source(source) as stream:
-            for text in stream.line_blocks():
-                result = []
-                for content in text.split(b"\n"):
-                    line += 1
-                    head, mark, comment = content.partition(b"#")
-                    tokens = head.split(None, 1)
-                    if tokens:
-                        if row == len(qid):
-                            raise DataFileError(
-                                f"the file has more rows than the {row} of the group sizes", stream.name, line
-                            )
-                        if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
-                            raise DataFileError("the line has a qid, but group sizes are given too", stream.name, line)
-                        body = tokens[1] if len(tokens) > 1 else b""
-                        content = b"%b qid:%d %b%b%b" % (tokens[0], qid[row], body, mark, comment)
-                        row += 1
-                    result.append(content)
-                line -= text.endswith(b"\n")
-                yield b"\n".join(result)
+            for number, content in stream.numbered_lines():
+                head, mark, comment = content.partition(b"#")
+                tokens = head.split(None, 1)
+                if tokens:
+                    if row == len(qid):
+                        raise DataFileError(
+                            f"the file has more rows than the {row} of the group sizes", stream.name, number
+                        )
+                    if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
+                        raise DataFileError("the line has a qid, but group sizes are given too", stream.name, number)
+                    body = tokens[1] if len(tokens) > 1 else b""
+                    content = b"%b qid:%d %b%b%b" % (tokens[0], qid[row], body, mark, comment)
+                    row += 1
+                yield content + b"\n"
             if row < len(qid):
                 raise DataFileError(f"the file has {row} rows, but the group sizes have {len(qid)}", stream.name)

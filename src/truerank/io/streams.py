@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -83,7 +82,7 @@ class Source:
         self.taken = 0  # bytes read from the file, before decompression
         self._given = 0  # bytes of text, after decompression
         self._inflate: Any = None
-        self._bar = _Bar(self.name, self.total)
+        self._bar = _bar(self.name, self.total)
         try:
             self._head = self._take(CHUNK)
             self._start()
@@ -117,7 +116,8 @@ class Source:
         # Archives are read in small pieces: a megabyte may decompress to a gigabyte of text.
         data = self._raw.read(size if self._inflate is None else size >> 4)
         self.taken += len(data)
-        self._bar.update(self.taken)
+        if self._bar is not None:
+            self._bar.update(len(data))
         return data
 
     @property
@@ -222,6 +222,11 @@ class Source:
         if held:
             yield b"".join(held)
 
+    def numbered_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield lines with their numbers, without line feeds. Raises as `line_blocks`."""
+        lines = (line for block in self.line_blocks() for line in block.removesuffix(b"\n").split(b"\n"))
+        yield from enumerate(lines, 1)
+
     def lines(self, longest: int) -> Iterator[tuple[int, bytes | None]]:
         """Yield numbered lines without line ends; None stands for a line of more than `longest` bytes.
 
@@ -242,7 +247,8 @@ class Source:
 
     def close(self) -> None:
         """Close the file if this object opened it, and remove the progress bar."""
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()
         if self._owned:
             self._raw.close()
 
@@ -356,29 +362,14 @@ def _size(raw: Any) -> int | None:
         return None
 
 
-class _Bar:
-    """A progress bar that appears on a terminal after PROGRESS_AFTER seconds."""
+def _bar(name: str, total: int | None) -> Any:
+    """Return a progress bar that appears after PROGRESS_AFTER seconds; None if stderr is no terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from tqdm import tqdm
 
-    def __init__(self, name: str, total: int | None) -> None:
-        self._name, self._total = name, total
-        self._started = time.monotonic()
-        self._bar: Any = None
-
-    def update(self, done: int) -> None:
-        if self._bar is None:
-            if time.monotonic() - self._started < PROGRESS_AFTER or not sys.stderr.isatty():
-                return
-            from tqdm import tqdm
-
-            name = "standard input" if self._name == "-" else os.path.basename(self._name)
-            self._bar = tqdm(
-                total=self._total, desc=f"reading {name}", unit="B", unit_scale=True, leave=False, file=sys.stderr
-            )
-        self._bar.update(done - self._bar.n)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+    title = f"reading {'standard input' if name == '-' else os.path.basename(name)}"
+    return tqdm(total=total, desc=title, unit="B", unit_scale=True, leave=False, file=sys.stderr, delay=PROGRESS_AFTER)
 
 
 def find_file(folder: Path, name: str) -> Path | None:

@@ -172,12 +172,6 @@ class Measure:
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._given)
 
-    def __copy__(self) -> Measure:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Measure:
-        return self
-
     def __repr__(self) -> str:
         return self._text(self._given)
 
