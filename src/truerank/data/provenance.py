@@ -37,7 +37,7 @@ FEWEST = 20
 UNRECOGNISED = "training queries could not be recognised: runs and score files do not name a model"
 
 _NOWHERE = np.iinfo(np.uint64).max  # digest of a query without rows, which no sketch keeps
-_BLOCK_VALUES = 1 << 20
+_BLOCK_VALUES = 1 << 14  # that stay in a processor's cache
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 _FITTING: ContextVar[bool] = ContextVar("truerank_fitting", default=False)
 

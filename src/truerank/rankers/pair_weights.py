@@ -11,6 +11,7 @@ from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 from truerank.trees.grid_stumps import GridStumps
+from truerank.trees.sorted_stumps import SortedStumps
 from truerank.trees.stumps import Stump
 
 _WIDEST = 600.0  # range of a query's scores up to which exp(f(a) - f(b)) is computed as a product
@@ -64,18 +65,20 @@ class PairWeights:
         self._log_total = math.nan
         self.exponential_loss = 1.0
 
-    def search(self, thresholds: int | str) -> GridStumps:
+    def search(self, thresholds: int | str) -> GridStumps | SortedStumps:
         """Return the search for stumps over the rows that stand in some pair."""
+        if isinstance(thresholds, str):
+            return SortedStumps(self._X, self.rows, self.n_jobs)
         return GridStumps(self._X, self.rows, thresholds, self.n_jobs)
 
     def drop_values(self) -> None:
         """Let go of X, where the search has its own codes."""
         self._X = self._X[:0]
 
-    def best_stump(self, search: GridStumps) -> Stump | None:
+    def best_stump(self, search: GridStumps | SortedStumps) -> Stump | None:
         """Bring the potentials up to date and find the stump with the largest |r|."""
-        by_block = None if search.whole else search
-        parts = run_blocks(lambda a, b: self._statistics(a, b, by_block), self._blocks, self.n_jobs)
+        grid = search if isinstance(search, GridStumps) else None
+        parts = run_blocks(lambda a, b: self._statistics(a, b, grid), self._blocks, self.n_jobs)
         exponents, totals = np.array([part[0] for part in parts]), np.array([part[1] for part in parts])
         largest = float(exponents.max())
         scales = np.exp(exponents - largest)
@@ -85,11 +88,11 @@ class PairWeights:
             self._log_total = log_total
         self.exponential_loss = math.exp(min(log_total - self._log_total, 700.0))
         scales /= total
-        if search.whole:
+        if isinstance(search, SortedStumps):
             for (a, b), scale in zip(self._blocks, scales):
                 first, last = self._row_range(a, b)
                 self._potentials[first:last] *= scale
-            return search.best(search.histogram(self._potentials, 0, self.n_rows))
+            return search.best(self._potentials)
         histogram = parts[0][2] * scales[0]
         for part, scale in zip(parts[1:], scales[1:]):
             histogram += part[2] * scale
@@ -105,7 +108,7 @@ class PairWeights:
             total = add_scaled(total, (exponent, weight, grid.sums_by_bin(histogram)))
         return total
 
-    def apply(self, search: GridStumps, stump: Stump, weight: float) -> None:
+    def apply(self, search: GridStumps | SortedStumps, stump: Stump, weight: float) -> None:
         """Add `weight * h` to the scores."""
         search.apply(stump, weight, self._scores)
 

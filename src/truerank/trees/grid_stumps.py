@@ -18,7 +18,6 @@ _SAMPLE = 16_384  # rows by which columns are paired
 _PAIR_BINS = 1024  # joint bins of a pair of columns at most
 _LARGE, _SHRINK = 1e290, 2.0**-60  # beyond it thresholds are made on a smaller scale, where nothing overflows
 _PAIR_BINS_ALL = 32_768  # and of all pairs: 256 KB, which stay in a processor's own cache
-_MOST_BINS = 1 << 17  # of a histogram for each block of queries
 
 
 def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.ndarray, n: int) -> list[np.ndarray]:
@@ -38,17 +37,6 @@ def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.nd
     return result
 
 
-def all_thresholds(X: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
-    """Every distinct value of each column but the largest; -inf as in `grid_thresholds`."""
-    result = []
-    for column in X.T:
-        values = np.unique(column[rows].astype(np.float64))
-        present = values[~np.isnan(values)]
-        lowest = [-np.inf] if 0 < len(present) < len(values) else []
-        result.append(np.concatenate([lowest, present[:-1]]))
-    return result
-
-
 class GridStumps:
     """Search for stumps over some rows of X (N, p), which may hold nan.
 
@@ -57,8 +45,8 @@ class GridStumps:
     X : array (N, p)
     rows : int64 array (n,)
         The rows that take part, in the order of the potentials.
-    thresholds : int or "all"
-        Number of evenly spaced thresholds of each column, or every distinct value.
+    n_thresholds : int
+        Number of evenly spaced thresholds of each column.
     n_jobs : int or None
     ranges : as `column_ranges` returns them, optional
         The ranges over all rows, if `rows` are a part of these.
@@ -68,7 +56,7 @@ class GridStumps:
         self,
         X: np.ndarray,
         rows: np.ndarray,
-        thresholds: int | str,
+        n_thresholds: int,
         n_jobs: int | None,
         ranges: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     ) -> None:
@@ -76,24 +64,8 @@ class GridStumps:
         n = len(rows)
         blocks = row_blocks(n)
         lowest, highest, with_missing = column_ranges(X, rows, n_jobs) if ranges is None else ranges
-        if isinstance(thresholds, str):
-            by_column = all_thresholds(X, rows)
-        else:
-            by_column = grid_thresholds(lowest, highest, with_missing, thresholds)
-        self._code(X, rows, by_column, with_missing, blocks)
-        # A histogram of many bins is made once for all rows: one for each block would need too much memory.
-        self.whole = self.bin_start[-1] > _MOST_BINS
-        self._pair([(0, n)] if self.whole else blocks, n_jobs)
-
-    def _code(
-        self,
-        X: np.ndarray,
-        rows: np.ndarray,
-        thresholds: list[np.ndarray],
-        with_missing: np.ndarray,
-        blocks: list[tuple[int, int]],
-    ) -> None:
-        """Code each row by column: the number of thresholds below its value, or the last bin if it is missing."""
+        thresholds = grid_thresholds(lowest, highest, with_missing, n_thresholds)
+        # Code each row by column: the number of thresholds below its value, or the last bin if it is missing.
         counts = np.array([len(t) for t in thresholds], dtype=np.int64)
         self.columns = np.flatnonzero(counts)
         self.n_thresholds = counts[self.columns]
@@ -102,7 +74,7 @@ class GridStumps:
         self.n_bins = self.n_thresholds + 1 + self.missing_bin
         self.bin_start = np.concatenate([[0], np.cumsum(self.n_bins)])
         largest = int(self.n_bins.max(initial=1))
-        self.codes = np.empty((len(self.columns), len(rows)), dtype=np.min_scalar_type(largest - 1))
+        self.codes = np.empty((len(self.columns), n), dtype=np.min_scalar_type(largest - 1))
         coded = largest <= MAX_BORDERS
 
         def code(first: int, last: int) -> None:
@@ -116,7 +88,8 @@ class GridStumps:
                     below = np.searchsorted(self.thresholds[u], part[:, k].astype(np.float64))
                     self.codes[u, first:last] = below + np.isnan(part[:, k])
 
-        run_blocks(code, blocks, self.n_jobs)
+        run_blocks(code, blocks, n_jobs)
+        self._pair(blocks, n_jobs)
 
     def _pair(self, blocks: list[tuple[int, int]], n_jobs: int | None) -> None:
         """Codes by row, one for each pair of columns, without those of the pairs' fullest bins."""

@@ -1,8 +1,9 @@
 """Threshold stumps on one feature: a stump, applying it, scoring with a sum of them.
 
 A stump is `h(x) = 1[x_k > theta]`, and `missing` (0 or 1) where x_k is nan. Its edge over documents with potentials
-pi is `r = sum_x pi(x) h(x)`; potentials add up to 0. `grid_stumps` finds the stump with the largest |r|. Candidates
-within `TOLERANCE` of it are ties: the lowest feature wins, then the lowest threshold, then `missing = 0`.
+pi is `r = sum_x pi(x) h(x)`; potentials add up to 0. `grid_stumps` and `sorted_stumps` find the stump with the largest
+|r|. Candidates within `TOLERANCE` of it are ties: the lowest feature wins, then the lowest threshold, then
+`missing = 0`.
 """
 
 from __future__ import annotations

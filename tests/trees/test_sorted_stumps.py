@@ -1,11 +1,11 @@
-"""Stumps at all distinct values compared with a trial of each threshold; one histogram of all rows or one a block."""
+"""Stumps at all distinct values compared with a trial of each threshold."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from truerank.trees.grid_stumps import GridStumps
+from truerank.trees.sorted_stumps import SortedStumps
 from truerank.trees.stumps import Stump
 
 N = 700
@@ -43,8 +43,8 @@ def test_best_and_apply(missing, seed):
     edges = [(k, *stump) for k in range(X.shape[1]) for stump in every_edge(X[:, k], potentials)]
     largest = max(abs(edge[-1]) for edge in edges)
     expected = next(edge for edge in edges if abs(edge[-1]) >= largest - 1e-12)
-    search = GridStumps(X, rows, "all", 1)
-    best = search.best(search.histogram(potentials, 0, N))
+    search = SortedStumps(X, rows, 1)
+    best = search.best(potentials)
     assert (best.feature, best.threshold, best.missing) == expected[:3]
     assert best.edge == pytest.approx(expected[3], abs=1e-14)
     for k, threshold, side, edge in edges[:: len(edges) // 60]:
