@@ -17,6 +17,7 @@ from reproductions.calibration.figures import (
     normals_figure,
     reliability_figure,
 )
+from reproductions.calibration.pipelines import linear_svm, naive_bayes, voted_perceptron
 from reproductions.calibration.topic_scores import (
     LOSSES,
     PAPER_METHODS,
@@ -41,8 +42,6 @@ from truerank.calibration.classifier import make_calibrator
 from truerank.calibration.diagnostics import Losses, reliability
 from truerank.core.printing import note, plain, print_json, table
 from truerank.significance import paired_t
-from truerank.text.topic_classifiers import linear_svm, naive_bayes
-from truerank.text.voted_perceptron import voted_perceptron
 
 # Panel -> (the paper's classifier, how it is made here). Naive Bayes smooths its words with the word prior, as in the
 # paper.

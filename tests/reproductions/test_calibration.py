@@ -7,12 +7,12 @@ import argparse
 import numpy as np
 import pytest
 from reproductions.calibration.experiment import OTHERS, against_laplace, panel
+from reproductions.calibration.pipelines import linear_svm, naive_bayes
 from reproductions.calibration.reuters import modapte_split, parse_reuters, read_reuters
 from reproductions.calibration.topic_scores import PAPER_METHODS, TopicScores, load_corpus, topic_scores
 from scipy.stats import ttest_rel
 
 from truerank.calibration.diagnostics import losses
-from truerank.text.topic_classifiers import linear_svm, naive_bayes
 
 ITEM = (
     '<REUTERS TOPICS="YES" LEWISSPLIT="{split}" CGISPLIT="X" OLDID="1" NEWID="{number}"><TOPICS>{topics}</TOPICS>'

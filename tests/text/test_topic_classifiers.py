@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from reproductions.calibration.pipelines import linear_svm, naive_bayes
 from scipy import sparse
 from sklearn.metrics import mutual_info_score
 from sklearn.naive_bayes import MultinomialNB
@@ -20,9 +21,7 @@ from truerank.text.topic_classifiers import (
     TopicNaiveBayes,
     UnitLogCounts,
     WordCounts,
-    linear_svm,
     mutual_information,
-    naive_bayes,
 )
 
 

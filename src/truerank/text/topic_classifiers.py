@@ -11,7 +11,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -401,25 +400,3 @@ def _refuse_negative(X: Any) -> np.ndarray:
     if (values < 0).any():
         raise InvalidInputError("Negative values in data: counts are expected")
     return values
-
-
-def naive_bayes(n_words: int = 300, smoothing: str = "word-prior") -> Pipeline:
-    """The paper's naive Bayes for word counts: selection of words, then `TopicNaiveBayes`."""
-    return Pipeline([("select", MutualInformationSelector(n_words)), ("classify", TopicNaiveBayes(smoothing))])
-
-
-def linear_svm(n_words: int = 300, C: float = 1.0, weighting: str = "log-tf") -> Pipeline:
-    """The paper's linear SVM for word counts: weighting, selection of words, LinearSVC with the hinge.
-
-    Parameters
-    ----------
-    n_words : int, default 300
-    C : float, default 1
-    weighting : {"log-tf", "tf-idf"}
-        "log-tf": log(1 + count), with rows scaled to unit length before the selection. "tf-idf": (1 + log count) · idf
-        (scikit-learn's, smoothed), scaled likewise.
-    """
-    check_choice(weighting, "weighting", ("log-tf", "tf-idf"))
-    svm = LinearSVM(C=C, loss="hinge", random_state=0, max_iter=100_000)
-    scale = TfIdf(sublinear_tf=True) if weighting == "tf-idf" else UnitLogCounts()
-    return Pipeline([("scale", scale), ("select", MutualInformationSelector(n_words)), ("classify", svm)])
