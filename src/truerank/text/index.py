@@ -231,13 +231,6 @@ class Index:
             self._held[name] = terms
         return self._held[name]
 
-    def held(self, name: Any, key: Any, make: Any) -> Any:
-        """The result of `make`, kept under this name until another `key` is requested."""
-        found = self._held.get(name)
-        if found is None or found[0] != key:
-            found = self._held[name] = (key, make())
-        return found[1]
-
     def derived(self, name: str, make: Any) -> np.ndarray:
         """An array that is costly to compute from the index, stored in its folder if that is writable."""
         if name not in self._held:

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -74,31 +74,8 @@ class QueryTerm(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _TermByTerm(RetrievalFunction):
-    """Sum over the terms of a factor times a function of tf and the document's norm."""
-
-    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        postings, norms, add = index.postings(self.analyser, self.field), self.norms(index), self.adder()
-        terms = query_terms(postings, weights)
-        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
-            add(*_part(postings, term), norms, factor, scores, matched)
-
-    def adder(self) -> Any:
-        """The kernel that adds a term: `(documents, counts, norms, factor, scores, matched)`."""
-        raise NotImplementedError
-
-    def norms(self, index: Index) -> np.ndarray:
-        """The norm of every document, float64."""
-        raise NotImplementedError
-
-    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        """The factor of each term in a collection of n documents."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class _Saturated(_TermByTerm):
-    """Base of functions of tf/(tf + k1 (1 - b + b |d|/avdl))."""
+class _Saturated(RetrievalFunction):
+    """Sum over the terms of a factor times tf/(tf + k1 (1 - b + b |d|/avdl))."""
 
     k1: float = 1.2
     b: float = 0.75
@@ -107,17 +84,17 @@ class _Saturated(_TermByTerm):
         check_number(self.k1, "k1", minimum=0.0)
         check_number(self.b, "b", minimum=0.0, maximum=1.0)
 
-    def adder(self) -> Any:
-        return _add_saturated
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings = index.postings(self.analyser, self.field)
+        terms, mean = query_terms(postings, weights), postings.mean_length
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            _add_saturated(
+                *_part(postings, term), postings.lengths, mean, float(self.k1), float(self.b), factor, scores, matched
+            )
 
-    def norms(self, index: Index) -> np.ndarray:
-        """k1 (1 - b + b |d|/avdl) of every document, float64; the index keeps the last ones of each field."""
-
-        def make() -> np.ndarray:
-            postings = index.postings(self.analyser, self.field)
-            return self.k1 * (1 - self.b + self.b * (postings.lengths / postings.mean_length))
-
-        return index.held(("norms", self.analyser, self.field), (self.k1, self.b), make)
+    def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
+        """The factor of each term in a collection of n documents."""
+        raise NotImplementedError
 
 
 def lucene_idf(n: int, df: int) -> float:
@@ -171,14 +148,17 @@ class TFIDF(_Saturated):
 
 
 @dataclass(frozen=True)
-class Cosine(_TermByTerm):
+class Cosine(RetrievalFunction):
     """Cosine of tf-idf vectors, (1 + ln tf)(1 + ln(n/df)) on both sides (Salton & Buckley 1988, "ltc").
 
     Equals scikit-learn's `TfidfVectorizer(sublinear_tf=True, smooth_idf=False)`.
     """
 
-    def adder(self) -> Any:
-        return _add_cosine
+    def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
+        postings, norms = index.postings(self.analyser, self.field), self.norms(index)
+        terms = query_terms(postings, weights)
+        for term, factor in zip(terms, self.factors(index.n_documents, terms)):
+            _add_cosine(*_part(postings, term), norms, factor, scores, matched)
 
     def norms(self, index: Index) -> np.ndarray:
         """Length of every document's tf-idf vector, float64, which the index stores."""
@@ -285,11 +265,12 @@ def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
 
 
 @kernel
-def _add_saturated(documents, counts, norms, weight, scores, matched):
-    """weight · tf/(tf + norm)."""
+def _add_saturated(documents, counts, lengths, mean, k1, b, weight, scores, matched):
+    """weight · tf/(tf + k1 (1 - b + b |d|/avdl))."""
     for i in range(len(documents)):
         d = documents[i]
-        scores[d] += weight * counts[i] / (counts[i] + norms[d])
+        norm = k1 * (1.0 - b + b * (lengths[d] / mean))
+        scores[d] += weight * counts[i] / (counts[i] + norm)
         matched[d] = 1
 
 
