@@ -55,7 +55,7 @@ def test_a_model_recognises_its_training_queries_and_no_others(ranker, tmp_path)
         assert found.matched.tolist() == [False] * 20 + [True] * 10
         assert (found.recognised, found.recognisable, found.of, found.same_ids) == (10, 30, 30, 0)
         assert not found.mostly
-        assert found.possible
+        assert not found.reason
         assert str(found) == "10 of 30 queries were used for training"
         assert training_queries(model, train).mostly
 
@@ -120,7 +120,7 @@ def test_a_sketch_of_more_queries_than_it_keeps():
     assert f"100 of the {found.recognisable} recognisable queries (of 700) were used" in str(found)
     # Of few new queries too few could be recognised to say anything.
     few = training_queries(model, made(30, seed=4, first=5000))
-    assert not few.possible
+    assert few.reason
     assert few.recognised == 0
     assert few.recognisable < 20
     assert str(few).startswith("training queries could not be recognised: the model's sketch covers a sample")
@@ -131,7 +131,7 @@ def test_no_sketch_says_so(tmp_path):
     model.training_sketch_size = 0
     model.fit(made(10))
     found = training_queries(model, made(10))
-    assert not found.possible
+    assert found.reason
     assert found.recognised == found.recognisable == 0
     assert "the model has no sketch" in str(found)
 

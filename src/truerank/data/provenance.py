@@ -136,11 +136,6 @@ class Overlap:
         return int(self.matched.sum())
 
     @property
-    def possible(self) -> bool:
-        """Whether training queries can be recognised."""
-        return not self.reason
-
-    @property
     def mostly(self) -> bool:
         """Whether more than half of the recognisable queries are training queries, which rules out a verdict."""
         return 2 * self.recognised > self.recognisable
@@ -162,7 +157,7 @@ class Overlap:
         """Return the counts for JSON."""
         return {
             "training_queries": self.recognised,
-            "recognisable": self.recognisable if self.possible else 0,
+            "recognisable": 0 if self.reason else self.recognisable,
             "queries": self.of,
             "same_ids": self.same_ids,
             "about": str(self),

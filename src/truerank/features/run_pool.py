@@ -256,15 +256,9 @@ class RunPool(RowsByQuery):
         chosen = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, chosen)
         lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
-        entries, list_offsets = places_of(self.list_offsets, lists)
-        part = self._like(self.names, chosen)
+        part = self._part(self.names, chosen, offsets, rows, *places_of(self.list_offsets, lists))
         part.topics_without_runs = []
-        new_row = np.empty(self.n_rows, dtype=np.int64)
-        new_row[rows] = np.arange(len(rows))
-        part.offsets, part.ids = offsets, self.ids.take(rows)
-        part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
-        if self.grades is not None and self.unretrieved is not None and self.unretrieved_offsets is not None:
-            part.grades = self.grades[rows]
+        if self.unretrieved is not None and self.unretrieved_offsets is not None:
             places, part.unretrieved_offsets = places_of(self.unretrieved_offsets, chosen)
             part.unretrieved = self.unretrieved[places]
         return part
@@ -274,16 +268,12 @@ class RunPool(RowsByQuery):
         chosen = np.asarray(runs, dtype=np.int64)
         lists = (np.arange(self.n_queries)[:, None] * self.n_runs + chosen).ravel()
         entries, list_offsets = places_of(self.list_offsets, lists)
-        part = self._like([self.names[j] for j in chosen], np.arange(self.n_queries))
         kept = np.zeros(self.n_rows, dtype=bool)
         kept[self.rows[entries]] = True
-        new_row = np.cumsum(kept) - 1
-        part.offsets = offsets_of(kept)[self.offsets]
-        part.ids = self.ids.take(kept)
-        part.list_offsets, part.rows, part.scores = list_offsets, new_row[self.rows[entries]], self.scores[entries]
+        rows, names = np.flatnonzero(kept), [self.names[j] for j in chosen]
+        part = self._part(names, slice(None), offsets_of(kept)[self.offsets], rows, entries, list_offsets)
         if self.grades is not None:
-            judged = self.judgements(np.flatnonzero(kept))
-            part.grades = self.grades[kept]
+            judged = self.judgements(rows)
             part.unretrieved, part.unretrieved_offsets = judged.missing_grades, judged.missing_offsets
         return part
 
@@ -300,11 +290,19 @@ class RunPool(RowsByQuery):
             )
         return self.select_runs([self.names.index(name) for name in names])
 
-    def _like(self, names: list[str], queries: np.ndarray) -> RunPool:
+    def _part(
+        self, names: list[str], queries: Any, offsets: np.ndarray, rows: np.ndarray, entries: Any, lists: np.ndarray
+    ) -> RunPool:
+        """The pool of some rows and entries of lists, without the unretrieved documents."""
         part = RunPool.__new__(RunPool)
         part.names, part.query_ids = list(names), self.query_ids[queries]
         part.topics_without_runs = self.topics_without_runs
-        part.grades = part.unretrieved = part.unretrieved_offsets = None
+        new_row = np.empty(self.n_rows, dtype=np.int64)
+        new_row[rows] = np.arange(len(rows))
+        part.offsets, part.ids = offsets, self.ids.take(rows)
+        part.list_offsets, part.rows, part.scores = lists, new_row[self.rows[entries]], self.scores[entries]
+        part.grades = None if self.grades is None else self.grades[rows]
+        part.unretrieved = part.unretrieved_offsets = None
         return part
 
     def __repr__(self) -> str:

@@ -22,13 +22,13 @@ from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import mean_interval
 from truerank.significance.comparison import MeasuredValues, PairComparison, compare_measures
+from truerank.significance.paired import LEVEL
 
 DEPTH = 1000  # documents of a fused list that are measured
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
     name: METHODS[name] for name in ("rrf", "comb-sum", "comb-mnz", "comb-anz", "borda")
 }
 LEARNED = "learned"
-LEVEL = 0.05
 
 
 class FusionEvidence:

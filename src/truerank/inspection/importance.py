@@ -19,9 +19,8 @@ from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.families import step_down_max_t, step_down_of_copies
 from truerank.significance.intervals import mean_interval
+from truerank.significance.paired import LEVEL
 from truerank.significance.two_samples import paired_t
-
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)

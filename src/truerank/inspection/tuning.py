@@ -48,11 +48,6 @@ class Between:
                 f"a range needs low < high, and low > 0 with log; got {self.low!r} to {self.high!r}"
             )
 
-    @property
-    def whole(self) -> bool:
-        """Whether both ends are integers."""
-        return isinstance(self.low, int) and isinstance(self.high, int)
-
 
 _NO_TRIALS = "is no file of trials; name another, or remove it"
 _STRENGTH = {"C": Between(1e-4, 1e4, log=True)}
@@ -224,7 +219,8 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError("the space is empty; give one such as {'C': [0.1, 1, 10]}")
     checked: dict[str, Any] = {}
     for name, values in space.items():
-        if isinstance(values, tuple) and len(values) == 2 and all(map(_is_number, values)):
+        numbers = isinstance(values, tuple) and all(isinstance(one, Real) and type(one) is not bool for one in values)
+        if numbers and len(values) == 2:
             values = Between(*values)
         elif not isinstance(values, Between):
             values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
@@ -234,10 +230,6 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
                 )
         checked[name] = values
     return checked
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
@@ -309,7 +301,7 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
         if isinstance(values, list):
             # By index in the list: a value may be a list, a dict or None, which Optuna does not store.
             kinds[name] = optuna.distributions.CategoricalDistribution(range(len(values)))
-        elif values.whole:
+        elif isinstance(values.low, int) and isinstance(values.high, int):
             kinds[name] = optuna.distributions.IntDistribution(int(values.low), int(values.high), log=values.log)
         else:
             kinds[name] = optuna.distributions.FloatDistribution(values.low, values.high, log=values.log)

@@ -69,7 +69,10 @@ def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.nd
     """Return each run's share of judged documents up to the measure's cutoff by topic (m,); NaN for missing topics."""
     name = "Judged" if measure.cutoff is None else f"Judged@{measure.cutoff}"
     share = parse_measure(name, measure.convention)(missing_topics="skip")
-    return {run: share.per_query(_known(judgements), scores) for run, (judgements, scores) in judged.items()}
+    return {
+        run: share.per_query(_with(own, own.grades, own.known), scores)  # a negative grade is no judgement
+        for run, (own, scores) in judged.items()
+    }
 
 
 def doubtful_pairs(
@@ -160,7 +163,7 @@ def difference_bounds(
                 if not judgements.known[row]:
                     ahead = other.get(document, (np.inf, 0))[0] - place
                     grades[row] = best if ahead * side * sign > 0 else 0.0
-            values.append(measure.per_query(_completed(judgements, grades), scores))
+            values.append(measure.per_query(_with(judgements, grades), scores))
         ends.append(values[0] - values[1])
     return ends[0], ends[1]
 
@@ -182,19 +185,14 @@ def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dic
     return {(topic, document): (at, row) for topic, document, at, row in found}
 
 
-def _completed(judgements: Judgements, grades: np.ndarray) -> Judgements:
+def _with(judgements: Judgements, grades: np.ndarray, judged: np.ndarray | None = None) -> Judgements:
+    """The judgements with other grades, and with other marks of what was judged."""
     return Judgements(
         grades,
         judgements.offsets,
+        judged=judged,
         tie_keys=judgements.tie_keys,
         query_ids=judgements.query_ids,
         missing_grades=judgements.missing_grades,
         missing_offsets=judgements.missing_offsets,
     )
-
-
-def _known(judgements: Judgements) -> Judgements:
-    """The judgements, in which documents with a negative grade count as not judged."""
-    known = _completed(judgements, judgements.grades)
-    known.judged = judgements.known
-    return known
