@@ -110,12 +110,10 @@ def _parser(files: list[str]) -> Parser | None:
     sizes = [os.path.getsize(file) for file in files if os.path.isfile(file)]
     if sum(sizes) < COMPILED_FROM:
         return None
-    from truerank.io.trec_kernel import BlockParser
-
-    block = BlockParser(6, 4)
+    from truerank.io.trec_kernel import parse_block
 
     def parse(text: bytes) -> tuple[list[tuple[int, bytes]], list[bytes], list[float]] | None:
-        found = block.parse(text, 1)
+        found = parse_block(text, 6, 4)
         if found is None:
             return None
         topics, ids, scores, _, _ = found

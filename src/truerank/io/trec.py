@@ -455,10 +455,10 @@ def _read(
             size += len(text)
             expected = max(size, stream.expected_size)
             if compiled is None and expected > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
-                from truerank.io.trec_kernel import BlockParser
+                from truerank.io.trec_kernel import parse_block
 
-                compiled = BlockParser(n_columns, value_column)
-            found = None if compiled is None else compiled.parse(text, first)
+                compiled = parse_block
+            found = None if compiled is None else compiled(text, n_columns, value_column, first)
             if found is None:  # the plain parser reads more forms, and explains errors
                 block = _parse_lines(text, first, n_columns, value_column, wanted, form, stream.name)
             else:
@@ -531,9 +531,12 @@ def _parse_lines(
     if not numbered:
         return _Block([], DocumentIds.of([]), np.zeros(0), np.zeros(0, dtype=np.int64), set())
     places, rows = zip(*numbered)
-    widths = set(map(len, rows))
+    widths = list(map(len, rows))
     if min(widths) < n_columns or (max(widths) > n_columns and n_columns == 4):
-        raise _not_columns(numbered, n_columns, form, name)
+        wrong = next(k for k, width in enumerate(widths) if width < n_columns or (width > n_columns and n_columns == 4))
+        shown = b" ".join(rows[wrong])[:60].decode("utf-8", "replace")
+        what = f"expected {n_columns} columns '{form}', got {widths[wrong]}: {shown!r}"
+        raise DataFileError(what, name, places[wrong])
     columns = list(zip(*(row[:n_columns] for row in rows)))
     topics = [(k, topic) for k, topic in enumerate(columns[0]) if k == 0 or topic != columns[0][k - 1]]
     return _Block(
@@ -573,14 +576,6 @@ def _first_repeated(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> in
                     return int(row)
                 seen.add(texts[row])
     return -1
-
-
-def _not_columns(numbered: list[tuple[int, list[bytes]]], n_columns: int, form: str, name: str) -> DataFileError:
-    number, row = next(
-        (number, row) for number, row in numbered if len(row) < n_columns or (len(row) > n_columns and n_columns == 4)
-    )
-    shown = b" ".join(row)[:60].decode("utf-8", "replace")
-    return DataFileError(f"expected {n_columns} columns '{form}', got {len(row)}: {shown!r}", name, number)
 
 
 def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: str) -> np.ndarray:

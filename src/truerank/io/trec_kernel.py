@@ -11,45 +11,31 @@ from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.decimal_kernel import byte, differs, number
 
 
-class BlockParser:
-    """Parses blocks of whole lines.
+def parse_block(text: bytes, n_columns: int, value_column: int, first_line: int = 1) -> tuple[Any, ...] | None:
+    """Return (row, topic) where the topic changes, documents, values, line numbers and tags of whole lines.
 
-    Parameters
-    ----------
-    n_columns, value_column : int
-        Number of columns, and the column of the number. Column 0 is the topic, 2 the document, 5 (if any) the tag.
+    Column 0 of `n_columns` is the topic, 2 the document, 5 (if any) the tag. None if a line is not a plain, legal row.
     """
-
-    def __init__(self, n_columns: int, value_column: int) -> None:
-        self._n_columns, self._value_column = n_columns, value_column
-
-    def parse(self, text: bytes, first_line: int) -> tuple[Any, ...] | None:
-        """Return (row, topic) where the topic changes, documents, values, line numbers and tags of a block.
-
-        None if a line is not a plain, legal row.
-        """
-        if not text.endswith(b"\n"):
-            text += b"\n"
-        data = np.frombuffer(text, dtype=np.uint8)
-        most = len(text) // (2 * self._n_columns) + 1
-        utf8, ends, values = np.empty(len(text), np.uint8), np.zeros(most + 1, np.int64), np.empty(most)
-        lines, repairs = np.empty(most, np.int64), np.empty((most, 3), np.int64)
-        changes = np.empty((2, most, 3), np.int64)  # of the topic, of the tag
-        state = np.zeros(4, np.int64)
-        if not _parse(
-            data, self._n_columns, self._value_column, first_line, utf8, ends, values, lines, changes, repairs, state
-        ):
-            return None
-        n, n_topics, n_tags, n_repairs = state.tolist()
-        for row, start, stop in repairs[:n_repairs].tolist():
-            values[row] = float(text[start:stop])
-        values = values[:n].copy()
-        if not np.isfinite(values).all():
-            return None
-        topics = [(row, text[a:b]) for row, a, b in changes[0, :n_topics].tolist()]
-        tags = {text[a:b] for _, a, b in changes[1, :n_tags].tolist()}
-        ends = ends[: n + 1].copy()
-        return topics, DocumentIds(utf8[: ends[-1]].copy(), ends[:-1], ends[1:]), values, lines[:n].copy(), tags
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    data = np.frombuffer(text, dtype=np.uint8)
+    most = len(text) // (2 * n_columns) + 1
+    utf8, ends, values = np.empty(len(text), np.uint8), np.zeros(most + 1, np.int64), np.empty(most)
+    lines, repairs = np.empty(most, np.int64), np.empty((most, 3), np.int64)
+    changes = np.empty((2, most, 3), np.int64)  # of the topic, of the tag
+    state = np.zeros(4, np.int64)
+    if not _parse(data, n_columns, value_column, first_line, utf8, ends, values, lines, changes, repairs, state):
+        return None
+    n, n_topics, n_tags, n_repairs = state.tolist()
+    for row, start, stop in repairs[:n_repairs].tolist():
+        values[row] = float(text[start:stop])
+    values = values[:n].copy()
+    if not np.isfinite(values).all():
+        return None
+    topics = [(row, text[a:b]) for row, a, b in changes[0, :n_topics].tolist()]
+    tags = {text[a:b] for _, a, b in changes[1, :n_tags].tolist()}
+    ends = ends[: n + 1].copy()
+    return topics, DocumentIds(utf8[: ends[-1]].copy(), ends[:-1], ends[1:]), values, lines[:n].copy(), tags
 
 
 @kernel

@@ -92,6 +92,7 @@ class Rows:
         pieces: list[tuple[int, bytes]] = []
         shifted = [np.zeros(1, dtype=np.int64)]
         before = entries = 0
+        sizes = [part.n_rows for part in parts]
         for part in parts:
             for row, name in part.pieces:
                 if not pieces or pieces[-1][1] != name:
@@ -100,20 +101,14 @@ class Rows:
             before += part.n_rows
             entries += len(part.values)
 
-        def texts(name: str) -> np.ndarray | None:
-            columns = [getattr(part, name) for part in parts]
-            if all(column is None for column in columns):
-                return None
-            return np.concatenate([np.zeros(p.n_rows, dtype=TEXT) if c is None else c for c, p in zip(columns, parts)])
-
         return Rows(
             np.concatenate([part.grades for part in parts]),
             np.concatenate(shifted),
             np.concatenate([part.indices for part in parts]),
             np.concatenate([part.values for part in parts]),
             pieces,
-            texts("doc_ids"),
-            texts("comments"),
+            joined_texts([part.doc_ids for part in parts], sizes),
+            joined_texts([part.comments for part in parts], sizes),
         )
 
 
@@ -318,6 +313,13 @@ def split_comment(comment: bytes) -> tuple[bytes, bytes]:
 def text_column(texts: list[str]) -> np.ndarray | None:
     """Return strings as a compact array; None if all are empty."""
     return np.array(texts, dtype=TEXT) if any(texts) else None
+
+
+def joined_texts(columns: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | None:
+    """Return columns of strings as one; None stands for empty strings, as many as its size."""
+    if all(column is None for column in columns):
+        return None
+    return np.concatenate([np.zeros(n, dtype=TEXT) if c is None else c for c, n in zip(columns, sizes)])
 
 
 def _show(token: bytes) -> str:

@@ -17,8 +17,8 @@ from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import group_rows, offsets_of
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.grammar import LineParser, Rows, check_bytes
-from truerank.io.letor.store import DenseStore, SparseStore, TextStore, VectorStore, check_dtype, query_names
+from truerank.io.letor.grammar import LineParser, Rows, check_bytes, joined_texts
+from truerank.io.letor.store import DenseStore, SparseStore, VectorStore, check_dtype, query_names
 from truerank.io.streams import Source
 
 # Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
@@ -422,7 +422,9 @@ class _Store:
     def __init__(self, dtype: np.dtype, sparse: bool, n_features: int | None) -> None:
         self._X: Any = SparseStore(dtype, n_features) if sparse else DenseStore(dtype, n_features)
         self._y = VectorStore(np.float64)
-        self._doc_ids, self._comments = TextStore(), TextStore()
+        self._doc_ids: list[np.ndarray | None] = []
+        self._comments: list[np.ndarray | None] = []
+        self._sizes: list[int] = []
         self._starts: list[int] = []  # first row and query id of each run of rows with one id
         self._qids: list[bytes] = []
         self.n_rows = 0
@@ -439,8 +441,9 @@ class _Store:
         expected = self._before + int((total - self._before) / share * 1.02) + 64 if share > 0 else 0
         self._X.extend(rows, expected, name)
         self._y.extend(rows.grades, expected)
-        self._doc_ids.extend(rows.doc_ids, rows.n_rows)
-        self._comments.extend(rows.comments, rows.n_rows)
+        self._doc_ids.append(rows.doc_ids)
+        self._comments.append(rows.comments)
+        self._sizes.append(rows.n_rows)
         goes_on = bool(self._qids) and self._qids[-1] == rows.pieces[0][1]
         self._starts += [self.n_rows + row for row, _ in rows.pieces[goes_on:]]
         self._qids += [qid for _, qid in rows.pieces[goes_on:]]
@@ -456,7 +459,7 @@ class _Store:
         starts = np.array([*self._starts, self.n_rows], dtype=np.int64)
         query_ids = query_names(names)
         X, y = self._X.finish(), self._y.finish()
-        doc_ids, comments = self._doc_ids.finish(), self._comments.finish()
+        doc_ids, comments = (joined_texts(parts, self._sizes) for parts in (self._doc_ids, self._comments))
         if len(names) == len(self._qids):
             return RankingData.from_grouped(
                 X, y, starts, query_ids, doc_ids=doc_ids, comments=comments, feature_names=feature_names

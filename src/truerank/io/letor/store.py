@@ -9,7 +9,7 @@ import numpy as np
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
-from truerank.io.letor.grammar import TEXT, Rows
+from truerank.io.letor.grammar import Rows
 
 # Dense reading of wider data is refused unless the width is asked for: one damaged index would take all memory.
 MAX_DENSE_WIDTH = 65_536
@@ -64,32 +64,6 @@ class VectorStore:
         if len(self._buffer) != self.size:
             self._buffer.resize(self.size, refcheck=False)
         return self._buffer
-
-
-class TextStore:
-    """A growing column of strings, most of which may be missing."""
-
-    def __init__(self) -> None:
-        self._parts: list[np.ndarray | int] = []  # an array of strings, or a number of empty ones
-
-    def extend(self, texts: np.ndarray | None, n_rows: int) -> None:
-        """Append the strings of a block; None means `n_rows` empty strings."""
-        self._parts.append(n_rows if texts is None else texts)
-
-    def finish(self) -> np.ndarray | None:
-        """Return all strings as one array; None if all are empty."""
-        parts, self._parts = self._parts, []
-        if all(isinstance(part, int) for part in parts):
-            return None
-        result = np.empty(sum(part if isinstance(part, int) else len(part) for part in parts), dtype=TEXT)
-        end = len(result)
-        while parts:  # each part is freed as soon as it is copied
-            part = parts.pop()
-            start = end - (part if isinstance(part, int) else len(part))
-            if not isinstance(part, int):
-                result[start:end] = part
-            end = start
-        return result
 
 
 class DenseStore:
