@@ -113,21 +113,6 @@ def test_a_folder_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("kind", ["folder", "file"])
-def test_in_a_folder_that_cannot_be_written_the_thing_itself_is_locked(tmp_path: Path, monkeypatch, kind: str) -> None:
-    """`os.access` is replaced because the super-user may write everywhere."""
-    path = tmp_path / "place"
-    path.mkdir() if kind == "folder" else path.write_text("17\n")  # no number of a process
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with locked(path):
-        assert [item.name for item in tmp_path.rglob("*lock*")] == []
-        with pytest.raises(InvalidInputError, match="place: another process is writing here"), locked(path):
-            pass
-    with locked(path):
-        pass
-    assert kind != "file" or path.read_text() == "17\n"
-
-
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/stdout"])
 def test_what_is_no_file_needs_no_lock(path: str, capfd) -> None:
     with locked(path), locked("/dev/null"):

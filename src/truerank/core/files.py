@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.locks import locked
 
 try:
     import fcntl
@@ -132,20 +133,18 @@ def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
         If another run writes into the folder, if it is a symbolic link or belongs to another user, or if it contains a
         file of another name.
     """
-    folder, descriptor, is_ours = Path(path), None, False
-    try:
-        with interrupts_held_back():  # else an interrupt might leave a new folder that nobody removes
-            descriptor, is_ours = _locked_folder(folder), True
-        _empty(folder, known)
-        yield folder
-    except BaseException:
-        if is_ours:
+    folder = Path(path)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with locked(folder.parent / f"{folder.name}.writer"):
+        try:
+            refuse_planted(folder)
+            folder.mkdir(exist_ok=True)
+            _empty(folder, known)
+            yield folder
+        except BaseException:
             with suppress(OSError, InvalidInputError):
                 remove_folder(folder, known)
-        raise
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+            raise
 
 
 def remove_folder(folder: Path, known: str) -> None:
@@ -186,31 +185,6 @@ def _empty(folder: Path, known: str) -> None:
         raise InvalidInputError(f"{folder}: holds {min(strange)!r}, which no run of truerank leaves; move it elsewhere")
     for name in names:
         os.unlink(folder / name)
-
-
-def _locked_folder(folder: Path) -> int | None:
-    """Create a folder if necessary and return the descriptor that locks it; None if there are no locks."""
-    while True:
-        refuse_planted(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        if fcntl is None:
-            return None
-        try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.lstat(folder), os.fstat(descriptor)):
-                return descriptor
-        except FileNotFoundError:
-            pass  # another run has renamed it before it was locked
-        except BlockingIOError:
-            os.close(descriptor)
-            raise InvalidInputError(f"{folder}: another run is writing here; wait for its end") from None
-        except OSError:  # a file system without locks
-            return descriptor
-        os.close(descriptor)
 
 
 def check_target(path: str | os.PathLike[str]) -> None:

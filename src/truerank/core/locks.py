@@ -25,8 +25,8 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     The lock is on a small file that contains the number of the process: `.lock` in an existing folder, else
     `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends,
     even by a kill; a lock file that a kill leaves has no effect. A process that is forked inside the block does not
-    prolong the lock. If the folder is not writable, `path` itself is locked. Devices, FIFOs and open descriptors
-    (`/dev/stdout`) are not locked, and on file systems without locks nothing is locked.
+    prolong the lock. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and on file systems without
+    locks nothing is locked.
 
     Parameters
     ----------
@@ -43,32 +43,29 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
         return
     name = place / ".lock" if place.is_dir() else place.parent / f".{place.name[:200]}.lock"
-    itself = place.exists() and not os.access(name.parent, os.W_OK | os.X_OK)
     try:
-        descriptor = _lock(place if itself else name, os.fspath(path), itself)
+        descriptor = _lock(name, os.fspath(path))
     except OSError as error:
         raise InvalidInputError(f"{os.fspath(path)}: cannot be locked ({name}): {error.strerror or error}") from error
     try:
-        if not itself:
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         if descriptor in _held:  # else this is a forked process, which left it to its parent
-            if not itself:
-                with suppress(OSError):
-                    os.unlink(name)
+            with suppress(OSError):
+                os.unlink(name)
             _release(descriptor)
 
 
-def _lock(name: Path, what: str, itself: bool) -> int:
-    """Lock a lock file, or the path `itself`, and return its descriptor."""
+def _lock(name: Path, what: str) -> int:
+    """Lock a lock file and return its descriptor."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while True:
-        flags = os.O_RDONLY if itself else os.O_RDWR | os.O_CREAT
-        descriptor = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+        descriptor = os.open(name, flags, 0o666)
         _held.add(descriptor)
         try:
-            if not itself and not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("the lock file is not a regular file")
             if fcntl is not None:
                 with _unless_unsupported():
@@ -76,7 +73,7 @@ def _lock(name: Path, what: str, itself: bool) -> int:
             if os.path.samestat(os.stat(name), os.fstat(descriptor)):
                 return descriptor
         except BlockingIOError:
-            owner = "" if itself else os.read(descriptor, 20).decode("ascii", "replace").strip()
+            owner = os.read(descriptor, 20).decode("ascii", "replace").strip()
             number = f"process {owner}" if owner.isdigit() else "another process"
             this = " (this one)" if owner == str(os.getpid()) else ""
             _release(descriptor)
