@@ -12,11 +12,10 @@ import secrets
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.locks import locked
@@ -210,13 +209,13 @@ def check_target(path: str | os.PathLike[str]) -> None:
             raise InvalidInputError(f"{name}: the file is not writable; change its permissions or name another")
         if _is_special(name):
             return
-        folder = _target(name).parent
+        folder = Path(name).resolve().parent
         with suppress(FileNotFoundError):
             os.lstat(name)  # raises on a name that is too long
         if not folder.is_dir():
             raise InvalidInputError(f"{name}: the folder {folder} does not exist; make it first")
         _sweep(folder)
-        descriptor, temporary = _make_temporary(_target(name), 0o600)
+        descriptor, temporary = _make_temporary(Path(name).resolve(), 0o600)
         os.close(descriptor)
         os.unlink(temporary)
     except OSError as error:
@@ -230,16 +229,18 @@ def remove_unfinished() -> None:
             os.unlink(temporary)
 
 
-@dataclass
-class _Opened:
-    """A file that is being written."""
+class _Opened(NamedTuple):
+    """A file that is being written; `temporary` is "" for a direct write."""
 
     stream: IO[Any]
-    complete: Callable[[], None]
-    """Flushes the content to disk."""
     temporary: str = ""
-    """Name of the temporary file; "" for a direct write."""
     target: Path = Path()
+
+    def complete(self) -> None:
+        """Flush the content to disk."""
+        self.stream.flush()
+        if self.temporary:
+            os.fsync(self.stream.fileno())
 
     def replace(self) -> None:
         """Make the temporary file the file."""
@@ -249,7 +250,7 @@ class _Opened:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
-    """Yield a stream with the functions that complete and replace the file."""
+    """Open the temporary file of `path`, or `path` itself if it cannot be replaced."""
     name = os.fspath(path)
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     number = _descriptor(name)
@@ -257,14 +258,14 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
         try:
             descriptor = os.open(name, os.O_WRONLY) if number is None else os.dup(number)
             with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
-                yield _Opened(stream, stream.flush)
+                yield _Opened(stream)
         except BrokenPipeError as error:
             raise InvalidInputError(f"{name}: the reader closed it before everything was written") from error
         except OSError as error:
             _name(error, name)
             raise
         return
-    target = _target(name)
+    target = Path(name).resolve()
     try:
         permissions = stat.S_IMODE(os.stat(target).st_mode)
     except OSError:
@@ -272,24 +273,11 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
     temporary = ""
     try:
         _sweep(target.parent)
-        before = set(_unfinished)
-        try:
-            descriptor, temporary = _make_temporary(target, 0o666 if permissions is None else permissions)
-        except BaseException:
-            for made in _unfinished - before:
-                if made.startswith(str(target.parent / f".{target.name[:100]}.")):
-                    with suppress(OSError):
-                        os.unlink(made)
-            raise
+        descriptor, temporary = _make_temporary(target, 0o666 if permissions is None else permissions)
         with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
             if permissions is not None and hasattr(os, "fchmod"):
                 os.fchmod(descriptor, permissions)
-
-            def complete() -> None:
-                stream.flush()
-                os.fsync(stream.fileno())
-
-            yield _Opened(stream, complete, temporary, target)
+            yield _Opened(stream, temporary, target)
     except OSError as error:
         _name(error, name)
         raise
@@ -375,10 +363,6 @@ def _is_special(name: str) -> bool:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except OSError:
         return False
-
-
-def _target(name: str) -> Path:
-    return Path(name).resolve()
 
 
 @contextmanager
