@@ -52,21 +52,28 @@ def _stumps(form: ModelForm) -> Arrays:
     steps = StepFunctions(body.features, body.thresholds, body.missing, body.weights)
     return {
         "columns": steps.columns, "steps": steps.steps, "starts": steps.starts, "values": steps.values,
-        "absent": steps.absent,
+        "absent_values": steps.absent,
     }  # fmt: skip
 
 
 def _oblivious(form: ModelForm) -> Arrays:
-    assert isinstance(form.body, Oblivious)
+    assert isinstance(form.body, Oblivious | Polynomial)
     own = form.body.ensemble
-    return {"features": own.features, "borders": own.borders, "missing_right": own.missing_right, "values": own.values}
+    return _sizes(own) | {
+        "features": own.features, "borders": own.borders, "missing_right": own.missing_right, "values": own.values,
+    }  # fmt: skip
+
+
+def _sizes(trees: Any) -> Arrays:
+    """Numbers of trees and of levels."""
+    return dict(zip(("trees", "depth"), trees.missing_right.shape))
 
 
 def _trees(form: ModelForm) -> Arrays:
     assert isinstance(form.body, Plain)
     own = form.body.trees
     return {
-        "roots": own.roots, "features": own.features, "thresholds": own.thresholds,
+        "trees": len(own.roots), "roots": own.roots, "features": own.features, "thresholds": own.thresholds,
         "missing": own.missing_right + 2 * own.zero_missing, "children": np.stack([own.left, own.right], axis=1),
         "values": own.values,
     }  # fmt: skip
@@ -81,7 +88,7 @@ def _fuzzy(form: ModelForm) -> Arrays:
     by_state[:, knots_first(body.places.sizes)] = factors.pairs.reshape(-1, 2).T
     up, down = by_state
     steep = {"log_p": float(factors.log_p), "state_start": start, "state_stop": stop} if factors.steep.any() else {}
-    return {
+    return _sizes(own) | {
         "used": body.places.features, "first": factors.first, "lower": body.places.lower, "upper": body.places.upper,
         "up": up, "down": down, "steep": factors.steep, "columns": own.columns, "border_states": own.border_states,
         "left_factor": own.border_factors[..., 0], "right_factor": own.border_factors[..., 1],
@@ -92,11 +99,10 @@ def _fuzzy(form: ModelForm) -> Arrays:
 def _polynomial(form: ModelForm) -> Arrays:
     body = form.body
     assert isinstance(body, Polynomial)
-    own, used = body.ensemble, np.unique(body.ensemble.features)
-    scaling = body.scaling
-    return {
-        "features": own.features, "borders": own.borders, "missing_right": own.missing_right, "values": own.values,
-        "table": monomial_table(own.depth, body.degree), "used": used,
+    own, scaling = body.ensemble, body.scaling
+    used, table = np.unique(own.features), monomial_table(own.depth, body.degree)
+    return _oblivious(form) | {
+        "monomials": len(table), "table_of_monomials": table, "used": used,
         "columns": np.searchsorted(used, own.features), "mean": scaling.mean[used], "scale": scaling.scale[used],
         "low": scaling.low[used], "high": scaling.high[used],
     }  # fmt: skip

@@ -31,7 +31,7 @@ static double body(const double *x, double total) {
     for (c = 0; c < N_COLUMNS; c++) {
         double v = x[columns[c]];
         int base = starts[c], left = starts[c + 1] - base;
-        if (v != v) { own += absent[c]; continue; }
+        if (v != v) { own += absent_values[c]; continue; }
         while (left > 1) {
             int half = left >> 1;
             if (steps[base + half - 1] < v) base += half;
@@ -46,7 +46,7 @@ _OBLIVIOUS = """
 static double body(const double *x, double total) {
     SUM sum = (SUM)total;
     int t, level;
-    for (t = 0; t < N_TREES; t++) {
+    for (t = 0; t < TREES; t++) {
         int leaf = 0;
         for (level = 0; level < DEPTH; level++) {
             int at = t * DEPTH + level;
@@ -62,7 +62,7 @@ _TREES = """
 static double body(const double *x, double total) {
     SUM sum = (SUM)total;
     int t;
-    for (t = 0; t < N_TREES; t++) {
+    for (t = 0; t < TREES; t++) {
         int node = roots[t];
         while (node >= 0) {
             double v = x[features[node]];
@@ -77,7 +77,7 @@ static double body(const double *x, double total) {
 """
 _FUZZY = """
 static double body(const double *x, double total) {
-    int state[N_USED], place[N_USED];
+    int state[N_USED + 1], place[N_USED + 1];
     double work[1 << DEPTH];
     int i, t, level, q;
     for (i = 0; i < N_USED; i++) {
@@ -91,7 +91,7 @@ static double body(const double *x, double total) {
         state[i] = 2 * (j - a) + (j < first[i + 1] && v >= lower[j]);
         place[i] = 2 * a + i + state[i];
     }
-    for (t = 0; t < N_TREES; t++) {
+    for (t = 0; t < TREES; t++) {
         for (q = 0; q < 1 << DEPTH; q++) work[q] = values[(t << DEPTH) + q];
         for (level = DEPTH - 1; level >= 0; level--) {
             int at = t * DEPTH + level, k = columns[at], half = 1 << level;
@@ -119,24 +119,24 @@ _STEEP = (
 )
 _POLYNOMIAL = """
 static double body(const double *x, double total) {
-    double z[N_USED], monomial[N_MONOMIALS], own;
+    double z[N_USED + 1], monomial[MONOMIALS], own;
     int i, t, level, j;
     for (i = 0; i < N_USED; i++) {
         double v = x[used[i]];
         z[i] = v != v ? 0.0 : ((v < low[i] ? low[i] : v > high[i] ? high[i] : v) - mean[i]) / scale[i];
     }
     monomial[0] = 1.0;
-    for (t = 0; t < N_TREES; t++) {
+    for (t = 0; t < TREES; t++) {
         const double *value;
         int leaf = 0;
         for (level = 0; level < DEPTH; level++) {
             double v = x[features[t * DEPTH + level]];
             if (v > borders[t * DEPTH + level] || (v != v && missing_right[t * DEPTH + level])) leaf |= 1 << level;
         }
-        value = values + ((t << DEPTH) + leaf) * N_MONOMIALS;
+        value = values + ((t << DEPTH) + leaf) * MONOMIALS;
         own = value[0];
-        for (j = 1; j < N_MONOMIALS; j++) {
-            monomial[j] = monomial[table[2 * j]] * z[columns[t * DEPTH + table[2 * j + 1]]];
+        for (j = 1; j < MONOMIALS; j++) {
+            monomial[j] = monomial[table_of_monomials[2 * j]] * z[columns[t * DEPTH + table_of_monomials[2 * j + 1]]];
             own += value[j] * monomial[j];
         }
         total += own;
@@ -146,11 +146,12 @@ static double body(const double *x, double total) {
 """
 _BODIES = {"linear": _LINEAR, "stumps": _STUMPS, "oblivious": _OBLIVIOUS, "trees": _TREES, "fuzzy": _FUZZY,
            "polynomial": _POLYNOMIAL}  # fmt: skip
+_COUNTED = ("columns", "used", "start_columns", "member_kinds")
 _START = """
 static double linear_start(const double *x) {
     double own = 0;
     int i;
-    for (i = 0; i < N_START; i++) {
+    for (i = 0; i < N_START_COLUMNS; i++) {
         double v = x[start_columns[i]];
         if (v == v)
             own += start_slope[i] * ((v < start_low[i] ? start_low[i] : v > start_high[i] ? start_high[i] : v)
@@ -163,7 +164,7 @@ _PROBABILITY = """
 static double probability(double s) {
     double least = 1.0, total = 0.0;
     int m;
-    for (m = 0; m < N_MEMBERS; m++) {
+    for (m = 0; m < N_MEMBER_KINDS; m++) {
         int low = member_starts[m], high = member_starts[m + 1], k;
         double p;
         while (low < high) {
@@ -195,8 +196,15 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     prefix = identifier(name)
     if not prefix or prefix[0].isdigit():
         raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")
-    arrays, numbers, start, intercept = _arrays_and_sizes(form)
-    steep = _STEEP if "log_p" in arrays else ("", "")
+    arrays = arrays_of(form)
+    start, intercept = arrays.pop("start"), arrays.pop("intercept")
+    sizes = {key.upper(): arrays.pop(key) for key in ("lanes", "trees", "depth", "monomials") if key in arrays}
+    lengths = {f"N_{key.upper()}": len(arrays[key]) for key in _COUNTED if key in arrays}
+    steep = _STEEP
+    if "log_p" not in arrays:
+        steep = ("", "")
+        arrays.pop("steep", None)
+        arrays.pop("border_place", None)
     text = [
         f"/* Scores of the model {prefix}, written by truerank. C99, no dependencies but math.h.",
         f" *   double {prefix}_score(const double *x)                  one row of {form.n_features} numbers",
@@ -206,7 +214,8 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
         "#include <stddef.h>",
         "",
         f"#define SUM {'float' if form.float32_sums else 'double'}",
-        *(f"#define {key} {value}" for key, value in numbers.items()),
+        f"#define N_FEATURES {form.n_features}",
+        *(f"#define {key} {value}" for key, value in (sizes | lengths).items()),
         f"const char *const {prefix}_features[N_FEATURES] = {{{', '.join(map(_string, form.names))}}};",
         *(_array(key, value) for key, value in arrays.items()),
     ]
@@ -217,35 +226,6 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     text.append(_BODIES[form.kind].replace("STEEP_ABOVE", steep[0]).replace("STEEP_BELOW", steep[1]))
     text += _rows(form, prefix, start, intercept)
     return "\n".join(text) + "\n"
-
-
-def _arrays_and_sizes(form: ModelForm) -> tuple[dict[str, Any], dict[str, int], float, float]:
-    """The arrays of the file, its `#define`s, and the constants before and after the sum."""
-    arrays = arrays_of(form)
-    start, intercept = arrays.pop("start"), arrays.pop("intercept")
-    numbers: dict[str, int] = {"N_FEATURES": form.n_features}
-    if form.kind == "linear":
-        numbers |= {"LANES": arrays.pop("lanes"), "N_COLUMNS": len(arrays["columns"])}
-    elif form.kind == "stumps":
-        numbers["N_COLUMNS"] = len(arrays["columns"])
-    elif form.kind == "trees":
-        numbers["N_TREES"] = len(arrays["roots"])
-    else:
-        numbers["N_TREES"], numbers["DEPTH"] = arrays["missing_right"].shape
-        if "table" in arrays:
-            numbers["N_MONOMIALS"] = len(arrays["table"])
-        if "used" in arrays:
-            numbers["N_USED"] = len(arrays["used"])
-    if "steep" in arrays and "log_p" not in arrays:
-        del arrays["steep"], arrays["border_place"]
-    if form.linear_start is not None:
-        numbers["N_START"] = len(arrays["start_columns"])
-    if form.calibration is not None:
-        numbers["N_MEMBERS"] = len(arrays["member_kinds"])
-    if numbers.get("N_USED") == 0:
-        numbers["N_USED"] = 1
-        arrays["used"] = np.zeros(1, dtype=np.int64)
-    return arrays, numbers, start, intercept
 
 
 def _rows(form: ModelForm, prefix: str, start: float, intercept: float) -> list[str]:

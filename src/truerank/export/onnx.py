@@ -163,7 +163,7 @@ def _polynomial(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     z = graph.add("Div", z, graph.constant(a["scale"]))
     z = graph.add("Where", lost, graph.constant(0.0, np.float64), z)
     monomials: list[str] = []
-    for j, (earlier, level) in enumerate(a["table"].tolist()):
+    for j, (earlier, level) in enumerate(a["table_of_monomials"].tolist()):
         if j == 0:
             monomials.append(graph.constant(np.ones((1, trees)), np.float64))
             continue

@@ -217,13 +217,6 @@ def params_of(form: ModelForm) -> dict[str, Any]:
     """The parameters, flat lists of numbers; inf becomes the largest float64."""
     arrays = arrays_of(form)
     own: dict[str, Any] = {"names": list(form.names), "absent": _LARGEST}
-    if form.kind in ("oblivious", "fuzzy", "polynomial"):
-        own["trees"], own["depth"] = (int(size) for size in arrays["missing_right"].shape)
-    if form.kind == "stumps":
-        arrays["absent_values"] = arrays.pop("absent")
-    if "table" in arrays:
-        arrays["table_of_monomials"] = arrays.pop("table")
-        own["monomials"] = len(arrays["table_of_monomials"])
     if "steep" in arrays:
         own["some_steep"] = "log_p" in arrays
         if not own["some_steep"]:
@@ -241,7 +234,7 @@ def least_shift(form: ModelForm) -> float:
         # Each feature's step function by itself.
         arrays = arrays_of(form)
         parts = np.split(arrays["values"], (arrays["starts"][1:-1] + np.arange(1, len(arrays["columns"]))))
-        least += sum(min(float(part.min()), float(a)) for part, a in zip(parts, arrays["absent"]) if len(part))
+        least += sum(min(float(part.min()), float(a)) for part, a in zip(parts, arrays["absent_values"]) if len(part))
     elif isinstance(body, Oblivious | Fuzzy):
         least += float(body.ensemble.values.min(axis=1, initial=np.inf).sum()) if body.ensemble.n_trees else 0.0
     elif isinstance(body, Plain):

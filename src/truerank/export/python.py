@@ -10,12 +10,12 @@ from truerank.export.texts import comment
 
 _LINEAR = """
 def _body(x, total):
-    lanes = [0.0] * 8
-    for j in range(lanes_until):
-        lanes[j % 8] += x[columns[j]] * weights[j]
-    a, b, c, d, e, f, g, h = lanes
+    sums = [0.0] * 8
+    for j in range(lanes):
+        sums[j % 8] += x[columns[j]] * weights[j]
+    a, b, c, d, e, f, g, h = sums
     own = ((a + e) + (c + g)) + ((b + f) + (d + h))
-    for j in range(lanes_until, len(columns)):
+    for j in range(lanes, len(columns)):
         own += x[columns[j]] * weights[j]
     return total + own
 """
@@ -24,7 +24,7 @@ def _body(x, total):
     own = 0.0
     for c, k in enumerate(columns):
         if x[k] != x[k]:
-            own += absent[c]
+            own += absent_values[c]
         else:
             own += values[bisect_left(steps, x[k], starts[c], starts[c + 1]) + c]
     return total + own
@@ -105,10 +105,11 @@ def _body(x, total):
             v = x[features[t][level]]
             if v > borders[t][level] or (v != v and missing_right[t][level]):
                 leaf |= 1 << level
-        own, monomials = values[t][leaf][0], [1.0]
-        for j in range(1, len(table)):
-            monomials.append(monomials[table[j][0]] * z[columns[t][table[j][1]]])
-            own += values[t][leaf][j] * monomials[j]
+        own, powers = values[t][leaf][0], [1.0]
+        for j in range(1, monomials):
+            earlier, level = table_of_monomials[j]
+            powers.append(powers[earlier] * z[columns[t][level]])
+            own += values[t][leaf][j] * powers[j]
         total += own
     return total
 """
@@ -164,9 +165,8 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
 def write_parts(form: ModelForm, params: Arrays) -> str:
     """The same program over flat arrays that came back from a file, in the shapes that it wants."""
     arrays: Arrays = {}
-    renamed = {"absent": "absent_values", "table": "table_of_monomials"}
     for key, value in arrays_of(form).items():
-        flat = params.get(renamed.get(key, key))
+        flat = params.get(key)
         if not isinstance(value, np.ndarray):
             arrays[key] = flat if flat is not None else value
         elif flat is not None:
@@ -177,8 +177,6 @@ def write_parts(form: ModelForm, params: Arrays) -> str:
 
 
 def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
-    if form.kind == "linear":
-        arrays["lanes_until"] = arrays.pop("lanes")
     text = [
         f"# Scores of the model {comment(name)}, written by truerank.",
         f"# `score(x)` expects {form.n_features} numbers in the order of FEATURES, nan if missing; higher is better.",

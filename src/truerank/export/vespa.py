@@ -131,7 +131,7 @@ def _stumps(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) ->
         heights = [_number(value) for value in values[starts[c] + c : starts[c + 1] + c + 1]]
         if own and own[0] == -np.inf:  # every number is above it
             own, heights = own[1:], heights[1:]
-        terms.append(_if(f"isNan({x[k]})", _number(arrays["absent"][c]), _piece(x[k], own, heights)))
+        terms.append(_if(f"isNan({x[k]})", _number(arrays["absent_values"][c]), _piece(x[k], own, heights)))
     return ["(" + "\n+ ".join(["0.0", *terms]) + ")"]
 
 
@@ -244,7 +244,7 @@ def _polynomial(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]
     for t in range(len(features)):
         names = [z[k] for k in arrays["columns"][t].tolist()]
         monomials = [""]
-        for earlier, level in arrays["table"][1:].tolist():
+        for earlier, level in arrays["table_of_monomials"][1:].tolist():
             monomials.append(f"{monomials[earlier]} * {names[level]}" if earlier else names[level])
         texts = []
         for own in arrays["values"][t]:
