@@ -96,11 +96,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         )
     content = document.get("model")
     try:
-        model = decode(content)
+        model = decode(content, fitted=True)
         if not isinstance(content, dict) or "$class" not in content:
             received = "an object without it" if isinstance(content, dict) else _quoted(content)
             raise ModelFileError(f'"model" must be an object with "$class", got {received}')
-        _check_fitted(model)
         _try(model)
         if document.get("reading") is not None:
             model.reading_ = _checked_reading(document["reading"])
@@ -121,17 +120,6 @@ def _checked_reading(reading: Any) -> dict[str, str]:
     if reading.get("missing", "nan") not in ("nan", "error"):
         raise ModelFileError(f'"missing" must be "nan" or "error", got {_quoted(reading["missing"])}')
     return reading
-
-
-def _check_fitted(model: Scorer) -> None:
-    """A model that was written without its fitted attributes cannot do anything."""
-    if hasattr(model, "steps"):
-        for _, step in model.steps:
-            _check_fitted(step)
-    elif hasattr(model, "check_model"):
-        _guarded(type(model).__name__, model.check_model)
-    elif scikit_learn.is_known(model):
-        _guarded(type(model).__name__, lambda: scikit_learn.finish(model))
 
 
 def _try(model: Scorer) -> None:
@@ -223,8 +211,8 @@ def encode(value: Any) -> Any:
     )
 
 
-def decode(value: object) -> Any:
-    """The inverse of `encode`; every object is checked."""
+def decode(value: object, fitted: bool = False) -> Any:
+    """The inverse of `encode`; every object is checked, and a model must be fitted if `fitted` is set."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -245,7 +233,7 @@ def decode(value: object) -> Any:
 
         return _guarded("measure", lambda: parse_measure(str(value["$measure"])))
     if "$class" in value:
-        return _decode_object(value)
+        return _decode_object(value, fitted)
     return {key: decode(item) for key, item in value.items()}
 
 
@@ -322,7 +310,7 @@ def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[
     return {"$class": type(model).__name__, "params": params, "fitted": fitted}
 
 
-def _decode_object(value: dict[str, Any]) -> Any:
+def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
     name = value["$class"]
     if name == "Pipeline":
         from sklearn.pipeline import Pipeline
@@ -330,7 +318,7 @@ def _decode_object(value: dict[str, Any]) -> Any:
         steps = value.get("steps")
         if not isinstance(steps, list) or not all(isinstance(s, list) and len(s) == 2 for s in steps):
             raise ModelFileError("a pipeline must have a list of [name, step] pairs")
-        parts = [(str(step), decode(part)) for step, part in steps]
+        parts = [(str(step), decode(part, must_be_fitted)) for step, part in steps]
         if not parts or not all(hasattr(part, "get_params") for _, part in parts):
             raise ModelFileError("a pipeline must have steps that are models")
         return _guarded("Pipeline", lambda: Pipeline(parts))
@@ -358,8 +346,9 @@ def _decode_object(value: dict[str, Any]) -> Any:
     model = _guarded(name, lambda: cls(**given))
     for key, item in fitted.items():
         setattr(model, key, decode(item))
-    if fitted and hasattr(model, "check_model"):  # a wrapper keeps what it wraps as an unfitted parameter
-        _guarded(name, model.check_model)
-    if fitted and target is None:
-        _guarded(name, lambda: scikit_learn.finish(model))
+    if fitted or must_be_fitted:  # a wrapper keeps what it wraps as an unfitted parameter
+        if target is None:
+            _guarded(name, lambda: scikit_learn.finish(model))
+        elif hasattr(model, "check_model"):
+            _guarded(name, model.check_model)
     return model
