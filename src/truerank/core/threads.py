@@ -6,7 +6,6 @@ whoever adds them up in that order gets the same bits with any `n_jobs`.
 
 from __future__ import annotations
 
-import contextvars
 import os
 import sys
 import threading
@@ -91,33 +90,6 @@ def one_blas_thread() -> AbstractContextManager[Any]:
         _blas.clear()
         _blas[loaded] = controller
     return controller.limit(limits=1, user_api="blas")
-
-
-def run_aside(work: Callable[[], T]) -> T:
-    """Run foreign code that looks for no interrupts on a thread of its own, and return what it returns.
-
-    An interrupt is then raised at once; the thread ends by itself, or with the process, and its result is dropped.
-    `work` must not change what anybody else still uses.
-    """
-    results: list[T] = []
-    errors: list[BaseException] = []
-    ended = threading.Event()
-
-    def call() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            ended.set()
-
-    context = contextvars.copy_context()
-    threading.Thread(target=lambda: context.run(call), daemon=True).start()
-    while not ended.wait(0.1):  # a signal that another thread received does not wake this one
-        pass
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 class Workers:

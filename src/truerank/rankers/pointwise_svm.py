@@ -11,7 +11,6 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.threads import run_aside
 from truerank.core.types import Matrix
 from truerank.data.ranking_data import RankingData
 from truerank.losses.pointwise_hinge import HingeOracle
@@ -187,8 +186,8 @@ class PointwiseSVM(BinnedLinearRanker):
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            # liblinear leaves out a row of weight 0, and looks for no interrupts.
-            run_aside(lambda: svm.fit(X, hinge.signs > 0, sample_weight=hinge.weight))
+            # liblinear leaves out a row of weight 0. An interrupt is raised when it returns.
+            svm.fit(X, hinge.signs > 0, sample_weight=hinge.weight)
         coef = np.append(svm.coef_[0], svm.intercept_[0] / kappa).astype(np.float64)
         margins = hinge.signs * LinearRows(X, intercept=kappa).scores(coef)
         risk = float(np.sum(hinge.weight * np.maximum(0.0, 1.0 - margins)))
