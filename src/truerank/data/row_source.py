@@ -329,9 +329,17 @@ class HeldRows(RowSource):
 
 
 class Alone:
-    """The communicator of a program with a single member, which has nobody to send messages to."""
+    """The communicator of a program with a single member."""
 
     rank, size = 0, 1
+
+    def tell(self, other: int, value: object) -> None:
+        """Raise an error, since there is no other member."""
+        raise AssertionError(f"there is no member {other}")
+
+    def hear(self, other: int) -> Any:
+        """Raise an error, since there is no other member."""
+        raise AssertionError(f"there is no member {other}")
 
 
 class RowsElsewhere:
