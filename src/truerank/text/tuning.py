@@ -51,27 +51,22 @@ class NumberedQrels:
 
     def __init__(self, index: Index, qrels: Qrels, query_ids: Sequence[str]) -> None:
         place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
-        self.documents: list[np.ndarray] = []
-        self.grades: list[np.ndarray] = []
+        self.grades: list[dict[int, float]] = []
         for name in query_ids:
             number = place.get(name)
             part = slice(0, 0) if number is None else slice(*map(int, qrels.offsets[number : number + 2]))
-            found = [index.document_number(document) for document in qrels.doc_ids[part].tolist()]
-            self.documents.append(np.array(found, dtype=np.int64))
-            self.grades.append(np.maximum(qrels.grades[part], 0.0))
+            numbers = [index.document_number(document) for document in qrels.doc_ids[part].tolist()]
+            keys = [own if own >= 0 else -1 - k for k, own in enumerate(numbers)]  # below 0: not in the index
+            self.grades.append(dict(zip(keys, np.maximum(qrels.grades[part], 0.0).tolist())))
         self.query_ids, self.id_ranks = list(query_ids), index.id_ranks()
 
     def judge(self, ranked: Sequence[np.ndarray]) -> Judgements:
         """Judgements of each query's ranked documents (by number), with those that are missing there."""
         grades, missing = [], []
-        for documents, judged, values in zip(ranked, self.documents, self.grades):
-            order = np.argsort(judged, kind="stable")
-            place = np.minimum(np.searchsorted(judged[order], documents), max(len(judged) - 1, 0))
-            there = judged[order][place] == documents if len(judged) else np.zeros(len(documents), dtype=bool)
-            row = np.zeros(len(documents))
-            row[there] = values[order][place[there]]
-            grades.append(row)
-            missing.append(values[~np.isin(judged, documents)])
+        for documents, judged in zip(ranked, self.grades):
+            left = dict(judged)
+            grades.append([left.pop(document, 0.0) for document in documents.tolist()])
+            missing.append(list(left.values()))
         return Judgements(
             np.concatenate(grades),
             offsets_of(list(map(len, grades))),
