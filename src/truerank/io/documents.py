@@ -17,6 +17,7 @@ kept with length 0, and counted. A file without documents is an error.
 from __future__ import annotations
 
 import html
+import io
 import json
 import math
 import re
@@ -25,16 +26,14 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, imports_of_extra, warn
 from truerank.core.types import PathLike
-from truerank.data.grouping import id_text, is_missing, offsets_of
+from truerank.data.grouping import id_text, is_missing
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, holds_rows, table_kind
-from truerank.io.trec import Qrels, read_qrels
+from truerank.io.trec import Qrels, as_qrels, read_qrels
 
 BETWEEN = "\x1e"
 """Separator of the entries of a list in a field of `texts`, because labels may have line ends."""
@@ -225,8 +224,6 @@ def read_judgements(source: Any) -> Qrels:
         return _as_qrels((row[0], row[1], CRANFIELD_GRADES[row[2]]) for row in rows)
     if rows and all(len(row) == 4 and row[2] == "0" and re.fullmatch(r"0\.0+", row[3]) for row in rows):
         return _as_qrels((row[0], row[1], 1.0) for row in rows)
-    import io
-
     stream_of_text = io.BytesIO(text)
     stream_of_text.name = name
     return read_qrels(stream_of_text)
@@ -237,10 +234,7 @@ def _as_qrels(rows: Any) -> Qrels:
     for query, document, grade in rows:
         known = judged.setdefault(str(query), {})
         known[str(document)] = max(grade, known.get(str(document), -math.inf))
-    offsets = offsets_of([len(known) for known in judged.values()])
-    documents = np.array([document for known in judged.values() for document in known], dtype=np.dtypes.StringDType())
-    grades = np.array([grade for known in judged.values() for grade in known.values()])
-    return Qrels(np.array(list(judged)), offsets, documents, grades)
+    return as_qrels(judged)
 
 
 def _no_records(kind: str, n_skipped: int) -> str:

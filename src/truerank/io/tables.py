@@ -21,7 +21,6 @@ import numpy as np
 
 from truerank.core.checks import as_array, check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
-from truerank.core.threads import row_blocks
 from truerank.core.types import ArrayLike, DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import id_text, is_missing
@@ -37,7 +36,6 @@ UNSEEN = -1.0
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
-_COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 16, 4096
 _EXPANDED, _FOLD = 1 << 30, 256  # a file may expand to so many bytes, or to so many times its own size
 
 
@@ -227,18 +225,11 @@ def _checked_rows(
     X = np.empty((n, len(features)), dtype=wanted.dtype)
     coded: dict[str, list[str]] = {}
     coding = wanted.coded(features)
-
-    def values(name: str) -> np.ndarray:
+    for place, name in enumerate(features):
         if name in coding:
-            return _codes(column(name), name, wanted.missing, wanted.listed().get(name), coded)
-        return _numbers(column(name), name, wanted.missing)
-
-    # Copy some rows of some columns at a time, so that each cache line is written once.
-    for first in range(0, len(features), _COLUMNS_AT_ONCE):
-        some = [values(name) for name in features[first : first + _COLUMNS_AT_ONCE]]
-        for start, stop in row_blocks(n, _ROWS_AT_ONCE):
-            for place, column_values in enumerate(some, first):
-                X[start:stop, place] = column_values[start:stop]
+            X[:, place] = _codes(column(name), name, wanted.missing, wanted.listed().get(name), coded)
+        else:
+            X[:, place] = _numbers(column(name), name, wanted.missing)
     data = RankingData(
         X,
         None if grade is None else _numbers(column(grade), grade, "error"),

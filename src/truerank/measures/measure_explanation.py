@@ -161,10 +161,12 @@ def explain_measure(
     InvalidInputError
         On a query that the run or the qrels lack.
 
-    Notes ----- The contribution of a rank is the measure of the list that ends with it, minus that of the list that
-    ends before it. Later documents count as not retrieved, and an undefined value as 0. So the contributions of every
-    measure add up to its value. Costs one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks
-    are in the order of the document ids, and the last rank has the remainder.
+    Notes
+    -----
+    The contribution of a rank is the measure of the list that ends with it, minus that of the list that ends before it.
+    Later documents count as not retrieved, and an undefined value as 0. So the contributions of every measure add up to
+    its value. Costs one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in the order
+    of the document ids, and the last rank has the remainder.
 
     Examples
     --------
@@ -184,15 +186,5 @@ def explain_measure(
         )
     if isinstance(parsed, ExpectedReciprocalRank):  # the largest grade of all queries
         parsed = parsed(max_grade=parsed.largest(judgements))
-    i = int(places[0])
-    part = slice(int(judgements.offsets[i]), int(judgements.offsets[i + 1]))
-    assert judgements.missing_grades is not None
-    assert judgements.missing_offsets is not None
-    assert judgements.judged is not None
-    missing = judgements.missing_grades[judgements.missing_offsets[i] : judgements.missing_offsets[i + 1]]
-    one = Judgements(
-        judgements.grades[part], np.array([0, part.stop - part.start]), judged=judgements.judged[part],
-        tie_keys=None if judgements.tie_keys is None else judgements.tie_keys[part], query_ids=np.array([name]),
-        missing_grades=missing, missing_offsets=np.array([0, len(missing)]),
-    )  # fmt: skip
-    return MeasureExplanation(parsed, name, one, scores[part])
+    one, rows = judgements.take_queries(places)
+    return MeasureExplanation(parsed, name, one, scores[rows])
