@@ -68,7 +68,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the experiment that was named."""
     common.check_folder_name("--out", args.out)
-    common.announce_compilation()
     return int(args.run_experiment(args) or 0)
 
 

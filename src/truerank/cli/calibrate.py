@@ -81,7 +81,6 @@ def run(args: argparse.Namespace) -> int:
 
     common.check_file("-o", args.output)
     _check_usage(args)
-    common.announce_compilation()
     found = _scores(args) if args.model is None else _ranker(args)
     choice, relevant, seen = found.choice, found.relevant, found.seen
     common.remember_reading(found.model, args, getattr(found.model, "ranker_", None))

@@ -79,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
     if not any(_is_table(path) for path in (args.train, args.data)):
         common.refuse_idle(args, ("separator",), "belongs to tables, and no table is given")
     common.check_writable(args.output)
-    common.announce_compilation()
     report: dict[str, Any] = {"model": args.model}
     if args.train is not None:
         common.check_file("--model", args.model)

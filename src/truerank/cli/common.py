@@ -243,10 +243,8 @@ def read_data(
             dtype=dtype,
         )
     from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
-    from truerank.io.letor.read import KERNEL_AFTER, read_letor
+    from truerank.io.letor.read import read_letor
 
-    if path != "-" and os.path.isfile(path) and os.path.getsize(path) > KERNEL_AFTER:
-        announce_compilation()  # the reader's kernel is the first that is needed
     source: Any = path
     if groups is not None:
         source = with_query_ids(path, read_group_sizes(groups))
@@ -404,7 +402,6 @@ def predicted(model: Any, data: RankingData) -> np.ndarray:
     """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
     from truerank.data.columns import as_in_training
 
-    announce_compilation()
     data = as_in_training(data, getattr(model, "feature_names_in_", None))
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
@@ -465,15 +462,6 @@ def listed(text: str) -> list[Any] | None:
     return value if isinstance(value, list) and value else None
 
 
-def announce_compilation() -> None:
-    """Print a note once if kernels must be compiled."""
-    from truerank.core import kernel
-
-    if not getattr(announce_compilation, "done", False):
-        announce_compilation.done = True  # type: ignore[attr-defined]
-        kernel.announce_compilation(lambda line: note(f"truerank: {line}"))
-
-
 def ranker_class(name: str) -> type[Any]:
     """The class of a ranker by its command line name; any other name is misuse."""
     from truerank.models import registry
@@ -493,7 +481,6 @@ def make_ranker(
     """
     from truerank.compat.other_names import advice
 
-    announce_compilation()
     cls = ranker_class(name)
     known = cls().get_params(deep=False)
     unknown = [key for key in settings if key not in known]

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.compared_rankings import judged_rankings, ranking_names
+from truerank.cli.systems import judged_rankings, ranking_names
 
 FEW_PAIRS = 30  # that are printed one by one
 

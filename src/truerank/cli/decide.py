@@ -95,7 +95,6 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
         if args.data is None or args.scores is not None:
             raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
         documents = common.read_data(args.data, args, like=model)
-        common.announce_compilation()
         seen = _seen(args, model, documents)
         return model.predict_proba(documents)[:, 1], model.predict(documents), documents, seen
     if not isinstance(model, Calibrator):
@@ -111,7 +110,6 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
 
     data = None if args.data is None else common.read_data(args.data, args, features=False)
     scores = read_scores(args.scores, None if data is None else data.n_rows)
-    common.announce_compilation()
     return model.predict_proba(scores)[:, 1], scores, data, {}
 
 

@@ -61,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     args.most, args.convention = args.most or MOST, args.convention or "ranklib"
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
-    common.announce_compilation()
     if args.query is None and not args.dependence:
         _features(args, model, data)
         return 0

@@ -78,7 +78,6 @@ def run(args: argparse.Namespace) -> int:
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)
-    common.announce_compilation()
     data = None if args.certify is None else common.read_data(args.certify, args, like=model)
     distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
     statistics = None

@@ -91,7 +91,6 @@ def _of_text(args: argparse.Namespace) -> int:
     if args.queries is None:
         raise common.UsageError("--index needs --queries")
     common.refuse_idle(args, ("spec", "missing", "margin"), "does not go with --index")
-    common.announce_compilation()
     common.check_writable(args.output)
     index = Index(args.index)
     families = args.families or list(FAMILIES)

@@ -93,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
 
     model = None
     if args.model is not None:
-        common.announce_compilation()
         model = _read_model(args.model)
     pool = RunPool({name: read_run(path) for name, path in zip(names, paths)})
     _report_findings(pool)
@@ -142,7 +141,6 @@ def _check_learning(args: argparse.Namespace) -> None:
 
 
 def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
-    common.announce_compilation()
     from truerank.features.run_pool import RunPool
     from truerank.inspection.fusion_evidence import cross_validate_fusion
     from truerank.io.documents import read_judgements

@@ -51,7 +51,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.text.index import ALL, build_index
 
     common.check_folder_name("-o", args.index)
-    common.announce_compilation()
     reserved = {ALL} if args.fields is None else {ALL} & set(args.fields)
     documents = read_documents(args.documents, bad=args.bad, reserved=reserved)
     index = build_index(documents, args.index, analysers=args.analysers, fields=args.fields)

@@ -91,7 +91,6 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
     from truerank.links.propagation import ALONG_TREE, VARIANTS, graph_of_index, propagated_run
     from truerank.text.index import Index
 
-    common.announce_compilation()
     index, queries = Index(args.index), read_queries(args.queries)
     own = graph_of_index(graph, index)
     if not own.n_edges:

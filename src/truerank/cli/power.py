@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from truerank.cli import common, options
-from truerank.cli.compared_rankings import judged_rankings, ranking_names
+from truerank.cli.systems import judged_rankings, ranking_names
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -126,7 +126,6 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
                 "holds. Put it back, or leave --margin out"
             )
         reference = common.load_ranker(earlier["path"])
-    common.announce_compilation()
     parts = [common.with_position(common.read_graded(path, args, like=production), args) for path in args.data]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
     common.check_position(args, [production])

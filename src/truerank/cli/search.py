@@ -37,7 +37,6 @@ def run(args: argparse.Namespace) -> int:
     common.check_tag(args.tag)
     common.check_threads(args.threads)
     common.check_positive("--depth", args.depth)
-    common.announce_compilation()
     index = Index(args.index)
     queries = read_queries(args.queries, field=args.query_field)
     found = retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)

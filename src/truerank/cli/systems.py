@@ -104,6 +104,30 @@ def score_systems(args: argparse.Namespace) -> Scored:
     )
 
 
+def ranking_names(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """The files that are compared, models before scores, and their names."""
+    settle_systems(args)
+    files = [*args.models, *args.runs, *args.scores]
+    known = {*files, *common.run_names(files, or_paths=True)}
+    if args.data is not None and args.baseline is not None and args.baseline not in known:
+        args.scores = [*args.scores, args.baseline]  # a column of the data, or a file that was not named
+        files = [*files, args.baseline]
+    if len(files) < 2:
+        more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
+        raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
+    return files, common.run_names(files, or_paths=True)
+
+
+def judged_rankings(args: argparse.Namespace, names: list[str]) -> tuple[dict[str, Any], Any, common.Provenance | None]:
+    """Judgements and scores by system; of runs the topics that they cover, of models the queries that trained them."""
+    if args.data is not None:
+        found = score_systems(args)
+        return {name: (found.judgements, one) for name, one in zip(names, found.scores)}, None, found.seen
+    from truerank.measures.coverage import settle_topics
+
+    return *settle_topics(judged_runs(args, names), args.topics), None
+
+
 def _union(rankers: list[Any]) -> Any:
     """Columns and categories of the models together; no columns if one of the models uses all."""
     known = [ranker.feature_names_in_ for ranker in rankers if getattr(ranker, "feature_names_in_", None) is not None]

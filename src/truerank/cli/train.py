@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import time
 from typing import Any
 
@@ -43,9 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, fit, save; a summary goes to stderr, or with --json to stdout."""
     if args.list is not None:
-        from truerank.cli import rankers
-
-        return rankers.run(args)
+        return _list(args)
     if args.train is None or args.model is None:
         raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
     common.check_file("--model", args.model)
@@ -167,3 +166,34 @@ def _stream(args: argparse.Namespace, ranker: Any) -> int:
         f"model written to {args.model} (CPU seconds, reading and fitting: {seconds:.2f})"
     )
     return common.tell(args, summary, text)
+
+
+def _list(args: argparse.Namespace) -> int:
+    """List every ranker, or describe one."""
+    from truerank.models.registry import RANKERS
+
+    names = list(RANKERS) if args.list == "" else [args.list]
+    classes = {name: common.ranker_class(name) for name in names}
+    described = {name: _describe(cls) for name, cls in classes.items()}
+    if args.json:
+        common.print_json(described)
+    elif args.list:
+        print(f"{args.list}: truerank.{classes[args.list].__name__}\n\n{inspect.getdoc(classes[args.list])}")
+    else:
+        for name, entry in described.items():
+            params = ", ".join(f"{key}={value!r}" for key, value in entry["params"].items())
+            print(
+                f"{name}  ({entry['class']})\n    {entry['summary']}\n    {params}\n    missing values: "
+                f"{entry['missing_values']}"
+            )
+    return 0
+
+
+def _describe(cls: type[Any]) -> dict[str, Any]:
+    summary = (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
+    return {
+        "class": cls.__name__,
+        "summary": summary,
+        "params": cls().get_params(deep=False),
+        "missing_values": cls.missing_values,
+    }

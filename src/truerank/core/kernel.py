@@ -18,8 +18,10 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
 from truerank.core.errors import warn
+from truerank.core.rounds import show_line
 
 _warned = False
 
@@ -49,23 +51,20 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(**options)(function)
 
 
-def announce_compilation(say: Callable[[str], None]) -> None:
-    """Call `say` with one line when this process first compiles a kernel that no cache holds.
+class _FirstCompilation(event.Listener):
+    """Print one line when this process first compiles a kernel that no cache holds, where progress is shown.
 
-    For the command line: on a new machine the first use of a command compiles for some seconds, and a person should
-    know why. With `NUMBA_DISABLE_JIT=1` nothing is compiled and nothing said.
+    On a new machine the first use of a command compiles for some seconds, and a person should know why.
     """
-    from numba.core import event
 
-    class _FirstCompilation(event.Listener):
-        said = False
+    said = False
 
-        def on_start(self, event: Any) -> None:
-            if not self.said:
-                self.said = True
-                say("compiling numerical code (only at the first use on this machine) …")
+    def on_start(self, event: Any) -> None:
+        if not self.said:
+            self.said = show_line("truerank: compiling numerical code (only at the first use on this machine) …")
 
-        def on_end(self, event: Any) -> None:
-            pass
+    def on_end(self, event: Any) -> None:
+        pass
 
-    event.register("numba:compile", _FirstCompilation())
+
+event.register("numba:compile", _FirstCompilation())

@@ -169,6 +169,13 @@ def shown_progress(write: Callable[[str], None] = note) -> Iterator[None]:
         _shown.remove(write)
 
 
+def show_line(line: str) -> bool:
+    """Print a line where progress is shown; returns whether it is."""
+    for write in _shown[-1:]:
+        write(line)
+    return bool(_shown)
+
+
 def _stack() -> list[Fit]:
     if not hasattr(_local, "fits"):
         _local.fits = []
