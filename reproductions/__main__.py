@@ -18,7 +18,7 @@ from reproductions.pages import record, write_pages
 from reproductions.protocol import open_store
 from reproductions.verdicts import ROWS, overview_table
 from truerank import __version__
-from truerank.cli import common, options
+from truerank.cli import options
 from truerank.core.errors import InvalidInputError, MissingExtraError, TruerankError
 from truerank.core.printing import note, plain, print_json
 
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the experiment that was named."""
-    common.check_folder_name("--out", args.out)
+    options.OutputFolder(args.out).check("--out")
     return int(args.run_experiment(args) or 0)
 
 

@@ -4,7 +4,7 @@
 
 Index, features and tuned baselines are made once for a collection; folds, settings and seeds are the pipeline's own,
 so each row is what `truerank text pipeline --ranker NAME` prints. A row whose name ends in "papers" has
-`--families papers` (its own candidates); "without FAMILY" has all features but that family's (`--leave-one-out`).
+`--families papers` (its own candidates); "without FAMILY" has all features but that family's.
 Collections default to all three, rankers to the three that the rows name; BENCH_LEAVE_OUT names the rankers that are
 trained once more without each family (default: adarank).
 """

@@ -70,7 +70,6 @@ def files(tmp_path_factory):
         (["evaluate", "--model", "platt.json", "--data", "d.txt"], "PlattCalibrator, which does not rank"),
         (["calibrate", "platt.json", "d.txt", "-o", "o.json"], "PlattCalibrator, not a ranker"),
         (["decide", "adarank.json", "d.txt"], "gives no probabilities"),
-        (["evaluate", "--model", "pipeline.json", "--data", "d.txt", "--stability"], "holds a pipeline"),
     ],
 )
 def test_the_wrong_kind_of_model_is_one_line(files, words, what, capsys, monkeypatch):

@@ -53,25 +53,3 @@ def test_fuzzy_borders_rank_more_steadily_than_plain_ones():
         for leaves in ("constant", "fuzzy")
     )
     assert np.nanmean(fuzzy) < np.nanmean(plain)
-
-
-@pytest.mark.filterwarnings("ignore:.*used for training")
-def test_evaluate_prints_the_stability_of_a_model(tmp_path, capsys):
-    import json
-
-    from truerank import save_model, write_letor
-    from truerank.cli import main
-
-    data = load_sample().take_queries(range(15))
-    write_letor(data, tmp_path / "data.txt")
-    ranker = ObliviousBoosting("constant", n_estimators=5, depth=3).fit(data.X, data.y, qid=data.qid)
-    save_model(ranker, tmp_path / "m.json")
-    words = ["evaluate", "--data", str(tmp_path / "data.txt"), "--model", str(tmp_path / "m.json")]
-    assert main([*words, "--allow-training-queries", "--stability", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["stability"]["mean"] == pytest.approx(np.nanmean(ranking_stability(ranker, data)))
-    assert report["measures"]["nDCG@10"]["mean"] == pytest.approx(ranker.score(data.X, data.y, qid=data.qid))
-    assert main([*words, "--allow-training-queries", "--stability"]) == 0
-    assert "stability 0." in capsys.readouterr().out
-    assert main(["evaluate", "--data", "x", "--scores", "y", "--stability"]) == 2
-    assert "--stability needs a model" in capsys.readouterr().err

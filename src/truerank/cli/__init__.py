@@ -71,15 +71,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 SHARED = {"text": "work with documents: "}
 """Help of the first word that several commands share, before the list of their second words."""
-# Options that name files to be written, apart from -o and --params.
-OUTPUTS = {
-    "train": ("model",),
-    "tune": ("model",),
-    "retrain": ("model", "candidate", "previous"),
-    "cross-validate": ("scores",),
-    "export": ("statistics",),
-    "clicks": ("plot",),
-}
 # Options for large files and clusters, which only --help-all shows.
 RARE = {
     "n_features", "sparse", "max_line", "out_of_core", "cluster", "checkpoint", "stream", "timeout", "threads", "label",
@@ -101,13 +92,19 @@ def _main(argv: list[str]) -> int:
     from importlib import import_module
 
     from truerank.cli.guard import guarded
-    from truerank.cli.options import Parser, short_usage
+    from truerank.cli.options import Parser, UsageError, check_given, short_usage
+    from truerank.core.names import nearest
+    from truerank.core.printing import note
 
     if argv[:1] == ["trec-eval"]:  # has another program's options
         from truerank.cli.trec_eval import run as trec_eval
 
-        return guarded(trec_eval, argparse.Namespace(command="trec-eval", arguments=argv[1:]), argv, ())
-    name, rest = _named(argv)
+        return guarded("trec-eval", lambda: trec_eval(argparse.Namespace(arguments=argv[1:])), argv, ())
+    try:
+        name, rest = _named(argv)
+    except UsageError as error:
+        note(f"truerank: {error}\ntry: truerank --help")
+        return 2
     module_name, summary = COMMANDS[name]
     parser = Parser(prog=f"truerank {name}", description=summary, allow_abbrev=False)
     module = import_module(module_name)
@@ -115,22 +112,24 @@ def _main(argv: list[str]) -> int:
     parser.usage = short_usage(parser).replace("%", "%%")
     _hide_rare(parser, rest)
     options = frozenset(parser._option_string_actions)
-    if "--json" in options and "--json" in rest:
-        _fail_as_json(parser)
-    args, strange = parser.parse_known_args(rest, argparse.Namespace(command=name))
-    if strange:
-        from truerank.core.names import nearest
 
-        if strange[0].startswith("-"):
-            more = nearest(strange[0].partition("=")[0], options)
-        else:
-            places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
-            more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
-        parser.error(f"unknown argument {strange[0]!r}{more}")
-    same = _output_that_is_read(args)
-    if same is not None:
-        parser.error(f"{same} is read and would be overwritten; name another file for the output")
-    return guarded(module.run, args, argv, options)
+    def run() -> int | None:
+        args, strange = parser.parse_known_args(rest, argparse.Namespace(command=name))
+        if strange:
+            if strange[0].startswith("-"):
+                more = nearest(strange[0].partition("=")[0], options)
+            else:
+                places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
+                more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
+            raise UsageError(f"unknown argument {strange[0]!r}{more}")
+        same = _output_that_is_read(args)
+        if same is not None:
+            raise UsageError(f"{same} is read and would be overwritten; name another file for the output")
+        check_given(parser, args)
+        code: int | None = module.run(args)
+        return code
+
+    return guarded(name, run, argv, options)
 
 
 def _named(argv: list[str]) -> tuple[str, list[str]]:
@@ -200,25 +199,16 @@ def _hide_rare(parser: Any, argv: list[str]) -> None:
             action.help = argparse.SUPPRESS
 
 
-def _fail_as_json(parser: Any) -> None:
-    """Make a parser print the one object of `--json` also when it refuses the arguments."""
-    refuse = parser.error
-
-    def error(message: str) -> Any:
-        from truerank.cli.guard import print_failure
-
-        print_failure(message, 2)
-        refuse(message)
-
-    parser.error = error
-
-
 def _output_that_is_read(args: Any) -> str | None:
     """A regular file that the command would both read and write, or None."""
     import os
 
+    from truerank.cli.options import Output
+
     given = {key: value for key, value in vars(args).items() if key != "command"}
-    outputs = {"output", "params", *OUTPUTS.get(args.command, ())}
+    outputs = {"output", "plot"} | {key for key, value in given.items() if isinstance(value, Output)}
+    if args.command == "cross-validate":
+        outputs.add("scores")
     if args.command in ("text classify", "fuse") and (given.get("train") or given.get("qrels")):
         outputs.add("model")  # they learn; else it is read
     if args.command == "retrain":

@@ -66,6 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FILE",
         dest="output",
+        type=options.OutputFile,
         help="where the calibrated model goes, as JSON",
     )
     options.add_cluster_option(parser)
@@ -79,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.calibration.diagnostics import expected_calibration_error
     from truerank.models.model_file import save_model
 
-    common.check_file("-o", args.output)
     _check_usage(args)
     found = _scores(args) if args.model is None else _ranker(args)
     choice, relevant, seen = found.choice, found.relevant, found.seen
@@ -176,41 +176,20 @@ def _ranker(args: argparse.Namespace) -> _Found:
         raise common.InvalidInputError(
             f"{args.model} holds a {type(model).__name__}, not a ranker; calibrate its scores with --scores and --data"
         )
-    if args.cluster is not None:
-        with common.cluster_of(args) as client:
-            return _ranker_of_parts(args, model, common.read_partitions(args.judged, args, client, like=model))
-    data = common.read_graded(args.judged, args, like=model)
-    seen = _seen(args, model, data)
-    grouped = data.take_queries(np.arange(data.n_queries) if seen is None else seen.keep.nonzero()[0])
-    _grades(grouped, args.judged)
-    if args.cv is None:
-        scores = np.asarray(model.predict(grouped))
-    else:
-        scores = cross_fitted_scores(model, grouped, args.cv, random_state=args.seed)
-    return _fitted(args, model, scores, grouped, grouped, seen)
-
-
-def _ranker_of_parts(args: argparse.Namespace, model: Any, data: Any) -> _Found:
-    """As `_ranker`, for partitions on a cluster."""
-    from truerank.calibration.ranker import cross_fitted_scores
-
-    seen = _seen(args, model, data)
-    if seen is not None and not seen.keep.all():
-        data = data.take_queries(seen.keep)
-    light = data.without_features()
-    _grades(light, args.judged)
-    if args.cv is None:
-        scores = data.scores(model)
-    else:
-        scores = cross_fitted_scores(model, data, args.cv, random_state=args.seed)
-    return _fitted(args, model, scores, data, light, seen)
-
-
-def _seen(args: argparse.Namespace, model: Any, data: Any) -> Any:
-    """What is known of the model's training queries; with `--cv` the model itself scores nothing."""
-    if args.cv is not None:
-        return None
-    return common.about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
+    with common.cluster_of(args) as client:
+        data = common.read_rows(args.judged, args, client, like=model)
+        seen = None  # with --cv the model itself scores nothing
+        if args.cv is None:
+            seen = common.about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
+        if client is None or not (seen is None or seen.keep.all()):
+            data = data.take_queries(np.ones(data.n_queries, dtype=bool) if seen is None else seen.keep)
+        light = data.without_features()
+        _grades(light, args.judged)
+        if args.cv is None:
+            scores = data.scores(model)
+        else:
+            scores = cross_fitted_scores(model, data, args.cv, random_state=args.seed)
+        return _fitted(args, model, scores, data, light, seen)
 
 
 def _fitted(args: argparse.Namespace, model: Any, scores: Any, data: Any, light: Any, seen: Any) -> _Found:

@@ -42,26 +42,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "a folder with one folder of text files for each label. Fields of text other than labels are the text; where "
         "there are none, fields of numbers are the features",
     )
-    parser.add_argument("--train", metavar="FILE", help="labelled documents to learn from, in the same forms")
     parser.add_argument("--model", required=True, metavar="FILE", help="the model, as JSON: written with --train")
-    parser.add_argument("--classifier", choices=CLASSIFIERS, help="what learns (default: linear-svm)")
+    parser.add_argument("--train", metavar="FILE", help="labelled documents to learn from, in the same forms")
+    learn = parser.add_argument_group("learning (with --train)")
+    learn.add_argument("--classifier", choices=CLASSIFIERS, help="what learns (default: linear-svm)")
     methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
-    parser.add_argument(
+    learn.add_argument(
         "--method", choices=methods, metavar="NAME",
         help=f"calibrator: {', '.join(methods)} (default: pool, their average by cross-validated log loss)",
     )  # fmt: skip
-    parser.add_argument("--words", type=int, metavar="N", help="keep N words by mutual information (default: all)")
-    parser.add_argument(
+    learn.add_argument("--words", type=int, metavar="N", help="keep N words by mutual information (default: all)")
+    learn.add_argument(
         "--min-documents", type=int, metavar="N", help="minimum number of documents that contain a word (default: 3)"
     )
-    parser.add_argument("--cv", type=int, metavar="K", help="folds of the calibration scores (default: 5)")
+    learn.add_argument("--cv", type=int, metavar="K", help="folds of the calibration scores (default: 5)")
+    learn.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
+    options.belongs(learn._group_actions, "train", "belongs to learning: give --train FILE")
     parser.add_argument("--label-field", metavar="NAME", help="field of the labels (default: labels, else label)")
     parser.add_argument("--text-field", action="append", metavar="NAME", help="field that is text (default: all)")
     parser.add_argument("--separator", metavar="C", help="between several labels in a cell of a table (default: ;)")
-    parser.add_argument("--cost-fp", type=float, metavar="C", help="cost of a label given wrongly (default: 1)")
-    parser.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
-    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the JSON lines go (default: stdout)")
+    decided = parser.add_argument_group("classifying (with DATA)")
+    decided.add_argument("--cost-fp", type=float, metavar="C", help="cost of a label given wrongly (default: 1)")
+    decided.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
+    options.add_output_option(decided, "where the JSON lines go (default: stdout)")
+    options.belongs(decided._group_actions, "data", "belongs to what is classified: give DATA")
     add_bad_option(parser)
     options.add_json_option(parser)
 
@@ -70,15 +74,10 @@ def run(args: argparse.Namespace) -> int:
     """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
     if args.train is None and args.data is None:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
-    if args.train is None:
-        common.refuse_idle(args, LEARNING, "belongs to learning: give --train FILE")
-    if args.data is None:
-        common.refuse_idle(args, ("cost_fp", "cost_fn", "output"), "belongs to what is classified: give DATA")
     if args.separator == "":
         raise common.UsageError("--separator must be at least one character")
     if not any(_is_table(path) for path in (args.train, args.data)):
         common.refuse_idle(args, ("separator",), "belongs to tables, and no table is given")
-    common.check_writable(args.output)
     report: dict[str, Any] = {"model": args.model}
     if args.train is not None:
         common.check_file("--model", args.model)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from truerank.cli import options
+from truerank.cli.options import UsageError as UsageError
 from truerank.core.errors import InvalidInputError as InvalidInputError
-from truerank.core.errors import TruerankError
 from truerank.core.names import nearest
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from truerank.io.trec import Qrels
 
 _POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has digits on both sides of the point
-
-
-class UsageError(TruerankError):
-    """The command was misused: exit code 2."""
 
 
 def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
@@ -153,15 +149,6 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like
     return read_letor(pattern, columns=columns, **common_options)
 
 
-def parts_folder(args: argparse.Namespace) -> Path:
-    """The folder of `--output`, made where it is not there: with --cluster there is one file a partition."""
-    if args.output is None or args.output == "-":
-        raise UsageError("--cluster writes one file a partition: name a folder with -o")
-    folder = Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def settle_convention(args: argparse.Namespace) -> str:
     """Set the default convention of the kind of file if none was given; returns a remark on it, or ""."""
     if args.convention is not None:
@@ -217,14 +204,10 @@ def read_data(
     LETOR text without qid, where it has another name than the text. What `like` knows of the columns of query, grade
     and document, and of missing values, need not be given again; `graded` refuses a table without grades.
     """
-    if getattr(args, "out_of_core", False):
-        raise UsageError("--out-of-core is for partitions on a cluster, and no cluster is named")
     columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     known = reading_of(like) if reading is None else dict(reading)
     missing = args.missing or known.pop("missing", "error")
-    check_positive("--n-features", args.n_features)
-    check_positive("--max-line", args.max_line)
     from truerank.io.tables import read_table, table_kind
 
     _check_kind(args, path, path != "-" and bool(table_kind(path)))
@@ -263,13 +246,7 @@ def read_data(
     )
 
 
-def read_graded(
-    path: str,
-    args: argparse.Namespace,
-    *,
-    like: Any = None,
-    features: bool = True,
-) -> RankingData:
+def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True) -> RankingData:
     """As `read_data`, for data with grades; prints a note on negative grades."""
     data = read_data(path, args, like=like, features=features, graded=True)
     negative = 0 if data.y is None else int((data.y < 0).sum())
@@ -280,6 +257,13 @@ def read_graded(
             "relevant"
         )
     return data
+
+
+def read_rows(path: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
+    """As `read_graded`, or with a cluster's client as `read_partitions`."""
+    if client is None:
+        return read_graded(path, args, like=like)
+    return read_partitions(path, args, client, like=like)
 
 
 class Provenance(NamedTuple):
@@ -631,48 +615,16 @@ def check_file(option: str, path: str | None) -> None:
     check_writable(path)
 
 
-def check_folder_name(option: str, path: str | None) -> None:
-    """Refuse `-` as the name of a folder."""
-    if path == "-":
-        raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
-
-
-def check_tag(tag: str) -> None:
-    """Refuse a tag that a run file cannot contain."""
-    if not tag or any(character.isspace() for character in tag):
-        raise UsageError(f"--tag must be one word, got {tag!r}")
-
-
 def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
     """Refuse options that have no effect here; `why` follows the name in the message."""
     for name in names:
-        value = getattr(args, name)
-        if value is not None and value is not False and value != []:  # 0 is given, too
+        if options.is_given(getattr(args, name)):
             raise UsageError(f"--{name.replace('_', '-')} {why}")
-
-
-def refuse_reading(args: argparse.Namespace, why: str) -> None:
-    """Refuse all options on reading data if there is no data file."""
-    refuse_idle(args, [name for name in (*options.READING, "out_of_core") if hasattr(args, name)], why)
-    if args.missing is not None:
-        raise UsageError(f"--missing {why}")
 
 
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options that were given, by name."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
-
-
-def check_positive(option: str, value: int | None) -> None:
-    """Refuse a number below 1; None (option not given) is accepted."""
-    if value is not None and value < 1:
-        raise UsageError(f"{option} must be at least 1, got {value}")
-
-
-def check_threads(threads: int | None) -> None:
-    """Refuse an invalid number of threads."""
-    if threads is not None and threads < 1 and threads != -1:
-        raise UsageError(f"--threads must be at least 1, or -1 for all processors, got {threads}")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)
-    options.add_data_options(parser, columns=False)
+    options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
 
 
 def _add_test_options(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
         idle = ["qrels", "data", "scores", "baseline", "correction", "margin", "format"]
         estimates = from_plan(args, args.measure, idle)
         return common.show(args, estimates.to_dict(), str(estimates))
-    common.refuse_idle(args, ["judges"], "belongs to --plan")
     if args.json:
         common.refuse_idle(args, ["format"], "is of tables, and --json prints none")
     args.format = args.format or "text"

@@ -22,7 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "OUT.query with the group sizes; xgboost the same with OUT.group; qrels keeps the judgments alone."
     )
     parser.add_argument("input", metavar="IN", help="a LETOR file, a table, or - for LETOR text on stdin")
-    parser.add_argument("output", metavar="OUT", help="the file to write, or - for LETOR text on stdout")
+    text = "the file to write, or - for LETOR text on stdout"
+    parser.add_argument("output", type=options.Output, metavar="OUT", help=text)
     parser.add_argument("--to", choices=FORMATS, help="format of OUT, if its ending does not tell")
     parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
     parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
@@ -41,7 +42,6 @@ def run(args: argparse.Namespace) -> int:
     if target == "table" and not table_kind(args.output):
         raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
     _check_idle(args, target)
-    common.check_writable(args.output)
     data = _read(args)
     written = [args.output]
     if target == "table":

@@ -28,15 +28,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="rankers, with default parameters, to compare with --ranker over the same folds of one file",
     )
-    parser.add_argument(
+    about = parser.add_argument(
         "--about",
         choices=("rankers", "learners"),
         help="with --against: test the fitted rankers over queries, or the learners over folds, where training is part "
         "of the uncertainty (default: rankers)",
     )
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", help="with --against: number of random divisions into folds (default: 1)"
+    repeats = parser.add_argument(
+        "--repeats",
+        type=options.positive,
+        metavar="N",
+        help="with --against: number of random divisions into folds (default: 1)",
     )
+    options.belongs([about, repeats], "against", "compares rankers: give --against NAME")
     parser.add_argument(
         "--curve",
         action="store_true",
@@ -51,7 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="key=v1,v2,…",
         help="values to choose from by the validation queries of each fold",
     )
-    parser.add_argument("--select", metavar="MEASURE", help="measure of the choice among --grid (default: AP)")
+    select = parser.add_argument("--select", metavar="MEASURE", help="measure of the choice among --grid (default: AP)")
+    options.belongs([select], "grid", "chooses among several settings; give --grid key=v1,v2")
     parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
     options.add_splits_option(parser)
     parser.add_argument(
@@ -69,6 +74,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One row a fold: the settings that validation chose and the measures on the test queries."""
+    import numpy as np
+
     from truerank.measures import parse_measure
 
     names = args.measures.split()
@@ -76,58 +83,63 @@ def run(args: argparse.Namespace) -> int:
     settings = common.parse_settings(args.set)
     if args.against:
         return _compared(args, settings)
-    common.refuse_idle(args, ("about", "repeats"), "compares rankers: give --against NAME")
     if args.curve:
         return _curve(args, settings)
-    candidates = [settings | choice for choice in _choices(args.grid)]
-    if len(candidates) == 1:
-        common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
-    chooser = args.select or "AP"
-    select = parse_measure(chooser, convention=args.convention).tie_averaged()
-    # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
-    seeded = not Path(args.folds).is_file() or "random_state" in common.make_ranker(args.ranker, {}).get_params()
-    seed = args.seed if seeded else None
-    for candidate in candidates:
-        common.make_ranker(args.ranker, candidate, seed, args.prepare)
+    candidates, seed = _candidates(args, settings)
+    select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
     place = Path(args.folds)
     settle_splits(args)
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
-    if args.cluster is not None and args.position:
-        raise common.UsageError("--position does not go with --cluster")
+    if args.cluster is not None:
+        common.refuse_idle(args, ("position", "scores", "prepare"), "does not go with --cluster")
     common.name_position(args)
-    kept = _Scores(args)
+    if args.scores is not None and place.is_file():
+        common.check_file("--scores", args.scores)
+    elif args.scores is not None:
+        options.OutputFolder(args.scores).check("--scores")
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
+    by_query: dict[Any, Any] | None = None if whole is None else {}
     for name, *parts in common.progress(folds, "folds"):
         train, valid, test = (common.with_position(part, args) for part in parts)
         rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
         common.check_position(args, rankers)
         best = _fit_best(rankers, train, valid, select, args)
-        best_params = candidates[best]
         judgements, scores = test.judgements(), test.scores(rankers[best])
-        kept.add(name, test, scores)
+        if args.scores is not None:
+            _keep_scores(args.scores, name, test, scores, by_query)
         figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
-        results.append({"fold": name, "params": best_params, "measures": figures})
+        results.append({"fold": name, "params": candidates[best], "measures": figures})
         tied.append(
             {label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)}
         )
-    kept.write(whole)
+    if by_query:
+        grouped = np.concatenate([by_query[query] for query in whole.query_ids.tolist()])
+        common.write_scores(args.scores, whole.restore(grouped))
     mean, averaged = (
         {label: sum(row[label] for row in folds) / len(folds) for label in names}
         for folds in ([row["measures"] for row in results], tied)
     )
+    return _report(args, results, mean, averaged)
+
+
+def _report(
+    args: argparse.Namespace, results: list[dict[str, Any]], mean: dict[str, float], averaged: dict[str, float]
+) -> int:
+    """Print a row a fold, and the means over the folds; those with ties averaged where they are others."""
     if args.json:
         common.print_json({"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
                            "mean_ties_averaged": averaged})  # fmt: skip
         return 0
     rows = [[row["fold"], *row["measures"].values(), json.dumps(common.plain(row["params"]))] for row in results]
     rows.append(["mean of folds", *mean.values(), ""])
-    if any(abs(mean[label] - averaged[label]) > 0.0005 for label in names):
+    if any(abs(mean[label] - averaged[label]) > 0.0005 for label in mean):
         rows.append(["ties averaged", *averaged.values(), ""])
-    print(common.table(rows, ["fold", *names, "settings"]))
-    print(f"ranker {args.ranker}, convention {args.convention}" + (f", chosen by {chooser}" if args.grid else ""))
+    print(common.table(rows, ["fold", *mean, "settings"]))
+    chosen = f", chosen by {args.select or 'AP'}" if args.grid else ""
+    print(f"ranker {args.ranker}, convention {args.convention}{chosen}")
     return 0
 
 
@@ -153,7 +165,6 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     common.refuse_idle(args, alone, "does not go with --against")
     if not Path(args.folds).is_file():
         raise common.UsageError(f"--against draws folds of one file, and {args.folds} is none")
-    common.check_positive("--repeats", args.repeats)
     settle_splits(args)
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
@@ -198,43 +209,26 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     return common.show(args, report, str(found))
 
 
-class _Scores:
-    """The test queries' scores, as `--scores` wants them."""
+def _keep_scores(out: str, name: str, test: Any, scores: Any, by_query: dict[Any, Any] | None) -> None:
+    """Write the scores (n,) of a fold's test rows to a file of the folder `out`, or collect them by query."""
+    import numpy as np
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.out, self.one_file = args.scores, Path(args.folds).is_file()
-        self.by_fold: dict[str, Any] = {}
-        self.by_query: dict[Any, Any] = {}
-        if self.out is not None and self.one_file:
-            common.check_file("--scores", self.out)
-        elif self.out is not None and not Path(args.folds).is_dir():
-            raise common.UsageError("--scores needs a file or a folder of data")
-        else:
-            common.check_folder_name("--scores", self.out)
+    if by_query is None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        common.write_scores(str(Path(out) / f"{name.replace(' ', '-')}.txt"), test.restore(scores))
+    else:
+        by_query |= dict(zip(test.query_ids.tolist(), np.split(scores, test.offsets[1:-1])))
 
-    def add(self, name: str, test: Any, scores: Any) -> None:
-        """Scores (n,) of a fold's test rows in grouped order."""
-        if self.out is None:
-            return
-        if self.one_file:
-            for query, start, stop in zip(test.query_ids.tolist(), test.offsets, test.offsets[1:]):
-                self.by_query[query] = scores[start:stop]
-        else:
-            self.by_fold[name] = test.restore(scores)
 
-    def write(self, whole: Any) -> None:
-        """Write what was added; `whole` are the data of the one file."""
-        import numpy as np
-
-        if self.out is None:
-            return
-        if self.one_file:
-            grouped = np.concatenate([self.by_query[query] for query in whole.query_ids.tolist()])
-            common.write_scores(self.out, whole.restore(grouped))
-            return
-        Path(self.out).mkdir(parents=True, exist_ok=True)
-        for name, scores in self.by_fold.items():
-            common.write_scores(str(Path(self.out) / f"{name.replace(' ', '-')}.txt"), scores)
+def _candidates(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
+    """The settings to choose from, checked, and the seed of the rankers."""
+    # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
+    seeded = not Path(args.folds).is_file() or "random_state" in common.make_ranker(args.ranker, {}).get_params()
+    seed = args.seed if seeded else None
+    candidates = [settings | choice for choice in _choices(args.grid)]
+    for candidate in candidates:
+        common.make_ranker(args.ranker, candidate, seed, args.prepare)
+    return candidates, seed
 
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
@@ -253,8 +247,6 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
     from truerank.data.ranking_data import RankingData
 
     if args.cluster is not None:
-        if args.scores is not None or args.prepare:
-            raise common.UsageError("--cluster goes with neither --scores nor --prepare")
         with common.cluster_of(args) as client:
             yield from _folds_of(common.read_partitions(args.folds, args, client), args)
         return

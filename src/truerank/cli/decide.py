@@ -24,15 +24,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--cost-{name}", type=float, metavar="C", help=help_text)
     parser.add_argument("--cost-abstain", type=float, metavar="C", help="cost of not deciding (default: never abstain)")
     parser.add_argument(
-        "--top", type=int, metavar="K", help="instead of decisions: expected relevant documents in the top K by query"
+        "--top",
+        type=options.positive,
+        metavar="K",
+        help="instead of decisions: expected relevant documents in the top K by query",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the lines go (default: stdout)")
+    options.add_output_option(parser, "where the lines go (default: stdout)")
     parser.add_argument(
         "--allow-training-queries",
         action="store_true",
         help="print expected costs and means although CALIBRATED was trained or calibrated on some of the queries",
     )
-    options.add_data_options(parser)
+    options.add_data_options(parser, to="data", why="belongs to DATA, and only scores are read")
     options.add_json_option(parser)
 
 
@@ -40,13 +43,11 @@ def run(args: argparse.Namespace) -> int:
     """Write one line for each row, in their order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
     from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
 
-    common.check_writable(args.output)
     names = ("cost_fp", "cost_fn", "cost_tp", "cost_tn")
     costs = common.given(args, *names)
     if args.top is not None:
         common.refuse_idle(args, (*names, "cost_abstain"), "belongs to decisions, and --top makes none")
     threshold = cost_threshold(**costs)
-    common.check_positive("--top", args.top)
     probabilities, scores, data, seen = _probabilities(args)
     if args.top is not None:
         if data is None:
@@ -103,8 +104,6 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
         )
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
-    if args.data is None:
-        common.refuse_reading(args, "belongs to DATA, and only scores are read")
     common.refuse_idle(args, ("features", "exclude"), "chooses columns for a ranker, and a calibrator has none")
     from truerank.io.scores import read_scores
 

@@ -21,9 +21,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "after other roundings were tried",
     )
     parser.add_argument("--replace", action="store_true", help="overwrite what has this name, which is kept in a file")
-    parser.add_argument("--params", metavar="FILE", help="where the script's parameters go, which each request carries")
+    parser.add_argument(
+        "--params",
+        type=options.OutputFile,
+        metavar="FILE",
+        help="where the script's parameters go, which each request carries",
+    )
     _add_verification_options(parser)
-    options.add_data_options(parser, columns=False)
+    options.add_data_options(parser, columns=False, to="certify", why="belongs to rows that are read: give --certify")
     options.add_json_option(parser)
 
 
@@ -57,14 +62,11 @@ def run(args: argparse.Namespace) -> int:
     from truerank.core.files import atomic_write
     from truerank.export.deployment import deploy, kind_of
 
-    if not args.verify and not args.verify_only:
-        common.refuse_idle(args, VERIFICATION, "belongs to --verify")
     asked = _check_verification(args) if args.verify or args.verify_only else {}
     if args.verify_only:
         common.refuse_idle(
             args, ("verify", "feature_set", "certify", "replace", "params"), "does not go with --verify-only"
         )
-        common.refuse_reading(args, "belongs to rows that are read, and --verify-only reads none")
         return _verify(args, asked, 1.0 if args.times is None else args.times)
     common.refuse_idle(args, ["times"], "belongs to --verify-only; after a deployment the factor is known")
     kind = kind_of(args.kind, args.engine)
@@ -72,9 +74,6 @@ def run(args: argparse.Namespace) -> int:
         common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
     else:
         common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
-    if args.certify is None:
-        common.refuse_reading(args, "belongs to rows that are read: give --certify")
-    common.check_file("--params", args.params)
     model = common.load_ranker(args.model)
     certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
     result = deploy(
@@ -125,10 +124,8 @@ def _add_verification_options(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="largest difference of a score that is accepted, as a share of the largest score (default: 1e-05)",
     )
-    group.add_argument("--window", type=int, metavar="N", help="documents to rerank (default: 200)")
-
-
-VERIFICATION = ("queries", "requests", "index", "key", "times", "tolerance", "window")
+    group.add_argument("--window", type=options.positive, metavar="N", help="documents to rerank (default: 200)")
+    options.belongs(group._group_actions[2:], "verify verify_only", "belongs to --verify")
 
 
 def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
@@ -138,7 +135,6 @@ def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
     from truerank.core.files import read_text
     from truerank.models.foreign.model import Reader
 
-    common.check_positive("--window", args.window)
     requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')

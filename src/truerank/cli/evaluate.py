@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.common import predicted
 from truerank.cli.systems import judged_runs, score_systems, settle_systems
 
 
@@ -20,11 +19,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help='measures (default: "AP nDCG@10")',
     )
-    parser.add_argument(
-        "--stability",
-        action="store_true",
-        help="with a model: print how much rankings change when each value is replaced by a neighbouring value",
-    )
     parser.add_argument("--explain", metavar="QUERY", help="with --qrels: explain the value of one query, rank by rank")
     parser.add_argument("--every-convention", action="store_true", help="print the values under every convention")
     parser.add_argument("--per-query", action="store_true", help="also print the value of each query")
@@ -33,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)
     options.add_cluster_option(parser)
-    options.add_data_options(parser)
+    options.add_data_options(parser, to="data", why="belongs to --data")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,15 +53,13 @@ def run(args: argparse.Namespace) -> int:
     default = common.settle_convention(args)
     names = " ".join(args.measures)
     measures = parse_measures(names, args.convention)  # misspelt names fail before any file is read
-    if args.stability and args.model is None:
-        raise common.UsageError("--stability needs a model: scores in a file cannot change with the features")
-    if args.cluster is not None and (args.model is None or args.stability):
-        raise common.UsageError("--cluster goes with MODEL --data PATTERN, and without --stability")
+    if args.cluster is not None and args.model is None:
+        raise common.UsageError("--cluster goes with MODEL --data PATTERN")
     if args.explain is not None:
         return _explain(args, names)
-    stability = seen = None
+    seen = None
     if args.model is not None:
-        judgements, scores, stability, seen = _scored(args)
+        judgements, scores, seen = _scored(args)
     else:
         judgements, scores = _judged(args, systems)
     if seen is not None and not args.json:
@@ -81,13 +73,6 @@ def run(args: argparse.Namespace) -> int:
         "topics": args.topics,
         "training_queries": None if seen is None else seen.report,
     }
-    if stability is not None:
-        import numpy as np
-
-        report["stability"] = {"mean": float(np.nanmean(stability)), "queries": int(np.isfinite(stability).sum())}
-        if args.per_query:
-            ids = map(str, result.query_ids.tolist())
-            report["stability"]["per_query"] = dict(zip(ids, stability.tolist()))
     if args.json:
         common.print_json(report)
         return 0
@@ -102,11 +87,11 @@ def run(args: argparse.Namespace) -> int:
 def _check_idle(args: argparse.Namespace) -> None:
     """Refuse options that have no effect with another one."""
     if args.every_convention:
-        common.refuse_idle(args, ("convention", "per_query", "stability"), "does not go with --every-convention")
+        common.refuse_idle(args, ("convention", "per_query"), "does not go with --every-convention")
     if args.explain is not None:
         if args.run_file is None:
             raise common.UsageError("--explain needs --qrels FILE and a run")
-        common.refuse_idle(args, ("stability", "every_convention", "per_query"), "does not go with --explain")
+        common.refuse_idle(args, ("every_convention", "per_query"), "does not go with --explain")
     if args.model is None and args.data is not None:
         common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model: name one")
 
@@ -151,29 +136,15 @@ def _judged(args: argparse.Namespace, systems: list[str]) -> tuple[Any, Any]:
     return found.judgements, found.scores[0]
 
 
-def _scored(args: argparse.Namespace) -> tuple[Any, Any, Any, common.Provenance]:
-    """Judgements, scores of a model, its stability by query if requested, and its training queries."""
+def _scored(args: argparse.Namespace) -> tuple[Any, Any, common.Provenance]:
+    """Judgements and scores of a model on the queries that did not train it, and what is known of the others."""
     model = common.load_ranker(args.model)
-    if args.stability and hasattr(model, "steps"):
-        raise common.InvalidInputError(
-            f"{args.model} holds a pipeline; --stability swaps values of the features that a ranker itself sees"
-        )
-    if args.cluster is not None:
-        with common.cluster_of(args) as client:
-            parts = common.read_partitions(args.data, args, client, like=model)
-            seen = common.about_training(args, {args.model: model}, parts)
-            judgements, rows = parts.judgements().take_queries(seen.keep.nonzero()[0])
-            return judgements, parts.grouped_scores(model)[rows], None, seen
-    data = common.read_graded(args.data, args, like=model)
-    seen = common.about_training(args, {args.model: model}, data)
-    data = data if seen.keep.all() else data.take_queries(seen.keep)
-    scores = predicted(model, data)
-    stability = None
-    if args.stability:
-        from truerank.inspection.stability import ranking_stability
-
-        stability = ranking_stability(model, data)
-    return data.judgements(), data.grouped(scores), stability, seen
+    with common.cluster_of(args) as client:
+        data = common.read_rows(args.data, args, client, like=model)
+        seen = common.about_training(args, {args.model: model}, data)
+        judgements, rows = data.judgements().take_queries(seen.keep.nonzero()[0])
+        scores = data.grouped(common.predicted(model, data)) if client is None else data.grouped_scores(model)
+        return judgements, scores[rows], seen
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:
@@ -254,8 +225,3 @@ def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -
             cutoff = result.measures[name].cutoff
             first = "list" if cutoff is None else f"first {cutoff} ranks"
             print(f"judged documents in the {first} of {name}: {entry['judged']:.4f}")
-    if "stability" in report:
-        print(
-            f"stability {report['stability']['mean']:.4f}: mean share of a query's pairs that change their order when "
-            "each value is swapped with an observed neighbour"
-        )

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measure", metavar="NAME", help="measure of the loss (default: the measure of the ranker, or nDCG@10)"
     )
-    parser.add_argument("--most", type=int, metavar="N", help="features to list (default: 12)")
+    parser.add_argument("--most", type=options.positive, metavar="N", help="features to list (default: 12)")
     options.add_training_option(parser)
     options.add_convention_option(parser, default=None, shown="ranklib")
     options.add_json_option(parser)
@@ -47,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.data.provenance import training_queries
     from truerank.inspection.explanation import explain
 
-    common.check_positive("--most", args.most)
     if args.query is None and (args.above or args.below):
         raise common.UsageError("--above and --below are documents of a query; name it with --query")
     if args.query is not None and (args.train or args.dependence):

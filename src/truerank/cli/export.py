@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
     parser.add_argument("--to", required=True, choices=list(FORMATS), metavar="FORMAT", help=", ".join(FORMATS))
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="output file")
+    options.add_output_option(parser, "output file", options.OutputFile, required=True)
     parser.add_argument("--name", default="model", help="name of the model, where the format has one (default: model)")
     parser.add_argument(
         "--features",
@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--statistics",
+        type=options.OutputFile,
         metavar="FILE",
         help="of a model with categorical columns: export the trees over the categories' statistics, and write these "
         "as JSON, by column and category; what computes the features looks them up (null, else 0, where a category is "
@@ -52,7 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--show-request", action="store_true", help="print the JSON body of a search request that uses the export"
     )
-    options.add_data_options(parser, columns=False)
+    why = "belongs to rows that are read: give --certify or --distil"
+    options.add_data_options(parser, columns=False, to="certify distil", why=why)
     options.add_json_option(parser)
 
 
@@ -68,13 +70,8 @@ def run(args: argparse.Namespace) -> int:
             raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
         if args.json:
             raise common.UsageError("--show-request and --json both print JSON; give one")
-    common.check_file("-o", args.output)
-    if args.certify is None and args.distil is None:
-        common.refuse_reading(args, "belongs to rows that are read: give --certify or --distil")
-    if args.statistics is not None:
-        if os.path.realpath(args.statistics) == os.path.realpath(args.output):
-            raise common.UsageError("--statistics and -o name the same file; name two")
-        common.check_file("--statistics", args.statistics)
+    if args.statistics is not None and os.path.realpath(args.statistics) == os.path.realpath(args.output):
+        raise common.UsageError("--statistics and -o name the same file; name two")
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)

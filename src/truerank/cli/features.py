@@ -27,11 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--queries", metavar="Q", help="queries, as for `truerank text search` (with --index or --engine)"
     )
-    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
+    options.add_query_options(parser)
     parser.add_argument(
         "--families", nargs="+", metavar="FAMILY", help="of --index: which features (default: all; see the guide)"
     )
-    parser.add_argument("--depth", type=int, metavar="K", help="of --index: candidates of each function (1000)")
+    options.add_depth_option(parser, "of --index: candidates of each function (1000)")
     parser.add_argument("--spec", metavar="FILE", help="of --engine: what to ask, YAML or JSON")
     parser.add_argument(
         "--qrels", metavar="FILE", help="grades; without them every grade is 0 and no topic is left out"
@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of --missing min, as a share of the run's range of scores for the topic (default: 0.05)",
     )
     parser.add_argument("--per-query", choices=tuple(MAPS), help="map every column within its topic")
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="file to write (default: LETOR on stdout)")
+    options.add_output_option(parser, "file to write (default: LETOR on stdout)", default="-", metavar="OUT")
     options.add_json_option(parser)
 
 
@@ -68,8 +68,6 @@ def run(args: argparse.Namespace) -> int:
         common.refuse_idle(args, ["margin"], "belongs to --missing min")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
-    if args.output != "-":
-        common.check_writable(args.output)
     qrels = None if args.qrels is None else common.with_note(args.qrels, read_qrels(args.qrels))
     joined = join_runs(
         [read_run(path) for path in paths], qrels, names=names, **common.given(args, "missing", "margin")
@@ -91,7 +89,6 @@ def _of_text(args: argparse.Namespace) -> int:
     if args.queries is None:
         raise common.UsageError("--index needs --queries")
     common.refuse_idle(args, ("spec", "missing", "margin"), "does not go with --index")
-    common.check_writable(args.output)
     index = Index(args.index)
     families = args.families or list(FAMILIES)
     unknown = [family for family in families if family not in FAMILIES]
@@ -123,7 +120,6 @@ def _of_engine(args: argparse.Namespace) -> int:
     if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
         raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
     common.refuse_idle(args, ("families", "depth", "missing", "margin"), "does not go with --engine")
-    common.check_writable(args.output)
     partial = f"{args.output}.partial"
     queries = read_queries(args.queries, field=args.query_field)
     data, missing = engine_features(

@@ -11,10 +11,6 @@ METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
     "isr", "log-isr", "logn-isr", "rbc", "borda", "condorcet",
 )  # fmt: skip
-LEARNING = (
-    "ranker", "set", "features", "nonnegative", "training_depth", "folds", "measures", "topics",
-)  # fmt: skip
-"""Options of learning."""
 DEPTH = 1000  # documents of a topic
 
 
@@ -30,9 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgements of some of the topics: learn from them")
     parser.add_argument("--model", metavar="MODEL", help="the learned fusion: written with --qrels, else read")
     parser.add_argument("--method", choices=METHODS, help="fuse by this rule, without learning")
-    parser.add_argument("-o", "--output", default=None, metavar="RUN", help="the fused run (- is stdout, the default)")
-    parser.add_argument("--depth", type=int, metavar="N", help="documents kept for each topic (1000)")
-    parser.add_argument("--tag", metavar="NAME", help="tag of the fused run (default: fusion, or the method)")
+    options.add_output_option(parser, "the fused run (- is stdout, the default)", metavar="RUN")
+    options.add_depth_option(parser, "documents kept for each topic (1000)")
+    parser.add_argument(
+        "--tag", type=options.tag, metavar="NAME", help="tag of the fused run (default: fusion, or the method)"
+    )
     learn = parser.add_argument_group("learning (with --qrels)")
     learn.add_argument("--ranker", metavar="NAME", help="see `truerank train --list` (default: list-net)")
     options.add_set_option(learn, "parameters of the ranker")
@@ -51,38 +49,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn.add_argument("--folds", type=int, metavar="N", help="folds of topics (default: 5)")
     learn.add_argument("--measures", nargs="+", metavar="NAME", help='(default: "AP nDCG@10")')
     options.add_topics_option(learn)
+    learn.add_argument("--seed", type=int, metavar="N", help="seed of folds, draws and tests")
+    options.add_convention_option(learn, default=None, shown="trec")
+    options.belongs(learn._group_actions, "qrels", "belongs to learning: give --qrels FILE")
     parser.add_argument(
         "--export",
         choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
         help="with --model alone: write the weights for this engine to -o; the runs verify them",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of learning: seed of folds, draws and tests")
-    options.add_convention_option(parser, default=None, shown="of learning, trec")
     options.add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Learn, apply or fuse by rule."""
-    common.check_positive("--depth", args.depth)
     if args.method is not None and (args.qrels is not None or args.model is not None):
         raise common.UsageError("--method fuses without learning; leave --qrels and --model out")
     if args.method is None and args.qrels is None and args.model is None:
         raise common.UsageError(
             "give --qrels FILE to learn, --model MODEL to fuse with a learned model, or --method NAME to fuse by a rule"
         )
-    if args.tag is not None:
-        common.check_tag(args.tag)
     paths = common.run_paths([*args.systems, *args.runs])
     if not paths:
         raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
     names = common.run_names(paths)
-    common.check_writable(args.output)
     if args.export is not None and (args.model is None or args.qrels is not None):
         raise common.UsageError("--export writes the weights of a learned model: give --model MODEL, without --qrels")
     if args.qrels is not None:
         args.depth, args.seed, args.convention = args.depth or DEPTH, args.seed or 0, args.convention or "trec"
         return _learn(args, paths, names)
-    common.refuse_idle(args, (*LEARNING, "convention", "seed"), "belongs to learning: give --qrels FILE")
     if args.export is not None:
         common.refuse_idle(args, ("depth", "tag"), "is of a fused run, and --export writes weights")
     args.depth = args.depth or DEPTH

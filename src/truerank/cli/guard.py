@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
 import sys
 import threading
 import time
-from argparse import Namespace
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any
@@ -49,7 +49,7 @@ def _unraisable(found: Any) -> None:
         sys.__unraisablehook__(found)
 
 
-def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], options: Collection[str]) -> int:
+def guarded(command: str, run: Callable[[], int | None], argv: list[str], options: Collection[str]) -> int:
     """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
 
     With `--json` a failure prints one object too, `{"error": message, "exit_code": code}`. `options` are those of the
@@ -58,20 +58,22 @@ def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], 
     from truerank.cli.common import UsageError, warnings_to_stderr
     from truerank.core.errors import TruerankError
     from truerank.core.interrupts import Interruptible
-    from truerank.core.printing import note
+    from truerank.core.printing import note, print_json
     from truerank.core.rounds import shown_progress
 
-    name = f"truerank {args.command}"
+    name = f"truerank {command}"
 
     def failed(text: str, code: int, advice: str = "") -> int:
         note(f"{name}: {text}{advice}")
-        if getattr(args, "json", False):
-            print_failure(text, code)
+        if "--json" in options and "--json" in argv:
+            with suppress(OSError, AttributeError, ValueError):  # nobody reads standard output
+                print_json({"error": text, "exit_code": code})
+                sys.stdout.flush()
         return code
 
     try:
         with warnings_to_stderr(), shown_progress(), Interruptible():
-            code = run(args)
+            code = run()
             if sys.stdout is not None:
                 sys.stdout.flush()
         return int(code or 0)
@@ -100,15 +102,6 @@ def guarded(run: Callable[[Any], int | None], args: Namespace, argv: list[str], 
         return failed(_reported(error, argv), INTERNAL_ERROR)
 
 
-def print_failure(text: str, code: int) -> None:
-    """The JSON object of a command that failed; where nobody reads it, it is dropped."""
-    from truerank.core.printing import print_json
-
-    with suppress(OSError, AttributeError, ValueError):
-        print_json({"error": text, "exit_code": code})
-        sys.stdout.flush()
-
-
 def with_options(text: str, options: Collection[str]) -> str:
     """A message without the `(--option …)` that the command does not have: the library names them for all commands."""
 
@@ -122,6 +115,8 @@ def message(error: BaseException) -> str:
     """One line for a person."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    elif isinstance(error, OSError) and error.errno == errno.EBADF:
+        text = "standard output is closed, and there is something to write; open it, or name a file with -o"
     elif isinstance(error, MemoryError):
         text = (
             f"not enough memory: {error or 'an array did not fit'}. Wide data may fit as a sparse matrix (--sparse), "
@@ -169,43 +164,20 @@ def _reported(error: BaseException, argv: list[str]) -> str:
 
 
 def _open_closed_descriptors() -> None:
-    """Open closed standard descriptors as the null device, so that no other file gets their numbers."""
+    """Open closed standard descriptors as the null device, so that no other file gets their numbers.
+
+    A closed standard output cannot be written: what a command prints there fails.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            with suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            with suppress(OSError):  # gets the lowest free number, which is this one
+                os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
     if sys.stdout is None:
-        sys.stdout = _ClosedStream()
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - is open until the end
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for libraries that write to it
-
-
-class _ClosedStream:
-    """Standard output that was closed before the program started."""
-
-    encoding = "utf-8"
-
-    @property
-    def buffer(self) -> _ClosedStream:
-        return self
-
-    def write(self, text: Any) -> int:
-        raise OSError("standard output is closed, and there is something to write; open it, or name a file with -o")
-
-    def writelines(self, lines: Any) -> None:
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
-
-    def fileno(self) -> int:
-        return 1
 
 
 def _silence_stdout() -> None:

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
         "SVM-light, SVM-rank, sofia-ml; recognised by the content",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the truerank model goes, as JSON")
+    options.add_output_option(parser, "where the truerank model goes, as JSON", options.OutputFile, required=True)
     parser.add_argument(
         "--features", metavar="FILE", help="names of your data's columns, one a line, in order; by default the model's"
     )
@@ -30,7 +30,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.models.foreign.read import import_model
     from truerank.models.model_file import save_model
 
-    common.check_file("-o", args.output)
     names = common.read_names(args.features)
     ranker = import_model(args.file, feature_names=names, n_features=args.n_features)
     save_model(ranker, args.output)

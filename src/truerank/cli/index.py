@@ -21,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help='JSON lines {"id", "text", other fields …}, a table (.csv .parquet …), TREC SGML or SMART records '
         "(.gz .xz .zst), or ir_datasets:NAME; - is stdin",
     )
-    parser.add_argument("-o", "--index", required=True, metavar="DIR", help="folder of the index")
+    text = "folder of the index"
+    parser.add_argument("-o", "--index", type=options.OutputFolder, required=True, metavar="DIR", help=text)
     parser.add_argument("--fields", nargs="+", metavar="FIELD", help="text fields to index (default: all)")
     parser.add_argument(
         "--analysers",
@@ -50,7 +51,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.io.documents import read_documents
     from truerank.text.index import ALL, build_index
 
-    common.check_folder_name("-o", args.index)
     reserved = {ALL} if args.fields is None else {ALL} & set(args.fields)
     documents = read_documents(args.documents, bad=args.bad, reserved=reserved)
     index = build_index(documents, args.index, analysers=args.analysers, fields=args.fields)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,11 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--damping", type=float, metavar="D", help="of PageRank (default: 0.85)")
     parser.add_argument("--index", metavar="DIR", help="an index whose document ids are the nodes")
     parser.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
-    parser.add_argument("--alpha", type=float, metavar="A", help="a page's own share (default: 0.8)")
-    parser.add_argument("--depth", type=int, metavar="K", help="documents of each query (default: 1000)")
-    parser.add_argument(
-        "-o", "--output", default="-", metavar="OUT", help="the table, or with --queries a folder of runs"
-    )
+    alpha = parser.add_argument("--alpha", type=float, metavar="A", help="a page's own share (default: 0.8)")
+    depth = options.add_depth_option(parser, "documents of each query (default: 1000)")
+    options.belongs([alpha, depth], "queries", "belongs to relevance propagation: give --index and --queries")
+    options.add_output_option(parser, "the table, or with --queries a folder of runs", str, default="-", metavar="OUT")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,9 +36,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("relevance propagation needs both --index and --queries")
     if args.queries is not None and args.output == "-":
         raise common.UsageError("name a folder for the runs with -o")
-    common.check_positive("--depth", args.depth)
     if args.queries is None:
-        common.refuse_idle(args, ("alpha", "depth"), "belongs to relevance propagation: give --index and --queries")
         common.check_writable(args.output)
     else:
         common.refuse_idle(args, ["damping"], "belongs to PageRank; leave --index and --queries out")

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from truerank.core.errors import TruerankError
+from truerank.core.files import check_target
+
 CONVENTIONS = (
-    "trec",
-    "trec9",
-    "gdeval",
-    "letor3",
-    "letor4",
-    "mslr",
-    "ranklib",
-    "lightgbm",
-    "xgboost",
-    "catboost",
-    "sklearn",
+    "trec", "trec9", "gdeval", "letor3", "letor4", "mslr", "ranklib", "lightgbm", "xgboost", "catboost", "sklearn",
     "ranx",
-)
+)  # fmt: skip
+
+
+class UsageError(TruerankError):
+    """The command was misused: exit code 2."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, without the usage."""
+    """A parser whose errors are exceptions."""
 
     def error(self, message: str) -> NoReturn:
-        """End the program with exit code 2."""
-        self.exit(2, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+        """Raise a `UsageError`."""
+        raise UsageError(message)
 
 
 def short_usage(parser: argparse.ArgumentParser) -> str:
@@ -44,15 +42,91 @@ def short_usage(parser: argparse.ArgumentParser) -> str:
     return " ".join([*words, "[options]"])
 
 
+class Output(str):
+    """The name of an output that can be written, checked before the command runs; `-` is standard output."""
+
+    def check(self, option: str) -> None:
+        """Raise an error if the output cannot be written; `option` names it in the message."""
+        if self != "-":
+            check_target(self)
+
+
+class OutputFile(Output):
+    """As `Output`, for what must be a file."""
+
+    def check(self, option: str) -> None:
+        """Raise an error if the file cannot be written."""
+        if self == "-":
+            raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
+        super().check(option)
+
+
+class OutputFolder(str):
+    """The name of an output folder."""
+
+    def check(self, option: str) -> None:
+        """Refuse standard output."""
+        if self == "-":
+            raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
+
+
+def positive(text: str) -> int:
+    """Return a number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return int(text)
+
+
+def threads(text: str) -> int:
+    """Return a number of threads."""
+    if text == "-1" or (text.isdecimal() and int(text) > 0):
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be at least 1, or -1 for all processors, got {text}")
+
+
+def tag(text: str) -> str:
+    """Return the name of a run, which is one word."""
+    if not text or any(character.isspace() for character in text):
+        raise argparse.ArgumentTypeError(f"must be one word, got {text!r}")
+    return text
+
+
+def belongs(actions: Iterable[argparse.Action], to: str, why: str) -> None:
+    """Refuse options unless one of the arguments `to` is given; `why` follows the option in the message."""
+    for action in actions:
+        vars(action)["belongs"] = to.split(), why
+
+
+def check_given(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Raise an error for an output that cannot be written, and for an option whose `belongs` is not given."""
+    for action in parser._actions:
+        value = getattr(args, action.dest, None)
+        others, why = vars(action).get("belongs", ((), ""))
+        if others and is_given(value) and not any(is_given(getattr(args, name)) for name in others):
+            raise UsageError(f"--{action.dest.replace('_', '-')} {why}")
+    for action in parser._actions:
+        value = getattr(args, action.dest, None)
+        if isinstance(value, Output | OutputFolder):
+            value.check((action.option_strings or [str(action.metavar)])[0])
+
+
+def is_given(value: Any) -> bool:
+    """Whether the value of an option is not its default; 0 is given, too."""
+    return value is not None and value is not False and value != []
+
+
 OF_LETOR = ("n_features", "sparse", "max_line")
 OF_TABLES = ("query_column", "grade_column", "document_column")
-READING = (*OF_LETOR, *OF_TABLES, "features", "exclude")
-"""Options of `add_data_options` that are None or False by default."""
 
 
-def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, categorical: bool = False) -> None:
-    """Options on reading a data file, its feature columns and, for training, its categories."""
-    group = parser.add_argument_group("reading data")
+def add_data_options(
+    parser: argparse.ArgumentParser, *, columns: bool = True, categorical: bool = False, to: str = "", why: str = ""
+) -> None:
+    """Options on reading a data file, its feature columns and, for training, its categories.
+
+    `to` and `why` are those of `belongs`, if data are not always read.
+    """
+    reading = group = parser.add_argument_group("reading data")
     group.add_argument(
         "--missing",
         choices=("error", "nan"),
@@ -61,7 +135,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
     )
     group.add_argument(
         "--n-features",
-        type=int,
+        type=positive,
         metavar="N",
         help="number of features in LETOR text; set it if the last features are missing in all rows of a file",
     )
@@ -72,14 +146,14 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
     )
     group.add_argument(
         "--max-line",
-        type=int,
+        type=positive,
         metavar="BYTES",
         help="longest line of LETOR text; a longer one is an error (default: 16777216)",
     )
     group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
     group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
     group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
-
+    belongs(reading._group_actions, to, why)
     if not columns:  # the model knows its own
         return
     group = parser.add_argument_group("columns")
@@ -90,7 +164,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, columns: bool = True, c
         ),
         ("exclude", "columns to ignore, named in the same ways"),
     ):
-        group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)
+        belongs([group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)], to, why)
     if categorical:
         group.add_argument(
             "--categorical",
@@ -116,9 +190,10 @@ def add_cluster_option(parser: argparse.ArgumentParser) -> None:
         help="local:N (N worker processes) or tcp://scheduler:port: each file that the pattern names is a partition, "
         "which the workers read",
     )
-    parser.add_argument(
+    out_of_core = parser.add_argument(
         "--out-of-core", action="store_true", help="with --cluster: do not keep rows in memory between passes"
     )
+    belongs([out_of_core], "cluster", "is for partitions on a cluster, and no cluster is named")
 
 
 def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
@@ -131,7 +206,7 @@ def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
         help="the same systems, named by an option",
     )  # fmt: skip
     parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument(
+    scores = parser.add_argument(
         "--scores",
         nargs="+",
         action="extend",
@@ -139,7 +214,29 @@ def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
         metavar="FILE",
         help="scores of the rows of --data: files with one score a line, or columns of --data",
     )
+    belongs([scores], "data", "belongs to --data")
     parser.add_argument("--qrels", metavar="FILE", help="TREC judgements, in place of --data")
+
+
+def add_output_option(parser: argparse._ActionsContainer, text: str, kind: type[str] = Output, **more: Any) -> None:
+    """`-o`, `--output`: `text` is its help, `kind` is `Output`, `OutputFile` or `OutputFolder`."""
+    parser.add_argument("-o", "--output", type=kind, help=text, **{"metavar": "FILE"} | more)
+
+
+def add_query_options(parser: argparse._ActionsContainer) -> None:
+    """`--query-field`: for commands that read queries of text."""
+    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
+
+
+def add_depth_option(parser: argparse._ActionsContainer, text: str, default: int | None = None) -> argparse.Action:
+    """`--depth`: a number of documents or candidates; `text` is its help."""
+    return parser.add_argument("--depth", type=positive, default=default, metavar="N", help=text)
+
+
+def add_threads_option(parser: argparse.ArgumentParser) -> None:
+    """`--threads`."""
+    text = "threads (default: 1); -1 uses all processors"
+    parser.add_argument("--threads", type=threads, metavar="N", help=text)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -149,18 +246,20 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 def add_topics_option(parser: argparse._ActionsContainer) -> None:
     """`--topics`: the topics that the means of runs include."""
-    parser.add_argument(
+    topics = parser.add_argument(
         "--topics",
         choices=("common", "all"),
         help="with --qrels: common: topics that all runs have; all: all topics of the qrels, where a missing topic "
         "counts 0 as in trec_eval -c (default: the topics of the runs, which must be the same)",
     )
+    belongs([topics], "qrels", "belongs to --qrels")
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """`--plan` and `--judges`: few human judgements in place of qrels, as `truerank judge` has them."""
     parser.add_argument("--plan", metavar="CSV", help="a judged plan of `truerank judge plan`, in place of qrels")
-    parser.add_argument("--judges", nargs="+", metavar="FILE", help="with --plan: labels of model judges, as qrels")
+    judges = parser.add_argument("--judges", nargs="+", metavar="FILE", help="with --plan: labels of model judges")
+    belongs([judges], "plan", "belongs to --plan")
 
 
 def add_training_option(parser: argparse.ArgumentParser) -> None:
@@ -188,7 +287,7 @@ def add_splits_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_convention_option(
-    parser: argparse.ArgumentParser,
+    parser: argparse._ActionsContainer,
     default: str | None = "ranklib",
     shown: str = "ranklib for judged rows, trec for runs",
 ) -> None:

@@ -46,9 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
     )
-    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
+    options.add_query_options(parser)
     options.add_ranker_options(parser, prepare=False)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for index, model, probabilities, summary")
+    text = "folder for index, model, probabilities, summary"
+    parser.add_argument("--out", type=options.OutputFolder, required=True, metavar="DIR", help=text)
     parser.add_argument(
         "--families",
         nargs="+",
@@ -56,10 +57,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FAMILY",
         help="families of features: all (default), papers (those of the two papers), or names of them",
     )
-    parser.add_argument("--leave-one-out", action="store_true", help="train once more without each family of features")
-    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="candidates of each function (1000)")
+    options.add_depth_option(parser, "candidates of each function (1000)", 1000)
     parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of queries, 3 or more (default: 5)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: 1); -1 uses all processors")
+    options.add_threads_option(parser)
     options.add_replace_option(parser)
     add_bad_option(parser)
     options.add_json_option(parser)
@@ -123,8 +123,6 @@ def run(args: argparse.Namespace) -> int:
         "probabilities": probabilities,
         "model": str(out / "model.json"),
     }
-    if args.leave_one_out:
-        summary["without"] = _without_each(families, index, learner, data, parts, values)
     _write(out, summary, data, levelled, model, parts, args)
     return 0
 
@@ -143,10 +141,11 @@ def _figures(values: np.ndarray, baselines: dict[str, np.ndarray], queries: list
 
 def _families(args: argparse.Namespace, known: dict[str, str], papers: Sequence[str]) -> list[str]:
     """The families that are named, each once."""
-    families = list(dict.fromkeys(name for given in args.families for name in _family(given, known, papers)))
-    if args.leave_one_out and len(families) == 1:
-        raise common.UsageError(f"--leave-one-out leaves nothing where {families[0]} is the only family; name others")
-    return families
+    sets = {"all": list(known), "papers": list(papers)} | {name: [name] for name in known}
+    for given in args.families:
+        if given not in sets:
+            raise common.UsageError(f"unknown family {given!r}; known are: {', '.join(sets)}")
+    return list(dict.fromkeys(name for given in args.families for name in sets[given]))
 
 
 def _checked_folder(args: argparse.Namespace) -> Path:
@@ -155,9 +154,6 @@ def _checked_folder(args: argparse.Namespace) -> Path:
         raise common.UsageError(
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
-    common.check_positive("--depth", args.depth)
-    common.check_threads(args.threads)
-    common.check_folder_name("--out", args.out)
     out = Path(args.out)
     if out.exists() and not out.is_dir():
         raise common.UsageError(f"--out {out} is a file; name a folder")
@@ -165,16 +161,6 @@ def _checked_folder(args: argparse.Namespace) -> Path:
         common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
     out.mkdir(parents=True, exist_ok=True)
     return out
-
-
-def _family(given: str, families: dict[str, str], papers: Sequence[str]) -> list[str]:
-    if given == "all":
-        return list(families)
-    if given == "papers":
-        return list(papers)
-    if given not in families:
-        raise common.UsageError(f"unknown family {given!r}; known are: all, papers, {', '.join(families)}")
-    return [given]
 
 
 def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -227,25 +213,6 @@ def _verdict(values: Any, baseline: Any, bm25: Any, args: argparse.Namespace) ->
         "high": pair.high, "p": pair.p, "test": "randomisation", "queries": pair.queries,
         "serve": None if better == "better" else f"{serve} -o bm25.run",
     }  # fmt: skip
-
-
-def _without_each(
-    families: Sequence[str], index: Any, learner: _Learner, data: Any, parts: Any, values: Any
-) -> dict[str, Any]:
-    """By family, how the ranker compares with itself trained without the family's columns."""
-    import numpy as np
-
-    from truerank.data.columns import take_columns
-    from truerank.text.features import columns_by_family
-
-    columns = columns_by_family(index)
-    found = {}
-    for family in families:
-        kept = np.array([name.removesuffix(".scaled") not in columns[family] for name in data.feature_names])
-        if len(families) > 1 and not kept.all():
-            reduced, _, _ = learner.cross_validate(take_columns(data, np.flatnonzero(kept)), parts)
-            found[family] = _compared(values, reduced, f"without {family}")
-    return found
 
 
 class _Fold(NamedTuple):
@@ -421,7 +388,7 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
 
 def _text(summary: dict[str, Any]) -> str:
     rows = [["ranker: " + summary["ranker"], summary["MAP"]["ranker"], None, None, None, None, None]]
-    for each in [*summary["comparison"], *summary.get("without", {}).values()]:
+    for each in summary["comparison"]:
         p = each["p"]
         rows.append(
             [each["b"], each["MAP"], each["wins"], each["losses"], each["ties"], p["paired t"], p["randomisation"]]

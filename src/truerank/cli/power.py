@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)
-    options.add_data_options(parser, columns=False)
+    options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
     options.add_training_option(parser)
     parser.set_defaults(baseline=None)
 

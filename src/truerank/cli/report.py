@@ -14,7 +14,7 @@ from truerank.cli.systems import judged_runs, score_systems, settle_systems
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     options.add_system_options(parser, "; the first is the baseline")
-    parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="the page (default: report.html)")
+    options.add_output_option(parser, "the page (default: report.html)", default="report.html")
     parser.add_argument(
         "--measures",
         nargs="+",
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_topics_option(parser)
     options.add_training_option(parser)
     options.add_convention_option(parser, default=None)
-    options.add_data_options(parser)
+    options.add_data_options(parser, to="data", why="belongs to --data")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,10 +37,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.measures import parse_measures
     from truerank.report.evidence import System, make_report
 
-    common.check_writable(args.output)
     if args.plan is not None:
         return _of_plan(args)
-    common.refuse_idle(args, ["judges"], "belongs to --plan")
     convention = args.convention or ("trec" if args.qrels else "ranklib")
     measures = " ".join(args.measures)
     parse_measures(measures, convention)

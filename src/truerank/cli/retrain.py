@@ -50,14 +50,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help="promote also a model that is not worse by more than M (default: 0, a gain is required)",
     )
-    parser.add_argument("--model", metavar="FILE", help="where a better model goes (default: MODEL is replaced)")
-    parser.add_argument("--previous", metavar="FILE", help="where the model that is replaced is kept")
+    parser.add_argument(
+        "--model",
+        type=options.OutputFile,
+        metavar="FILE",
+        help="where a better model goes (default: MODEL is replaced)",
+    )
+    parser.add_argument(
+        "--previous", type=options.OutputFile, metavar="FILE", help="where the model that is replaced is kept"
+    )
     parser.add_argument(
         "--state",
         metavar="FILE",
         help="history of comparisons: how often held-out queries were used (default: MODEL.history.json)",
     )
-    parser.add_argument("--candidate", metavar="FILE", help="where the new model goes in any case")
+    parser.add_argument(
+        "--candidate", type=options.OutputFile, metavar="FILE", help="where the new model goes in any case"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
     options.add_convention_option(parser, default=None)
     options.add_data_options(parser, columns=False)
@@ -100,8 +109,6 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     from truerank.io.tables import UNSEEN
     from truerank.models.model_file import model_text, save_model
 
-    common.check_file("--previous", args.previous)
-    common.check_file("--candidate", args.candidate)
     if args.margin > 0 and args.model is not None and args.state is None:
         raise common.UsageError(
             "--margin with --model needs --state FILE: the history of all models in turn, so that losses within the "

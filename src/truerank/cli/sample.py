@@ -28,7 +28,8 @@ TERMS = "cranfield.md"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("out", metavar="DIR", nargs="?", help="output folder; created if it does not exist")
+    text = "output folder; created if it does not exist"
+    parser.add_argument("out", type=options.OutputFolder, metavar="DIR", nargs="?", help=text)
     parser.add_argument(
         "--demo",
         action="store_true",
@@ -50,7 +51,6 @@ def run(args: argparse.Namespace) -> int:
         return _demo(args)
     if args.out is None:
         raise common.UsageError("name the output folder: truerank sample DIR")
-    common.check_folder_name("DIR", args.out)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:
@@ -140,7 +140,6 @@ def _demo(args: argparse.Namespace) -> int:
     from truerank.rankers.adarank import AdaRank
 
     folder = "demo-output" if args.out is None else args.out
-    common.check_folder_name("DIR", folder)
     data = load_sample("cranfield-text")
     names = list(data.feature_names or [])
     # AdaRank adds features up: on one scale within the query no feature outweighs the others by its unit.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from truerank.cli import common
+from truerank.cli import common, options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,11 +20,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="bm25 (default), cosine, tfidf, dirichlet, jelinek-mercer, latent, with parameters as in "
         "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)'",
     )
-    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
-    parser.add_argument("--depth", type=int, default=1000, metavar="K", help="documents of each query (default: 1000)")
-    parser.add_argument("--tag", default="truerank", help="name of the run (default: truerank)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads (default: 1); -1 uses all processors")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where the run goes (default: stdout)")
+    options.add_query_options(parser)
+    options.add_depth_option(parser, "documents of each query (default: 1000)", 1000)
+    parser.add_argument("--tag", type=options.tag, default="truerank", help="name of the run (default: truerank)")
+    options.add_threads_option(parser)
+    options.add_output_option(parser, "where the run goes (default: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,10 +33,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.text.index import Index
     from truerank.text.retrieval import retrieve
 
-    common.check_writable(args.output)
-    common.check_tag(args.tag)
-    common.check_threads(args.threads)
-    common.check_positive("--depth", args.depth)
     index = Index(args.index)
     queries = read_queries(args.queries, field=args.query_field)
     found = retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)

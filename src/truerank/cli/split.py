@@ -31,7 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--validation", type=float, default=0.0, metavar="SHARE", help="share of the queries (default: 0, no file)"
     )
-    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="output folder (default: the current one)")
+    text = "output folder (default: the current one)"
+    options.add_output_option(parser, text, options.OutputFolder, default=".", metavar="DIR")
     parser.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     options.add_replace_option(parser)
@@ -46,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.io.streams import open_outputs
     from truerank.io.tables import table_kind
 
-    common.check_folder_name("-o", args.output)
     if args.data == "-":
         raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
     for option, share in (("--test", args.test), ("--validation", args.validation)):

@@ -24,13 +24,11 @@ def settle_systems(args: argparse.Namespace) -> None:
         )
     if args.qrels is None:
         args.models, args.runs = named, []
-        common.refuse_idle(args, ["topics"], "belongs to --qrels")
         if not named:
             common.refuse_idle(args, ["allow_training_queries"], "belongs to models: name one")
         return
     args.models, args.runs = [], common.run_paths(named)
-    common.refuse_reading(args, "belongs to --data")
-    common.refuse_idle(args, ["scores", "allow_training_queries"], "belongs to --data")
+    common.refuse_idle(args, ["allow_training_queries"], "belongs to --data")
     if len(set(args.runs)) < len(args.runs):
         raise common.UsageError("the same file is named twice")
 

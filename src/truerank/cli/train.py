@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.core.errors import InvalidInputError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,24 +17,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.add_ranker_options(parser)
     parser.add_argument("--valid", metavar="FILE", help="validation queries, for early stopping and selection")
-    parser.add_argument(
-        "--stream",
-        type=int,
-        metavar="PASSES",
-        help="for a LETOR file larger than memory: read it block by block, once to count and PASSES times to learn "
-        "(rankers that can: pairwise-descent)",
-    )
-    parser.add_argument("--model", metavar="FILE", help="output file of the model, as JSON (required)")
+    text = "output file of the model, as JSON (required)"
+    parser.add_argument("--model", type=options.OutputFile, metavar="FILE", help=text)
     parser.add_argument(
         "--list", nargs="?", const="", metavar="NAME", help="list the rankers and their parameters, or describe one"
     )
     options.add_cluster_option(parser)
-    parser.add_argument(
+    checkpoint = parser.add_argument(
         "--checkpoint",
+        type=options.OutputFolder,
         metavar="DIR",
         help="with --cluster: keep what has been learned in this folder; the same command goes on there after it was "
         "killed, and ends with the same model",
     )
+    options.belongs([checkpoint], "cluster", "goes with --cluster")
     options.add_data_options(parser, categorical=True)
     options.add_position_option(parser)
     options.add_json_option(parser)
@@ -47,30 +42,15 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     if args.train is None or args.model is None:
         raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
-    common.check_file("--model", args.model)
     start = time.process_time()
     ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed, args.prepare)
-    if args.valid is not None and args.stream is None and not getattr(ranker, "uses_eval_set", True):
+    if args.valid is not None and not getattr(ranker, "uses_eval_set", True):
         raise common.UsageError(
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
             "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
         )
-    common.check_folder_name("--checkpoint", args.checkpoint)
-    if args.checkpoint is not None and args.cluster is None:
-        raise common.UsageError("--checkpoint goes with --cluster")
-    if args.cluster is not None and (args.stream is not None or args.prepare):
-        raise common.UsageError("--cluster goes with neither --stream nor --prepare")
-    if args.stream is not None and (args.features or args.exclude):
-        raise common.UsageError(
-            "--features and --exclude do not go with --stream; write a file of these columns first, `truerank convert "
-            "TRAIN COLUMNS.txt.gz --features …`, and train on that"
-        )
-    if args.categorical or args.position:
-        option = "cluster" if args.cluster is not None else "stream" if args.stream is not None else None
-        if option is not None:
-            raise common.UsageError(f"--categorical and --position do not go with --{option}")
-    if args.stream is not None:
-        return _stream(args, ranker)
+    if args.cluster is not None:
+        common.refuse_idle(args, ("prepare", "categorical", "position"), "does not go with --cluster")
     with common.cluster_of(args) as client:
         return _train(args, ranker, client, start)
 
@@ -79,15 +59,10 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
 
-    def read_one(name: str, like: Any = None) -> Any:
-        if client is None:
-            return common.read_graded(name, args, like=like)
-        return common.read_partitions(name, args, client, like=like)
-
     common.name_position(args)
-    data: Any = common.with_position(read_one(args.train), args)
+    data: Any = common.with_position(common.read_rows(args.train, args, client), args)
     common.check_position(args, [ranker])
-    valid = None if args.valid is None else read_one(args.valid, data)
+    valid = None if args.valid is None else common.read_rows(args.valid, args, client, like=data)
     common.set_categorical(ranker, data, args)
     read = time.process_time()
     if args.checkpoint is not None:
@@ -124,46 +99,6 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         f"{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})\n"
         f"next: truerank compare {args.model} --data TEST --baseline COLUMN, on queries that did not train it"
-    )
-    return common.tell(args, summary, text)
-
-
-def _stream(args: argparse.Namespace, ranker: Any) -> int:
-    """Train block by block; only validation queries are held in memory and scored."""
-    if args.prepare:
-        raise common.UsageError("--stream: transformers need all rows in memory; leave --prepare out")
-    if not hasattr(ranker, "fit_file"):
-        raise InvalidInputError(
-            f"--stream: {args.ranker} needs all rows in memory; pairwise-descent learns from blocks"
-        )
-    if args.train == "-":
-        raise InvalidInputError("--stream reads the file several times; give the name of a file instead of -")
-    own = ("max_line", "query_column", "grade_column", "document_column", "out_of_core")
-    common.refuse_idle(args, own, "does not go with --stream")
-    if args.missing == "nan":
-        raise common.UsageError("--missing nan does not go with --stream")
-    start = time.process_time()
-    ranker.fit_file(args.train, n_passes=args.stream, sparse=args.sparse, n_features=args.n_features)
-    seconds = time.process_time() - start
-    from truerank.models.model_file import save_model
-
-    save_model(ranker, args.model)
-    valid = None if args.valid is None else float(ranker.score(common.read_graded(args.valid, args)))
-    summary = {
-        "ranker": args.ranker,
-        "params": ranker.get_params(deep=False),
-        "queries": ranker.n_queries_in_,
-        "features": ranker.n_features_in_,
-        "valid": valid,
-        "status": ranker.status_,
-        "cpu_seconds": {"read and fit": seconds},
-        "model": args.model,
-    }
-    held = "" if valid is None else f"; nDCG@10 ({ranker.convention}) {valid:.4f} on the validation queries"
-    text = (
-        f"{args.ranker}: {common.counted(ranker.n_queries_in_, 'query')}, "
-        f"{common.counted(ranker.n_features_in_, 'feature')}{held}\n{ranker.status_}\n"
-        f"model written to {args.model} (CPU seconds, reading and fitting: {seconds:.2f})"
     )
     return common.tell(args, summary, text)
 

@@ -44,6 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model",
+        type=options.OutputFile,
         required=True,
         metavar="FILE",
         help="where the best model goes, fitted to all queries (of Fold*/: Fold1's)",
@@ -60,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.inspection.tuning import tune
     from truerank.models.model_file import save_model
 
-    common.check_file("--model", args.model)
     common.check_file("--state", args.state)
     settle_splits(args)
     fixed = common.parse_settings(args.set)
