@@ -300,7 +300,6 @@ def test_an_option_that_would_do_nothing_is_refused(words, option, capsys):
         ("evaluate --qrels q r --every-convention --convention trec", "--convention does not go with"),
         ("evaluate --qrels q r --explain 1 --every-convention", "--every-convention does not go with --explain"),
         ("evaluate --data d.txt m --explain 1", "--explain needs --qrels FILE and a run"),
-        ("explain m d.txt --dependence f --measure AP", "--measure does not go with --dependence"),
         ("explain m d.txt --json --most 3", "--most shortens what is printed, and --json prints all"),
         ("report --qrels q --run r --sparse", "--sparse belongs to --data"),
         ("convert d.txt o.txt --to qrels --features 1", "--features is of features or comments"),

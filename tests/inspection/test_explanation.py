@@ -11,7 +11,7 @@ from truerank import RankingData, load_sample, save_model, write_letor
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.inspection.explanation import _exchange_game, explain, row_contributions
-from truerank.inspection.importance import partial_dependence, permutation_importance, removal_importance
+from truerank.inspection.importance import permutation_importance, removal_importance
 from truerank.models.registry import RANKERS, ranker_class
 
 SMALL = {
@@ -203,17 +203,9 @@ def test_the_command_says_which_features_matter(data, tmp_path, capsys):
     assert f"corrected over {data.n_features} features (step-down max-T)" in text
 
 
-def test_the_command_shows_how_scores_follow_a_feature(data, tmp_path, capsys):
+def test_options_of_one_query_and_of_all_do_not_mix(data, tmp_path):
     ranker, model, rows = make("ridge").fit(data), str(tmp_path / "model.json"), str(tmp_path / "data.txt")
     save_model(ranker, model)
     write_letor(data, rows)
-    assert main(["explain", model, rows, "--dependence", "2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    values, scores = partial_dependence(ranker, data, 1)
-    assert (found["values"], found["scores"]) == (values.tolist(), scores.tolist())
-    assert main(["explain", model, rows, "--dependence", "2"]) == 0
-    assert "mean score" in capsys.readouterr().out
-    for wrong in (["--dependence", "1-3"], ["--above", "1"], ["--query", "1", "--train", rows],
-                  ["--dependence", "1", "--train", rows]):  # fmt: skip
+    for wrong in (["--above", "1"], ["--query", "1", "--train", rows]):
         assert main(["explain", model, rows, *wrong]) == 2
-    assert main(["explain", model, rows, "--dependence", "nothing"]) == 1

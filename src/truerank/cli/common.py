@@ -47,16 +47,6 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
 
-def name_position(args: argparse.Namespace) -> None:
-    """Read the column of `--position` even if `--features` or `--exclude` leaves it out."""
-    if args.position is None:
-        return
-    if args.features:
-        args.features = [*args.features, args.position]
-    if args.exclude:
-        args.exclude = [entry for entry in args.exclude if entry != args.position]
-
-
 def with_position(data: RankingData, args: argparse.Namespace) -> RankingData:
     """Return the data with the column of `--position` as positions; it is no feature."""
     if args.position is None:
@@ -161,15 +151,17 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     """The columns of `like`, if it is a model or data with column names; else those of the options."""
     from truerank.data.columns import Columns
 
-    features, exclude = (getattr(args, name, None) for name in ("features", "exclude"))
+    features, exclude, position = (getattr(args, name, None) for name in ("features", "exclude", "position"))
+    if position is not None:  # is read even if the others leave it out
+        features = features and [*features, position]
+        exclude = exclude and [entry for entry in exclude if entry != position]
     is_model = hasattr(like, "predict")
     names = getattr(like, "feature_names_in_" if is_model else "feature_names", None)
     if names is None:
         return Columns(features, exclude)
     if is_model and (features or exclude):
         raise UsageError("--features, --exclude: the model knows its columns by name; leave them out")
-    position = getattr(args, "position", None) if is_model else None
-    return Columns(names=[*map(str, names), *([] if position is None else [position])])
+    return Columns(names=[*map(str, names), *([position] if is_model and position is not None else [])])
 
 
 def reading_of(like: Any) -> dict[str, str]:

@@ -32,16 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_plan_options(parser)
     options.add_topics_option(parser)
     options.add_training_option(parser)
-    _add_test_options(parser)
-    parser.add_argument(
-        "--format", choices=("text", "markdown", "latex", "csv", "html"), help="format of the tables (default: text)"
-    )
-    options.add_convention_option(parser, default=None)
-    options.add_json_option(parser)
-    options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
-
-
-def _add_test_options(parser: argparse.ArgumentParser) -> None:
     options.add_test_option(parser)
     parser.add_argument(
         "--correction",
@@ -55,6 +45,12 @@ def _add_test_options(parser: argparse.ArgumentParser) -> None:
         help="print for each pair whether it is better, worse, not worse by more than D or equivalent within D",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "latex", "csv", "html"), help="format of the tables (default: text)"
+    )
+    options.add_convention_option(parser, default=None)
+    options.add_json_option(parser)
+    options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -93,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
     if args.cluster is not None:
         common.refuse_idle(args, ("position", "scores", "prepare"), "does not go with --cluster")
-    common.name_position(args)
     if args.scores is not None and place.is_file():
         common.check_file("--scores", args.scores)
     elif args.scores is not None:

@@ -15,22 +15,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "With --query: show why one document of this query ranks above another. Without: show the weight of each "
         "feature in the model, and the loss of the measure when the feature is shuffled within queries, or, with "
-        "--train, removed. With --dependence: show the mean score by the value of one feature."
+        "--train, removed."
     )
     parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
     parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
     parser.add_argument("--query", metavar="Q", help="name of the query")
-    parser.add_argument("--above", metavar="A", help="the document that ranks higher (default: the query's first)")
-    parser.add_argument(
+    above = parser.add_argument("--above", metavar="A", help="the document that ranks higher (default: the first one)")
+    below = parser.add_argument(
         "--below",
         metavar="B",
         help="the document that ranks lower (default: the first one below A with a higher grade, else the next)",
     )
+    options.belongs([above, below], "query", "is a document of a query; name it with --query")
     parser.add_argument(
         "--train", metavar="FILE", help="judged rows for training without each feature (without --query)"
-    )
-    parser.add_argument(
-        "--dependence", metavar="FEATURE", help="name of a feature, or its number from 1 (without --query)"
     )
     parser.add_argument(
         "--measure", metavar="NAME", help="measure of the loss (default: the measure of the ranker, or nDCG@10)"
@@ -47,28 +45,18 @@ def run(args: argparse.Namespace) -> int:
     from truerank.data.provenance import training_queries
     from truerank.inspection.explanation import explain
 
-    if args.query is None and (args.above or args.below):
-        raise common.UsageError("--above and --below are documents of a query; name it with --query")
-    if args.query is not None and (args.train or args.dependence):
-        raise common.UsageError("--train and --dependence are about all queries; leave --query out")
-    if args.train and args.dependence:
-        raise common.UsageError("give either --train or --dependence")
-    if args.dependence:
-        common.refuse_idle(args, ("measure", "convention", "most"), "does not go with --dependence, which has scores")
+    if args.query is not None:
+        common.refuse_idle(args, ("train", "allow_training_queries"), "is about all queries; leave --query out")
     if args.json:
         common.refuse_idle(args, ["most"], "shortens what is printed, and --json prints all")
     args.most, args.convention = args.most or MOST, args.convention or "ranklib"
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
-    if args.query is None and not args.dependence:
+    if args.query is None:
         _features(args, model, data)
         return 0
-    common.refuse_idle(args, ["allow_training_queries"], "is about figures of all queries, without --query")
     if not args.json:
         print(f"{args.model}: {training_queries(model, data)}\n")
-    if args.dependence:
-        _one_feature(args, model, data)
-        return 0
     above, below = args.above, args.below
     if data.doc_ids is None:
         above, below = (_row(name) for name in (above, below))
@@ -124,20 +112,6 @@ def _by_feature(found: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
     """Loss, low, high, adjusted p, noise floor by feature and kind; the features in the first kind's order."""
     first, *others = ({name: values for name, *values in one.to_rows()} for one in found.values())
     return {name: dict(zip(found, [first[name], *(one[name] for one in others)])) for name in first}
-
-
-def _one_feature(args: argparse.Namespace, model: Any, data: Any) -> None:
-    """The mean score of all rows by the value of one feature."""
-    from truerank.data.columns import chosen_columns, names_of, shown_names
-    from truerank.inspection.importance import partial_dependence
-
-    columns = chosen_columns(names_of(data), [args.dependence])
-    if len(columns) != 1:
-        raise common.UsageError(f"--dependence must name one feature, but {args.dependence!r} names {len(columns)}")
-    values, scores = (found.tolist() for found in partial_dependence(model, data, columns[0]))
-    name = shown_names(data.feature_names, data.n_features)[columns[0]]
-    text = common.table([list(pair) for pair in zip(values, scores)], [name, "mean score"])
-    common.show(args, {"feature": name, "values": values, "scores": scores}, text)
 
 
 def _row(name: str | None) -> int | None:

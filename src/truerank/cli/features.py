@@ -24,29 +24,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs, or folders of them")
     source.add_argument("--index", metavar="DIR", help="an index that `truerank text index` wrote")
     source.add_argument("--engine", metavar="URL", help="a search engine, such as http://127.0.0.1:9200")
-    parser.add_argument(
-        "--queries", metavar="Q", help="queries, as for `truerank text search` (with --index or --engine)"
-    )
-    options.add_query_options(parser)
-    parser.add_argument(
-        "--families", nargs="+", metavar="FAMILY", help="of --index: which features (default: all; see the guide)"
-    )
-    options.add_depth_option(parser, "of --index: candidates of each function (1000)")
-    parser.add_argument("--spec", metavar="FILE", help="of --engine: what to ask, YAML or JSON")
-    parser.add_argument(
-        "--qrels", metavar="FILE", help="grades; without them every grade is 0 and no topic is left out"
-    )
-    parser.add_argument(
+    texts = parser.add_argument_group("with --index or --engine")
+    texts.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
+    options.add_query_options(texts)
+    options.belongs(texts._group_actions, "index engine", "belongs to --index or --engine, and not to --runs")
+    index = parser.add_argument_group("with --index")
+    index.add_argument("--families", nargs="+", metavar="FAMILY", help="which features (default: all; see the guide)")
+    options.add_depth_option(index, "candidates of each function (1000)")
+    options.belongs(index._group_actions, "index", "belongs to --index")
+    spec = parser.add_argument("--spec", metavar="FILE", help="of --engine: what to ask, YAML or JSON")
+    options.belongs([spec], "engine", "belongs to --engine")
+    runs = parser.add_argument_group("with --runs")
+    runs.add_argument(
         "--missing",
         choices=("min", "nan"),
         help="score of a document that a run did not retrieve: the run's lowest for the topic minus the margin "
         "(default), or nan",
     )
-    parser.add_argument(
+    runs.add_argument(
         "--margin",
         type=float,
         metavar="X",
         help="of --missing min, as a share of the run's range of scores for the topic (default: 0.05)",
+    )
+    options.belongs(runs._group_actions, "runs", "belongs to --runs")
+    parser.add_argument(
+        "--qrels", metavar="FILE", help="grades; without them every grade is 0 and no topic is left out"
     )
     parser.add_argument("--per-query", choices=tuple(MAPS), help="map every column within its topic")
     options.add_output_option(parser, "file to write (default: LETOR on stdout)", default="-", metavar="OUT")
@@ -62,8 +65,6 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--json prints a summary; name the file of features with -o")
     if args.runs is None:
         return _of_text(args) if args.engine is None else _of_engine(args)
-    own = ("queries", "query_field", "spec", "families", "depth")
-    common.refuse_idle(args, own, "belongs to --index or --engine, and not to --runs")
     if args.missing == "nan":
         common.refuse_idle(args, ["margin"], "belongs to --missing min")
     paths = common.run_paths(args.runs)
@@ -88,7 +89,6 @@ def _of_text(args: argparse.Namespace) -> int:
 
     if args.queries is None:
         raise common.UsageError("--index needs --queries")
-    common.refuse_idle(args, ("spec", "missing", "margin"), "does not go with --index")
     index = Index(args.index)
     families = args.families or list(FAMILIES)
     unknown = [family for family in families if family not in FAMILIES]
@@ -119,7 +119,6 @@ def _of_engine(args: argparse.Namespace) -> int:
 
     if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
         raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
-    common.refuse_idle(args, ("families", "depth", "missing", "margin"), "does not go with --engine")
     partial = f"{args.output}.partial"
     queries = read_queries(args.queries, field=args.query_field)
     data, missing = engine_features(

@@ -271,14 +271,12 @@ def add_training_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_test_option(parser: argparse.ArgumentParser) -> None:
+def add_test_option(
+    parser: argparse.ArgumentParser, choices: tuple[str, ...] = ("randomisation", "t", "wilcoxon", "sign")
+) -> None:
     """`--test`: the paired test of per-query values."""
-    parser.add_argument(
-        "--test",
-        choices=("randomisation", "t", "wilcoxon", "sign"),
-        default="randomisation",
-        help="paired, two-sided test of the per-query values (default: randomisation)",
-    )
+    text = "paired, two-sided test of the per-query values (default: randomisation)"
+    parser.add_argument("--test", choices=choices, default="randomisation", help=text)
 
 
 def add_splits_option(parser: argparse.ArgumentParser) -> None:

@@ -27,12 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--queries", type=int, nargs="+", default=[], metavar="N", help="numbers of queries to print the power for"
     )
     options.add_topics_option(parser)
-    parser.add_argument(
-        "--test",
-        choices=("randomisation", "t"),
-        default="randomisation",
-        help="paired, two-sided test of the mean difference (default: randomisation)",
-    )
+    options.add_test_option(parser, ("randomisation", "t"))
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
     options.add_convention_option(parser, default=None)
     options.add_json_option(parser)

@@ -59,7 +59,6 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
 
-    common.name_position(args)
     data: Any = common.with_position(common.read_rows(args.train, args, client), args)
     common.check_position(args, [ranker])
     valid = None if args.valid is None else common.read_rows(args.valid, args, client, like=data)

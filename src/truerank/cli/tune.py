@@ -75,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
         common.note(f"trial {trial['number'] + 1}: {name} {value}  {json.dumps(trial['params'])}")
 
-    common.name_position(args)
     data = _data(args)
     train = data[0][0] if isinstance(data, list) else data
     objectives = [{"objective": one} for one in space.get("objective", [])] or [{}]
