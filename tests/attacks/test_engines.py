@@ -367,7 +367,7 @@ def honest(model, change=lambda found: found):
 
 
 def verified(model, tmp_path, url, *more):
-    (tmp_path / "q.txt").write_text("heat\n")
+    (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "heat"}\n')
     requests = {
         "base": {"match": {"t": "{{query}}"}},
         "features": {n: {"match": {n: "{{query}}"}} for n in ("title", "text")},
@@ -384,7 +384,7 @@ def verified(model, tmp_path, url, *more):
         "--index",
         "i",
         "--queries",
-        str(tmp_path / "q.txt"),
+        str(tmp_path / "q.jsonl"),
     ]
     return main([*line, "--requests", str(tmp_path / "requests.json"), *more])
 

@@ -159,9 +159,10 @@ def test_the_commands(solr, collection, tmp_path, capsys):
     line = [str(tmp_path / "model.json"), "--engine", solr, "--name", "by-command", "--json"]
     assert main(["deploy", *line]) == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "solr"
-    (tmp_path / "queries.txt").write_text("\n".join(TEXTS))
+    lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(TEXTS)]
+    (tmp_path / "queries.jsonl").write_text("\n".join(lines))
     (tmp_path / "requests.json").write_text(json.dumps(REQUESTS))
-    more = ["--queries", str(tmp_path / "queries.txt"), "--requests", str(tmp_path / "requests.json")]
+    more = ["--queries", str(tmp_path / "queries.jsonl"), "--requests", str(tmp_path / "requests.json")]
     assert main(["deploy", "--verify-only", *line, *more]) == 0
     assert json.loads(capsys.readouterr().out)["orders_equal"] == 3
     assert main(["deploy", *line]) != 0

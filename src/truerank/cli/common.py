@@ -593,18 +593,13 @@ def check_one_stdin(paths: Sequence[str]) -> None:
 
 def check_writable(path: str | None) -> None:
     """Fail early if the output cannot be written."""
-    if path is None or path == "-":
-        return
-    from truerank.core.files import check_target
-
-    check_target(path)
+    options.Output("-" if path is None else path).check("-o")
 
 
 def check_file(option: str, path: str | None) -> None:
     """As `check_writable`, for output that must be a file."""
-    if path == "-":
-        raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
-    check_writable(path)
+    if path is not None:
+        options.OutputFile(path).check(option)
 
 
 def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:

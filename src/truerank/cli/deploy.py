@@ -105,7 +105,7 @@ def _add_verification_options(parser: argparse.ArgumentParser) -> None:
         help="after the deployment rerank test queries in the engine, and compare orders and scores with the model's",
     )
     group.add_argument("--verify-only", action="store_true", help="the same of a model that was deployed before")
-    group.add_argument("--queries", metavar="Q", help='JSON lines {"id": …, "text": …}, or one text a line')
+    group.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
     group.add_argument(
         "--requests",
         metavar="FILE",
@@ -133,12 +133,13 @@ def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
     if args.queries is None or args.requests is None:
         raise common.UsageError("--verify needs --queries Q and --requests FILE")
     from truerank.core.files import read_text
+    from truerank.io.documents import read_queries
     from truerank.models.foreign.model import Reader
 
     requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
-    return {"queries": requests, "texts": _read_texts(args.queries)}
+    return {"queries": requests, "texts": [query.text["text"] for query in read_queries(args.queries)]}
 
 
 def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0) -> int:
@@ -165,24 +166,3 @@ def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0)
             f"{own.took_rescored:.0f} ms with it, requests of up to {own.request_bytes / 1000:.0f} kB"
         )
     return int(not own.passed)
-
-
-def _read_texts(path: str) -> list[str]:
-    """The texts of a file of queries."""
-    from truerank.core.files import read_text
-
-    texts = []
-    for number, line in enumerate(map(str.strip, read_text(path).split("\n")), 1):
-        if not line:
-            continue
-        if line[0] != "{":
-            texts.append(line)
-            continue
-        try:
-            text = json.loads(line)["text"]
-        except (ValueError, KeyError, RecursionError) as error:
-            raise common.InvalidInputError(f'{path}, line {number}: expected {{"text": …}}: {error}') from error
-        if not isinstance(text, str):
-            raise common.InvalidInputError(f"{path}, line {number}: the text must be a string, got {text!r}")
-        texts.append(text)
-    return texts

@@ -34,14 +34,11 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.index is None) != (args.queries is None):
         raise common.UsageError("relevance propagation needs both --index and --queries")
-    if args.queries is not None and args.output == "-":
-        raise common.UsageError("name a folder for the runs with -o")
     if args.queries is None:
         common.check_writable(args.output)
     else:
         common.refuse_idle(args, ["damping"], "belongs to PageRank; leave --index and --queries out")
-    if args.queries is not None and Path(args.output).exists() and not Path(args.output).is_dir():
-        raise common.UsageError(f"{args.output} is a file; name a folder for the runs with -o")
+        options.OutputFolder(args.output).check("-o")
     graph = read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -65,9 +66,11 @@ class OutputFolder(str):
     """The name of an output folder."""
 
     def check(self, option: str) -> None:
-        """Refuse standard output."""
+        """Refuse standard output and files."""
         if self == "-":
             raise UsageError(f"{option} must be a folder, and - is standard output. Give the name of a folder")
+        if os.path.exists(self) and not os.path.isdir(self):
+            raise UsageError(f"{option} {self} is a file; name a folder")
 
 
 def positive(text: str) -> int:

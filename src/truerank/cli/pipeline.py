@@ -155,8 +155,6 @@ def _checked_folder(args: argparse.Namespace) -> Path:
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
     out = Path(args.out)
-    if out.exists() and not out.is_dir():
-        raise common.UsageError(f"--out {out} is a file; name a folder")
     if not args.replace:
         common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
     out.mkdir(parents=True, exist_ok=True)
