@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         tied.append(
             {label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)}
         )
-    if by_query:
+    if whole is not None and by_query:
         grouped = np.concatenate([by_query[query] for query in whole.query_ids.tolist()])
         common.write_scores(args.scores, whole.restore(grouped))
     mean, averaged = (
