@@ -214,13 +214,11 @@ def test_careless_input_is_refused_before_the_work(words, code, said, careless, 
         "text features --engine http://127.0.0.1:9 --spec latin.json --queries q --qrels r -o o.csv",
         "export ridge.json --to painless --features latin.json -o x",
         "deploy --verify-only ridge.json --engine http://127.0.0.1:9 --name n --queries q --requests latin.json",
-        "deploy --verify-only ridge.json --engine http://[::1]:9 --name n --queries latin.json --requests good.json",
     ],
 )
 def test_a_small_file_that_is_not_utf_8_is_named_with_its_line(tmp_path, monkeypatch, capsys, words):
     monkeypatch.chdir(tmp_path)
     Path("latin.json").write_bytes(b"{}\n\xfcber\n")
-    Path("good.json").write_text('{"base": {}, "features": {}}')
     Path("q").write_text('{"id": "1", "text": "a"}\n')
     Path("r").write_text("".join(f"{topic} 0 a 1\n{topic} 0 b 0\n" for topic in range(6)))
     for name in "ab":

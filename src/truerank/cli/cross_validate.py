@@ -55,8 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="key=v1,v2,…",
         help="values to choose from by the validation queries of each fold",
     )
-    select = parser.add_argument("--select", metavar="MEASURE", help="measure of the choice among --grid (default: AP)")
-    options.belongs([select], "grid", "chooses among several settings; give --grid key=v1,v2")
+    parser.add_argument("--select", metavar="MEASURE", help="measure of the choice among --grid (default: AP)")
     parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
     options.add_splits_option(parser)
     parser.add_argument(
@@ -86,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     if args.curve:
         return _curve(args, settings)
     candidates, seed = _candidates(args, settings)
+    if len(candidates) == 1:
+        common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
     select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
     place = Path(args.folds)
     settle_splits(args)
