@@ -18,7 +18,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse
 from threadpoolctl import threadpool_limits
 
-from truerank.calibration.density_fits import _profile, fit_hybrid
+from truerank.calibration.density_fits import _profile, fit_two_sided
 from truerank.core.kernel import kernel
 from truerank.solvers.bundle_program import _cholesky, _solve
 
@@ -197,7 +197,7 @@ def _mode(rng: np.random.Generator) -> Pair:
     x = np.sort(rng.standard_normal(SCORES))
 
     def fitted() -> float:
-        return fit_hybrid(x, None, SMALLEST)[0]
+        return fit_two_sided(x, None, SMALLEST, "hybrid")[0]
 
     def searched() -> float:
         found = [

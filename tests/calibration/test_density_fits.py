@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,9 @@ from reference.two_sided_densities import constrained, every_theta, log_likeliho
 from truerank.calibration.density_fits import (
     HALF_GAUSSIAN,
     _scales,
-    fit_asymmetric_gaussian,
-    fit_asymmetric_laplace,
     fit_gaussian,
-    fit_hybrid,
     fit_laplace,
+    fit_two_sided,
 )
 
 TINY = 1e-12
@@ -28,7 +27,10 @@ def with_tiny_floor(fit):
     return lambda x, weight: fit(x, weight, TINY * (float(np.ptp(x)) or 1.0))
 
 
-EXACT = {"laplace": fit_asymmetric_laplace, "gaussian": fit_asymmetric_gaussian, "hybrid": fit_hybrid}
+EXACT = {
+    name: partial(fit_two_sided, family=family)
+    for name, family in zip(("laplace", "gaussian", "hybrid"), ("asymmetric-laplace", "asymmetric-gaussian", "hybrid"))
+}
 FITS = {name: with_tiny_floor(fit) for name, fit in EXACT.items()}
 
 
@@ -140,7 +142,11 @@ def test_the_smallest_scale_is_part_of_the_likelihood(family, kind, share):
 
 def test_the_smallest_scale_by_hand():
     # θ = 0 with A_l = 0 and A_r = 4 of two: l = 1, and n r² - 4 r - 4 = 0 gives r = 1 + √3. θ = 4 is its mirror image.
-    assert fit_asymmetric_laplace(np.array([0.0, 4.0]), None, 1.0) == (0.0, 1.0, pytest.approx(1 + math.sqrt(3)))
+    assert fit_two_sided(np.array([0.0, 4.0]), None, 1.0, "asymmetric-laplace") == (
+        0.0,
+        1.0,
+        pytest.approx(1 + math.sqrt(3)),
+    )
 
 
 @pytest.mark.parametrize("family", FITS)

@@ -7,18 +7,22 @@ import pytest
 
 from truerank.calibration.base import probability_pairs
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
-from truerank.calibration.density_fits import fit_asymmetric_gaussian, fit_asymmetric_laplace, fit_hybrid
+from truerank.calibration.density_fits import fit_two_sided
 from truerank.calibration.log_odds_fits import fit_log_odds
 from truerank.solvers.result import Status
 
 
 def test_asymmetric_laplace():
-    assert fit_asymmetric_laplace(np.array([-1.0, 1, 1, 1, 1, 3]), None, 1e-12) == pytest.approx((1.0, 2 / 3, 2 / 3))
+    assert fit_two_sided(np.array([-1.0, 1, 1, 1, 1, 3]), None, 1e-12, "asymmetric-laplace") == pytest.approx(
+        (1.0, 2 / 3, 2 / 3)
+    )
 
 
 def test_modes_between_scores():
-    assert fit_asymmetric_gaussian(np.array([-2.0, 0, 0, 0, 0, 0, 0, 2]), None, 1e-12) == pytest.approx((0.0, 1.0, 1.0))
-    theta, u, sigma = fit_hybrid(np.array([-3.0, -1, 0, 0, 0, 0.5, 2]), np.ones(7), 1e-12)
+    assert fit_two_sided(np.array([-2.0, 0, 0, 0, 0, 0, 0, 2]), None, 1e-12, "asymmetric-gaussian") == pytest.approx(
+        (0.0, 1.0, 1.0)
+    )
+    theta, u, sigma = fit_two_sided(np.array([-3.0, -1, 0, 0, 0, 0.5, 2]), np.ones(7), 1e-12, "hybrid")
     assert -1 <= theta <= 0.5
     assert u > 0
     assert sigma > 0

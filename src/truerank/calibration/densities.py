@@ -33,7 +33,6 @@ from truerank.calibration.base import Calibrator, as_scores
 from truerank.calibration.density_fits import HALF_GAUSSIAN
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.kernel import kernel
 from truerank.core.types import ArrayLike
 
 SMALLEST_SCALE = 1e-12
@@ -63,6 +62,8 @@ class DensityCalibrator(Calibrator):
     )
     # Whether the mode may lie between scores: the scores are then centred first, which keeps it exact on huge offsets.
     _centred: ClassVar[bool] = True
+    # Name of the family in `density_fits`.
+    _family: ClassVar[str] = ""
 
     def __init__(
         self, *, monotone: bool = False, smallest_scale: float = SMALLEST_SCALE, limits: str = "succession"
@@ -84,10 +85,11 @@ class DensityCalibrator(Calibrator):
         index = np.flatnonzero(self.classes_ == cls)
         if len(index) != 1:
             raise InvalidInputError(f"cls must be one of {self.classes_.tolist()}, got {cls!r}")
-        log_density = np.empty(np.size(scores))
-        _log_density(as_scores(scores) - self.centre_, self.shape_[index[0]], log_density)
-        # A spike of the smallest scale on scores of a tiny range may exceed the floats.
-        return np.exp(np.minimum(log_density, 709.0))
+        mode, norm = self.shape_[index[0], :2]
+        with np.errstate(over="ignore", under="ignore"):
+            log_density = norm - _exponent(as_scores(scores) - self.centre_ - mode, self.shape_[index[0], 2:])
+            # A spike of the smallest scale on scores of a tiny range may exceed the floats.
+            return np.exp(np.minimum(log_density, 709.0))
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         low, high = float(scores.min()), float(scores.max())
@@ -121,15 +123,11 @@ class DensityCalibrator(Calibrator):
     def _fit_class(
         self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
     ) -> tuple[float, float, float]:
-        """Mode (relative to the centre), left and right scale of one class."""
-        if weight is None:
-            x = np.sort(x)
-        else:
-            order = np.argsort(x, kind="stable")
-            x, weight = x[order], weight[order]
+        """Return the mode (relative to the centre), the left and the right scale of one class."""
         if self._centred:
-            x -= self.centre_
-        return self._fit_sorted(x, weight, outer_right, smallest)
+            x = x - self.centre_
+        order = np.argsort(x, kind="stable")
+        return self._fit_sorted(x[order], None if weight is None else weight[order], outer_right, smallest)
 
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
         """Whether the positive class lies to the right; only the hybrid asks."""
@@ -159,15 +157,15 @@ class DensityCalibrator(Calibrator):
             result[cls, 1] = max(result[cls, 2], result[cls, 5])
         return result
 
-    # What a family says.
+    # Methods of a family. The defaults are those of two half Gaussians.
 
     def _fit_sorted(
         self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
     ) -> tuple[float, float, float]:
-        raise NotImplementedError
+        return density_fits.fit_two_sided(x, weight, smallest, self._family)
 
     def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
-        raise NotImplementedError
+        return [theta, -math.log(HALF_GAUSSIAN * (left + right)), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
 
     def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
         """Set the paper's names from rows (θ, left scale, right scale)."""
@@ -181,10 +179,13 @@ class DensityCalibrator(Calibrator):
         return self._free_log_odds(scores - self.centre_ if self.centre_ else scores)
 
     def _free_log_odds(self, centred: np.ndarray) -> np.ndarray:
-        result = np.empty(len(centred))
-        prior = math.log(self.prior_[1] / self.prior_[0])
-        _density_log_odds(centred, self.predictive_, prior, self.flat_[0], self.flat_[1], result)
-        return result
+        x = np.clip(centred, *self.flat_)
+        norm, exponents = 0.0, []
+        for sign, (mode, peak, norm_l, linear_l, quadratic_l, norm_r, *right) in zip((-1, 1), self.predictive_):
+            d = x - mode
+            norm = norm + sign * np.where(d > 0.0, norm_r, np.where(d < 0.0, norm_l, peak))
+            exponents.append(_exponent(d, np.array([linear_l, quadratic_l, *right])))
+        return math.log(self.prior_[1] / self.prior_[0]) + norm + (exponents[0] - exponents[1])
 
     def _make_monotone(self, scores: np.ndarray, weight: np.ndarray | None, empty: np.ndarray) -> None:
         """Flatten falling ends, or else project the log-odds at quantiles of the scores onto rising functions.
@@ -259,9 +260,6 @@ class GaussianCalibrator(DensityCalibrator):
         mu, sigma = density_fits.fit_gaussian(x - self.centre_, weight)
         return mu, max(sigma, smallest), max(sigma, smallest)
 
-    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
-        return [theta, -math.log(2.0 * HALF_GAUSSIAN * left), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
-
     def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
         self.mu_, self.sigma_ = fits[:, 0] + self.centre_, fits[:, 1]
 
@@ -276,12 +274,8 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
     Parameters
     ----------
-    monotone : bool, default False
-        Force log-odds that never fall as the score rises (by isotonic projection).
-    smallest_scale : float, default 1e-12
-        Least value of a scale as a fraction of the range of all scores.
-    limits : {"succession", "paper"}, default "succession"
-        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
+    monotone, smallest_scale, limits
+        As in `GaussianCalibrator`.
 
     Attributes
     ----------
@@ -303,14 +297,7 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
         "sigma_l_",
         "sigma_r_",
     )
-
-    def _fit_sorted(
-        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
-    ) -> tuple[float, float, float]:
-        return density_fits.fit_asymmetric_gaussian(x, weight, smallest)
-
-    def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
-        return [theta, -math.log(HALF_GAUSSIAN * (left + right)), 0.0, 0.5 / left**2, 0.0, 0.5 / right**2]
+    _family: ClassVar[str] = "asymmetric-gaussian"
 
     def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
         self.theta_, self.sigma_l_, self.sigma_r_ = fits[:, 0] + self.centre_, fits[:, 1], fits[:, 2]
@@ -323,12 +310,8 @@ class LaplaceCalibrator(DensityCalibrator):
 
     Parameters
     ----------
-    monotone : bool, default False
-        Force log-odds that never fall as the score rises.
-    smallest_scale : float, default 1e-12
-        Least value of 1/β as a fraction of the range of all scores.
-    limits : {"succession", "paper"}, default "succession"
-        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
+    monotone, smallest_scale, limits
+        As in `GaussianCalibrator`.
 
     Attributes
     ----------
@@ -369,13 +352,8 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
     Parameters
     ----------
-    monotone : bool, default False
-        Force log-odds that never fall as the score rises: with θ₋ ≤ θ₊ a falling end is made flat, else by isotonic
-        projection.
-    smallest_scale : float, default 1e-12
-        Least value of 1/β and 1/γ as a fraction of the range of all scores. Raise it (0.01) against spikes on few rows.
-    limits : {"succession", "paper"}, default "succession"
-        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
+    monotone, smallest_scale, limits
+        As in `GaussianCalibrator`, but with θ₋ ≤ θ₊ `monotone=True` makes a falling end flat.
 
     Attributes
     ----------
@@ -396,11 +374,8 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (*LaplaceCalibrator.model_attributes, "gamma_")
-
-    def _fit_sorted(
-        self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
-    ) -> tuple[float, float, float]:
-        return density_fits.fit_asymmetric_laplace(x, weight, smallest)
+    _family: ClassVar[str] = "asymmetric-laplace"
+    _fit_sorted = DensityCalibrator._fit_sorted
 
     def _name_parameters(self, fits: np.ndarray, ascending: bool) -> None:
         super()._name_parameters(fits, ascending)
@@ -419,12 +394,8 @@ class HybridCalibrator(DensityCalibrator):
 
     Parameters
     ----------
-    monotone : bool, default False
-        Force log-odds that never fall as the score rises (by isotonic projection).
-    smallest_scale : float, default 1e-12
-        Least value of a scale as a fraction of the range of all scores.
-    limits : {"succession", "paper"}, default "succession"
-        What is predicted where a scale is at that value (module docstring); "paper" keeps the density as it is.
+    monotone, smallest_scale, limits
+        As in `GaussianCalibrator`.
 
     Attributes
     ----------
@@ -449,6 +420,7 @@ class HybridCalibrator(DensityCalibrator):
         "sigma_",
         "ascending_",
     )
+    _family: ClassVar[str] = "hybrid"
 
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
         if positive.all() or not positive.any():
@@ -463,10 +435,9 @@ class HybridCalibrator(DensityCalibrator):
         self, x: np.ndarray, weight: np.ndarray | None, outer_right: bool, smallest: float
     ) -> tuple[float, float, float]:
         if outer_right:
-            return density_fits.fit_hybrid(x, weight, smallest)
-        theta, u, sigma = density_fits.fit_hybrid(
-            np.ascontiguousarray(-x[::-1]), None if weight is None else np.ascontiguousarray(weight[::-1]), smallest
-        )
+            return super()._fit_sorted(x, weight, outer_right, smallest)
+        mirrored = None if weight is None else np.ascontiguousarray(weight[::-1])
+        theta, u, sigma = super()._fit_sorted(np.ascontiguousarray(-x[::-1]), mirrored, outer_right, smallest)
         return -theta, sigma, u
 
     def _shape(self, theta: float, left: float, right: float, outer_right: bool) -> list[float]:
@@ -482,41 +453,8 @@ class HybridCalibrator(DensityCalibrator):
         self.ascending_ = bool(ascending)
 
 
-@kernel
-def _log_density(x, shape, result):
-    mode, norm, linear_l, quadratic_l, linear_r, quadratic_r = (
-        shape[0], shape[1], shape[2], shape[3], shape[4], shape[5],
-    )  # fmt: skip
-    for i in range(len(x)):
-        d = x[i] - mode
-        if d > 0.0:
-            exponent = d * (linear_r + quadratic_r * d)
-        else:
-            exponent = d * (quadratic_l * d - linear_l)
-        result[i] = norm - exponent
-
-
-@kernel
-def _density_log_odds(x, shape, prior, low, high, result):
-    """prior + log p(x | +) - log p(x | -), with x held inside [low, high]; `shape` (2, 8) as `_predictive` gives it."""
-    mode_0, peak_0, norm_l0, linear_l0, quadratic_l0 = shape[0, 0], shape[0, 1], shape[0, 2], shape[0, 3], shape[0, 4]
-    mode_1, peak_1, norm_l1, linear_l1, quadratic_l1 = shape[1, 0], shape[1, 1], shape[1, 2], shape[1, 3], shape[1, 4]
-    norm_r0, linear_r0, quadratic_r0 = shape[0, 5], shape[0, 6], shape[0, 7]
-    norm_r1, linear_r1, quadratic_r1 = shape[1, 5], shape[1, 6], shape[1, 7]
-    for i in range(len(x)):
-        s = min(max(x[i], low), high)
-        d = s - mode_0
-        if d > 0.0:
-            minus, norm = d * (linear_r0 + quadratic_r0 * d), -norm_r0
-        elif d < 0.0:
-            minus, norm = d * (quadratic_l0 * d - linear_l0), -norm_l0
-        else:
-            minus, norm = 0.0, -peak_0
-        d = s - mode_1
-        if d > 0.0:
-            plus, norm = d * (linear_r1 + quadratic_r1 * d), norm + norm_r1
-        elif d < 0.0:
-            plus, norm = d * (quadratic_l1 * d - linear_l1), norm + norm_l1
-        else:
-            plus, norm = 0.0, norm + peak_1
-        result[i] = prior + norm + (minus - plus)
+def _exponent(distance: np.ndarray, sides: np.ndarray) -> np.ndarray:
+    """Exponents at distances from the mode; `sides` (4,) holds linear and quadratic, left and right of the mode."""
+    linear_l, quadratic_l, linear_r, quadratic_r = sides
+    right = distance * (linear_r + quadratic_r * distance)
+    return np.where(distance > 0.0, right, distance * (quadratic_l * distance - linear_l))

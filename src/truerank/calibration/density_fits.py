@@ -39,9 +39,8 @@ from truerank.core.kernel import kernel
 
 # Normaliser of half a Gaussian: ∫_0^∞ exp(-t²/(2σ²)) dt = HALF_GAUSSIAN · σ.
 HALF_GAUSSIAN = math.sqrt(math.pi / 2.0)
-_ONES = np.empty(0)
-# Family by number: which side has a Gaussian (power 2) in place of an exponential (power 1).
-_ASYMMETRIC_LAPLACE, _ASYMMETRIC_GAUSSIAN, _HYBRID = 0, 1, 2
+# Kernels use the numbers 0, 1, 2: no side, both sides or the right side is half a Gaussian, others are exponentials.
+FAMILIES = ("asymmetric-laplace", "asymmetric-gaussian", "hybrid")
 
 
 def fit_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
@@ -68,35 +67,20 @@ def fit_laplace(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]
     return theta, float(np.average(np.abs(x - theta), weights=weight))
 
 
-def fit_asymmetric_laplace(x: np.ndarray, weight: np.ndarray | None, smallest: float) -> tuple[float, float, float]:
-    """θ, 1/β and 1/γ: the best score (the lowest of several) and equation (3) there.
+def fit_two_sided(x: np.ndarray, weight: np.ndarray | None, smallest: float, family: str) -> tuple[float, float, float]:
+    """Return θ, the lowest of equally good ones, and the scales left and right of it, for one of the `FAMILIES`.
 
-    `1/β = (A_l + √(A_l A_r))/n`, `1/γ = (A_r + √(A_l A_r))/n`.
+    1. "asymmetric-laplace": the best score, `1/β = (A_l + √(A_l A_r))/n` and `1/γ = (A_r + √(A_l A_r))/n` (equation 3).
+    2. "asymmetric-gaussian": `σ_l² = (Q_l + Q_l^{2/3} Q_r^{1/3})/n`, and the same with l and r exchanged.
+    3. "hybrid": `exp(-(θ - x)/u)` left of θ, `exp(-(x - θ)²/(2σ²))` right of it, normaliser `1/(u + √(π/2) σ)`.
+       With m1 = A_l/n, m2 = √(Q_r/n), c = √(π/2) and σ = m2 ω², the stationary equations
+       `n/(u + cσ) = A_l/u² = Q_r/(c σ³)` become `ω⁴ - k ω - 1 = 0` with `k = √(m1/(c m2))`, and `u = √(c m2 m1) ω³`.
     """
-    return _fit_two_sided(x, weight, smallest, _ASYMMETRIC_LAPLACE)
-
-
-def fit_asymmetric_gaussian(x: np.ndarray, weight: np.ndarray | None, smallest: float) -> tuple[float, float, float]:
-    """θ, σ_l and σ_r: `σ_l² = (Q_l + Q_l^{2/3} Q_r^{1/3})/n`, and the same with l and r exchanged."""
-    return _fit_two_sided(x, weight, smallest, _ASYMMETRIC_GAUSSIAN)
-
-
-def fit_hybrid(x: np.ndarray, weight: np.ndarray | None, smallest: float) -> tuple[float, float, float]:
-    """θ, u and σ: `exp(-(θ - x)/u)` left of θ, `exp(-(x - θ)²/(2σ²))` right of it, normaliser `1/(u + √(π/2) σ)`.
-
-    With m1 = A_l/n, m2 = √(Q_r/n), c = √(π/2) and σ = m2 ω², the stationary equations
-    `n/(u + cσ) = A_l/u² = Q_r/(c σ³)` become `ω⁴ - k ω - 1 = 0` with `k = √(m1/(c m2))`, and `u = √(c m2 m1) ω³`.
-    """
-    return _fit_two_sided(x, weight, smallest, _HYBRID)
-
-
-def _fit_two_sided(
-    x: np.ndarray, weight: np.ndarray | None, smallest: float, family: int
-) -> tuple[float, float, float]:
     n = float(len(x)) if weight is None else float(weight.sum())
     i, offset, left, right = _mode_search(
-        x, _ONES if weight is None else weight, np.empty(len(x)), np.empty(len(x)), n, family, smallest
-    )
+        x, np.empty(0) if weight is None else weight, np.empty(len(x)), np.empty(len(x)), n, FAMILIES.index(family),
+        smallest,
+    )  # fmt: skip
     return float(x[i] + offset), float(left), float(right)
 
 
