@@ -1,16 +1,15 @@
-"""Maximum likelihood for log-odds that are linear in a few columns: the one solver of all fitted posteriors.
+"""Maximum likelihood for log-odds that are linear in a few columns.
 
     minimise  Σ_i w_i [log(1 + exp(z_i)) - t_i z_i] + Σ_j ridge_j b_j²/2,   z = D b,   b_j ≥ 0 for j in `lower`
 
-by Newton's method with halved steps; targets t lie in [0, 1]. The problem is convex; with every target inside (0, 1) or
-overlapping classes it has a minimum. Sums run row by row in a kernel, so that the bits do not depend on BLAS threads.
+by Newton's method with halved steps. Targets t are in [0, 1]. The problem is convex. It has a minimum if the targets
+are inside (0, 1) or the classes overlap. A kernel adds up row by row, so that the bits do not depend on BLAS threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -25,9 +24,8 @@ _SUMMARY_ROWS = 400
 _ROUNDING = 1e-14
 
 
-@dataclass(frozen=True)
-class LogOddsFit:
-    """Coefficients, why the solver stopped, and the objective there."""
+class LogOddsFit(NamedTuple):
+    """Coefficients, the reason why the solver stopped, number of iterations, and objective."""
 
     coef: np.ndarray
     status: Status
@@ -45,12 +43,12 @@ def fit_log_odds(
     ridge: np.ndarray | None = None,
     tol: float = 1e-13,
 ) -> LogOddsFit:
-    """Solve the problem above.
+    """Return the solution of the problem at the top of this module.
 
     Parameters
     ----------
     design : float64 array (n, k), C-contiguous
-        Columns of about unit scale (the caller standardises).
+        Columns of about unit scale.
     targets : float64 array (n,)
     weight : float64 array (n,) or None
     start : float64 array (k,), optional
@@ -61,7 +59,7 @@ def fit_log_odds(
     Returns
     -------
     LogOddsFit
-        Converged when a full Newton step would lower the objective by less than `tol` of it.
+        Converged if a full Newton step would lower the objective by less than the share `tol`.
     """
     k = design.shape[1]
     coef = np.zeros(k) if start is None else np.array(start, dtype=np.float64)
@@ -71,7 +69,7 @@ def fit_log_odds(
     coef[lower] = np.maximum(coef[lower], 0.0)
     value, gradient, hessian = _objective(design, targets, weights, coef, ridge)
     for iteration in range(1, _MAX_ITERATIONS + 1):
-        # Held at the bound are the coefficients that stand there and would be pushed further out.
+        # Coefficients at their bound stay there if the gradient points outwards.
         free = ~(lower & (coef <= 0.0) & (gradient >= 0.0))
         if not free.any():
             return LogOddsFit(coef, Status.CONVERGED, iteration, value)
@@ -79,7 +77,7 @@ def fit_log_odds(
         decrement = -float(gradient @ step)
         if decrement <= tol * max(abs(value), 1e-300):
             return LogOddsFit(coef, Status.CONVERGED, iteration, value)
-        # At most to the first bound in the way, which the next round then holds.
+        # Go at most to the first bound, where the next iteration holds the coefficient.
         falling = lower & (step < 0.0)
         scale = min(1.0, float(np.min(coef[falling] / -step[falling]))) if falling.any() else 1.0
         while True:
@@ -88,20 +86,31 @@ def fit_log_odds(
             if scale < 1.0:
                 trial[falling & (trial <= 1e-15 * coef)] = 0.0
             new = _objective(design, targets, weights, trial, ridge)
-            # Near the minimum the values differ by less than their rounding, but the step is right: let it through.
+            # Near the minimum, values differ by less than their rounding error. Accept the step.
             if new[0] <= value - 1e-4 * scale * decrement + _ROUNDING * abs(value):
                 break
             scale /= 2.0
             if scale < 1e-12:
-                # No step lowers the objective any more: that is as far as floats go.
+                # No step lowers the objective in floating point.
                 return LogOddsFit(coef, Status.CONVERGED, iteration, value)
         coef = trial
         value, gradient, hessian = new
     return LogOddsFit(coef, Status.MAX_ITERATIONS, _MAX_ITERATIONS, value)
 
 
+def fit_standardised(
+    columns: np.ndarray, targets: np.ndarray, weight: np.ndarray | None, ridge: float, ridge_of_intercept: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return coefficients (k + 1,) of standardised columns (n, k), the intercept last, and their centre and scale."""
+    spread = columns.std(axis=0)
+    centre, scale = columns.mean(axis=0), np.where(spread > 0, spread, 1.0)
+    design = np.ascontiguousarray(np.hstack([(columns - centre) / scale, np.ones((len(columns), 1))]))
+    penalty = np.append(np.full(columns.shape[1], ridge), ridge_of_intercept)
+    return fit_log_odds(design, targets, weight, ridge=penalty).coef, centre, scale
+
+
 def _newton_step(hessian: np.ndarray, gradient: np.ndarray, free: np.ndarray, at_bound: np.ndarray) -> np.ndarray:
-    """Newton's step among the free coefficients; one that stands at its bound and would leave it is held too."""
+    """Return Newton's step of the free coefficients, without those that would leave their bound."""
     free = free.copy()
     while free.any():
         step = np.zeros(len(gradient))
@@ -128,11 +137,11 @@ def _objective(
     )
 
 
-# Where to break a three-piece line of log-odds: search for the two knots of `SplineCalibrator`.
+# Search for the two knots of `SplineCalibrator`.
 
 
 def spline_columns(z: np.ndarray, knots: np.ndarray) -> list[np.ndarray]:
-    """The three columns whose coefficients are the slopes left of, between and right of the knots."""
+    """Return three columns, whose coefficients are the slopes left of, between and right of the knots."""
     low, high = knots
     return [np.minimum(z - low, 0.0), np.clip(z, low, high) - low, np.maximum(z - high, 0.0)]
 
@@ -145,65 +154,51 @@ def best_knots(
     monotone: bool,
     n_candidates: int,
 ) -> np.ndarray:
-    """The two knots with the greatest likelihood on a summary of the rows.
+    """Return the two knots with the greatest likelihood on a summary of the rows.
 
-    The rows are summarised as at most 400 means over neighbours (each class counts half in drawing the borders, so
-    that a rare class keeps its detail). All pairs of candidate quantiles are tried, then each knot in turn moves
-    between its neighbours by SciPy's bounded search.
+    The summary has at most 400 means over neighbours. Each class counts half in the choice of their borders, so that a
+    rare class keeps its detail. All pairs of candidate quantiles are tried. Then SciPy's bounded search moves each knot
+    in turn between its neighbours.
     """
-    z, t, w, half = _summary(z, positive, targets, weight)
+    z, targets, weight, half = _summary(z, positive, targets, weight)
     grid = np.unique(_quantiles(z, half, np.linspace(0.02, 0.98, n_candidates)))
     if len(grid) < 2:
         grid = np.array([z[0], z[-1]])
-    loss = _Loss(z, t, w, monotone)
-    pairs = [(grid[i], grid[j]) for i in range(len(grid)) for j in range(i + 1, len(grid))]
-    best = min(pairs, key=loss)
-    low, high = best
-    span = float(np.max(np.diff(grid))) if len(grid) > 1 else float(z[-1] - z[0])
-    for _ in range(2):
+    lower = np.array([False, monotone, monotone, monotone])
+    ridge = 1e-6 * weight.sum() * np.array([0.0, 1.0, 1.0, 1.0])
+    design, start = np.ones((len(z), 4)), np.zeros(4)
 
-        def of_low(place: float, other: float = high) -> float:
-            return loss((place, other))
-
-        low = _best_between(of_low, max(z[0], low - span), min(high, low + span), low)
-
-        def of_high(place: float, other: float = low) -> float:
-            return loss((other, place))
-
-        high = _best_between(of_high, max(low, high - span), min(z[-1], high + span), high)
-        span /= 2.0
-    return np.array([low, high])
-
-
-class _Loss:
-    """Least objective for a pair of knots."""
-
-    def __init__(self, z: np.ndarray, targets: np.ndarray, weight: np.ndarray, monotone: bool) -> None:
-        self.z, self.targets, self.weight = z, targets, weight
-        self.lower = np.array([False, monotone, monotone, monotone])
-        self.ridge = 1e-6 * weight.sum() * np.array([0.0, 1.0, 1.0, 1.0])
-        self.design = np.ones((len(z), 4))
-        self.start = np.zeros(4)
-
-    def __call__(self, knots: tuple[float, float]) -> float:
-        for j, column in enumerate(spline_columns(self.z, np.array(knots)), start=1):
-            self.design[:, j] = column
-        fit = fit_log_odds(
-            self.design, self.targets, self.weight, start=self.start, lower=self.lower, ridge=self.ridge, tol=1e-9
-        )
-        # Neighbouring knots have neighbouring coefficients.
-        self.start = fit.coef
+    def loss(place: float, knots: np.ndarray, moved: int) -> float:
+        """Least objective with one knot moved to a place."""
+        design[:, 1:] = np.stack(spline_columns(z, np.where(np.arange(2) == moved, place, knots)), axis=1)
+        fit = fit_log_odds(design, targets, weight, start=start, lower=lower, ridge=ridge, tol=1e-9)
+        start[:] = fit.coef  # neighbouring knots have neighbouring coefficients
         return fit.objective
+
+    pairs = [np.array([low, high]) for i, low in enumerate(grid) for high in grid[i + 1 :]]
+    knots = min(pairs, key=lambda pair: loss(pair[0], pair, 0))
+    span = float(np.max(np.diff(grid)))
+    for _ in range(2):
+        for moved in (0, 1):
+            place, ends = knots[moved], np.array([z[0], *knots, z[-1]])
+            low, high = max(ends[moved], place - span), min(ends[moved + 2], place + span)
+            found = minimize_scalar(
+                loss, args=(knots, moved), bounds=(low, high), method="bounded", options={"xatol": 0.005 * (high - low)}
+            )
+            if found.fun < loss(place, knots, moved):
+                knots[moved] = found.x
+        span /= 2.0
+    return knots
 
 
 def _summary(
     z: np.ndarray, positive: np.ndarray, targets: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Mean score, mean target, weight and class-balanced mass of at most 400 runs of neighbours, by rising score."""
+    """Return mean score, mean target, weight and class-balanced mass of at most 400 groups of neighbours, ascending."""
     w = np.ones(len(z)) if weight is None else weight
     plus, minus = float(w[positive].sum()), float(w[~positive].sum())
     share = np.where(positive, 0.5 * w / plus if plus else 0.0, 0.5 * w / minus if minus else 0.0)
-    # Equal scores are one row, so that a weight of 2 is two copies here too.
+    # Equal scores become one row, so that a weight of 2 equals two copies.
     z, place = np.unique(z, return_inverse=True)
     mass = np.bincount(place, weights=w)
     targets = np.bincount(place, weights=w * targets) / mass
@@ -227,16 +222,9 @@ def _quantiles(z: np.ndarray, mass: np.ndarray, levels: np.ndarray) -> np.ndarra
     return z[np.minimum(np.searchsorted(total, levels * total[-1]), len(z) - 1)]
 
 
-def _best_between(function: Callable[[float], float], low: float, high: float, start: float) -> float:
-    """A least place of the function between two ends, to .005 of their distance, or `start` if that is better."""
-    span = high - low
-    found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 0.005 * span})
-    return float(found.x) if found.fun < function(start) else start
-
-
 @kernel
 def _statistics(design, targets, weights, coef, gradient, hessian):
-    """Loss; adds to the gradient (k,) and the upper triangle of the Hessian (k, k)."""
+    """Return the loss, and add to the gradient (k,) and to the upper triangle of the Hessian (k, k)."""
     n, k = design.shape
     weighted = len(weights) > 0
     loss, lost = 0.0, 0.0
@@ -248,7 +236,7 @@ def _statistics(design, targets, weights, coef, gradient, hessian):
         large = 1.0 / (1.0 + e)
         p = large if z >= 0.0 else e * large
         w = weights[i] if weighted else 1.0
-        # Kahan's sum: over a million rows plain sums would hide the last steps in rounding.
+        # Kahan's sum. Over a million rows, the rounding of plain sums would hide the last steps.
         term = w * (math.log1p(e) + max(z, 0.0) - targets[i] * z) - lost
         total = loss + term
         lost = (total - loss) - term

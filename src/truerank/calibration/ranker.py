@@ -1,4 +1,4 @@
-"""A ranker whose scores become P(relevant): cross-fitted by query, comparable across queries."""
+"""Calibration of a ranker: P(relevant) from scores that are cross-fitted by query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from truerank.calibration.base import Calibrator, log_probability_pairs, probability_pairs
 from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.joint import joint_probability_pairs
-from truerank.calibration.log_odds_fits import fit_log_odds
+from truerank.calibration.log_odds_fits import fit_standardised
 from truerank.calibration.names import make_calibrator
 from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int
@@ -32,33 +32,32 @@ _RIDGE = 1.0
 
 @estimator
 class CalibratedRanker(Ranker):
-    """P(relevant | score) for any ranker.
+    """Estimate P(relevant | score) for any ranker.
 
-    The scores that the calibrators are fitted to come from rankers trained on the other queries (folds of whole
-    queries), brought to the level of the ranker that is refitted on all (`on_one_level`). For each grade g above the
-    lowest one calibrator gives P(grade ≥ g); where these cross, the higher grade's is lowered. `predict` gives the
-    ranker's own scores, so that the ranking is the ranker's.
+    Rankers that were trained on the other queries give the scores for the calibrators. `on_one_level` brings these
+    scores to the level of the ranker that is refitted on all queries. Each grade g above the lowest has a calibrator of
+    P(grade ≥ g). If two of these cross, the probability of the higher grade is lowered. `predict` returns the scores
+    of the ranker, so calibration does not change the ranking.
 
-    A score often means different things in different queries. With `query_statistics` a ridge logistic regression first
-    turns the score and its place in the query (z-score, distance to the query's best score, logarithm of the rank, the
-    query's best, mean and spread of scores, logarithm of the number of documents) into log-odds, which are calibrated
-    in the score's stead; its log-odds can order documents otherwise than the ranker.
+    The same score often means different things in different queries. With `query_statistics`, a ridge logistic
+    regression on the score and its `query_statistics` gives log-odds, which are calibrated instead of the score. They
+    may order documents differently from the ranker.
 
     Parameters
     ----------
     ranker : Ranker, scikit-learn Pipeline, LGBMRanker, XGBRanker, CatBoostRanker, …
-        Unfitted (cross-fitted and refitted as clones), or fitted with `cv="prefit"`. What `rankers.pipeline.fit_ranker`
-        takes; truerank's own have a form in a model file.
+        Unfitted (clones are fitted), or fitted with `cv="prefit"`. Only truerank's rankers can be saved in a model
+        file.
     method : str or Calibrator, default "pool"
-        The average of calibrators by their cross-validated log losses (folds of whole queries) unless one is named.
+        "pool" is an average of calibrators with weights from their cross-validated log losses.
     cv : int or "prefit", default 5
-        Folds of queries (at most one a query; a single query is split by rows). "prefit" takes the
-        ranker as it is: the data must then be queries it has not seen.
+        Folds of queries (at most one a query; a single query is split by rows). "prefit" uses a fitted ranker. The data
+        must then be queries that did not train it.
     rel : float, default 1
-        Lowest grade that counts as relevant in `predict_proba` and what follows from it.
+        Lowest relevant grade.
     query_statistics : bool, default False
     random_state : int or generator, optional
-        Draws the folds.
+        Seed of the folds.
 
     Attributes
     ----------
@@ -104,11 +103,11 @@ class CalibratedRanker(Ranker):
 
     @property
     def uses_eval_set(self) -> bool:  # type: ignore[override]
-        """Whether the ranker has a use for validation queries."""
+        """Whether the ranker uses validation queries."""
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
     def _take_category_names(self, data: RankingData | RowSource) -> None:
-        """Nothing: the ranker inside takes columns of categories, or refuses them."""
+        """Do nothing: the inner ranker accepts or refuses columns of categories."""
 
     def _own_category_names(self) -> dict[str, list[str]]:
         return getattr(getattr(self, "ranker_", None), "category_names", {})
@@ -135,16 +134,14 @@ class CalibratedRanker(Ranker):
         self._calibrate(scores, data.without_features())
 
     def _calibrate(self, scores: np.ndarray, data: RankingData) -> None:
-        """Fit the calibrators to held-out scores (n,) in grouped order; of `data` X is not read."""
+        """Fit the calibrators to held-out scores (n,) in grouped order; X of `data` is not read."""
         rel, y = check_number(self.rel, "rel"), _grades(data)
         grades = np.unique(y)
-        # The lowest grade needs a calibrator of its own only where it counts as relevant.
+        # The lowest grade needs a calibrator only if it is relevant.
         self.grades_ = grades if grades[0] >= rel else grades[1:] if len(grades) > 1 else np.array([rel])
         self._fit_statistics(scores, data, rel)
         values = self._calibrated_from(scores, data.offsets)
-        weight = None
-        if data.query_weight is not None:
-            weight = np.repeat(data.query_weight, np.diff(data.offsets))
+        weight = _row_weights(data)
         self.calibrators_: list[Calibrator] = [
             self._calibrated(values, y >= grade, weight, data) for grade in self.grades_
         ]
@@ -164,19 +161,12 @@ class CalibratedRanker(Ranker):
         relevant = _grades(data) >= rel
         if not self.query_statistics or relevant.all() or not relevant.any():
             return
-        columns = query_statistics(scores, data.offsets)
-        self.statistics_centre_ = columns.mean(axis=0)
-        spread = columns.std(axis=0)
-        self.statistics_scale_ = np.where(spread > 0, spread, 1.0)
-        design = np.ones((len(scores), columns.shape[1] + 1))
-        design[:, :-1] = (columns - self.statistics_centre_) / self.statistics_scale_
-        ridge = np.full(design.shape[1], _RIDGE)
-        ridge[-1] = 0.0
-        weight = None if data.query_weight is None else np.repeat(data.query_weight, np.diff(data.offsets))
-        self.statistics_coef_ = fit_log_odds(design, relevant.astype(np.float64), weight, ridge=ridge).coef
+        self.statistics_coef_, self.statistics_centre_, self.statistics_scale_ = fit_standardised(
+            query_statistics(scores, data.offsets), relevant.astype(np.float64), _row_weights(data), _RIDGE
+        )
 
     def _calibrated_from(self, scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """What the calibrators see: the scores, or the log-odds from the query statistics."""
+        """Return the input of the calibrators: the scores, or the log-odds from the query statistics."""
         if not len(self.statistics_coef_):
             return scores
         columns = (query_statistics(scores, offsets) - self.statistics_centre_) / self.statistics_scale_
@@ -186,7 +176,7 @@ class CalibratedRanker(Ranker):
         return np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
 
     def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
-        """The ranker's own scores (n,), float64, in the caller's row order; `qid` where it looks at the query."""
+        """Return the ranker's scores (n,), float64, in the caller's row order; some rankers need `qid`."""
         check_is_fitted(self)
         check_predict_arguments(self, other)
         if isinstance(X, RowSource):
@@ -197,7 +187,7 @@ class CalibratedRanker(Ranker):
         return data.restore(ranker_scores(self.ranker_, data))
 
     def log_odds(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """Log-odds of relevance (grade ≥ `rel`), float64 (n,), in the caller's row order."""
+        """Return the log-odds of relevance (grade ≥ `rel`), float64 (n,), in the caller's row order."""
         return self._relevant(self._at_least(X, qid))
 
     def _relevant(self, at_least: np.ndarray) -> np.ndarray:
@@ -207,40 +197,40 @@ class CalibratedRanker(Ranker):
         return at_least[:, place]
 
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
+        """Return P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
 
         Parameters
         ----------
-        X : array (n, p) or RankingData; or ClusterRankingData, which gives a list of arrays, one a partition
+        X : array (n, p), RankingData, or ClusterRankingData (the result is then a list with an array a partition)
         qid : array (n,), optional
-            Needed with `query_statistics` when the rows are of several queries.
+            Required with `query_statistics` if the rows are of several queries.
         """
         if isinstance(X, RowSource):
             return X.each(_answered, self, "predict_proba")  # type: ignore[return-value]
         return probability_pairs(self.log_odds(X, qid=qid))
 
     def predict_log_proba(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
-        """Logarithms of `predict_proba` (n, 2), which do not saturate."""
+        """Return the logarithms of `predict_proba` (n, 2), which do not saturate."""
         return log_probability_pairs(self.log_odds(X, qid=qid))
 
     def grade_probabilities(self, X: Any, *, qid: Any = None) -> np.ndarray:
-        """P(grade) for the lowest grade and each of `grades_`, float64 (n, G + 1); rows add up to 1."""
+        """Return P(grade) for the lowest grade and each of `grades_`, float64 (n, G + 1); rows add up to 1."""
         at_least = joint_probability_pairs(self._at_least(X, qid))
         n = len(at_least)
         return -np.diff(np.concatenate([np.ones((n, 1)), at_least, np.zeros((n, 1))], axis=1), axis=1)
 
     def decide(self, X: MatrixLike, *, qid: ArrayLike | None = None, **costs: float) -> np.ndarray:
-        """Decisions of least expected cost for each document; see `decisions.decide`."""
+        """Return the decision of least expected cost for each document, as `decisions.decide`."""
         return decide(self.predict_proba(X, qid=qid), **costs)
 
     def expected_relevant(self, X: MatrixLike, k: int, *, qid: ArrayLike | None = None) -> np.ndarray:
-        """Expected number of relevant documents among the ranker's first k of each query, float64 (m,)."""
+        """Return the expected number of relevant documents among the first k of each query, float64 (m,)."""
         scores, p = self.predict(X, qid=qid), self.predict_proba(X, qid=qid)
         query = X.restore(X.query_index) if isinstance(X, RankingData) else qid
         return expected_relevant(p, k, qid=query, scores=scores)
 
     def _at_least(self, X: Matrix, qid: ArrayLike) -> np.ndarray:
-        """Log-odds of grade ≥ g for each of `grades_`, non-increasing along the row."""
+        """Return log-odds of grade ≥ g for each of `grades_`, non-increasing along the row."""
         scores = self.predict(X, qid=qid)
         if not len(self.statistics_coef_):
             values = scores
@@ -256,7 +246,7 @@ class CalibratedRanker(Ranker):
         return np.minimum.accumulate(np.stack(columns, axis=1), axis=1)
 
     def check_model(self) -> None:
-        """Called after loading from a model file."""
+        """Check a loaded model."""
         super().check_model()
         if len(self.calibrators_) != len(self.grades_):
             raise ModelFileError(
@@ -267,9 +257,9 @@ class CalibratedRanker(Ranker):
 def cross_fitted_probabilities(
     calibrated: CalibratedRanker, scores: np.ndarray, data: RankingData, cv: int = 5
 ) -> np.ndarray:
-    """P(relevant) of each row (n,), grouped order, by calibrators that were fitted to the scores of other queries.
+    """Return P(relevant) of each row (n,), grouped order, by calibrators fitted to the scores of other queries.
 
-    `scores` (n,), grouped order, are those that the fitted `calibrated` was calibrated on; of `data` X is not read.
+    `scores` (n,), grouped order, are those that `calibrated` was fitted to. X of `data` is not read.
     """
     part, log_odds = copy(calibrated), np.empty(data.n_rows)
     folds = min(cv, data.n_queries)
@@ -295,10 +285,10 @@ def cross_fitted_scores(
     valid: RankingData | None = None,
     random_state: Any = None,
 ) -> np.ndarray:
-    """Scores of each row (n,), grouped order, by clones of the ranker that were trained on the other queries.
+    """Return scores of each row (n,), grouped order, by clones of the ranker that were trained on other queries.
 
-    At most one fold a query. A single query leaves nothing else to hold out: its rows are split. `fitted` is the ranker
-    fitted to all of `data` (None: it is fitted here), on whose level the scores are brought by `on_one_level`.
+    There is at most one fold a query. The rows of a single query are split. `on_one_level` brings the scores to the
+    level of `fitted`, the ranker fitted to all of `data` (None: it is fitted here).
     """
     cv = check_positive_int(cv, "cv", 2)
     if data.n_queries < 2 and isinstance(data, RowSource):
@@ -333,24 +323,19 @@ def _one_query(data: RankingData, rows: np.ndarray, y: np.ndarray | None) -> Ran
 
 
 def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Scores of a ranker of one fold, brought to the level of the ranker of all folds.
+    """Return the scores of one fold's ranker (n,) on the level of the ranker of all folds.
 
-    A ranking does not change when all scores are moved or stretched, and many rankers leave both open: each fold's
-    ranker has another level. A calibrator that is fitted to the scores of all folds as they come then sees several
-    curves at once, on none of which the ranker of all queries need lie. On the rows that trained the fold's ranker both
-    rankers have scores of rows they know; the mean and the deviation of the one become those of the other. No grade is
-    looked at. Where one of the two has equal scores alone, only the level is moved.
+    A ranking does not change if all scores are shifted or scaled, so the rankers of folds may have different levels.
+    One calibrator cannot fit them all. So the scores are shifted and scaled. On the rows that trained the fold's ranker
+    they get the mean and the standard deviation of those of the ranker of all rows. Grades are not used. If all
+    scores of either ranker are equal, the scores are only shifted.
 
     Parameters
     ----------
     scores : float64 array (n,)
-        Of the fold's ranker, of the rows held out.
+        Scores of the held-out rows by the fold's ranker.
     trained, whole : float64 arrays (m,)
-        Of the fold's ranker and of the ranker of all rows, of the rows that trained the first.
-
-    Returns
-    -------
-    float64 array (n,)
+        Scores of the fold's training rows, by the fold's ranker and by the ranker of all rows.
 
     Examples
     --------
@@ -359,16 +344,16 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
     """
     with np.errstate(over="ignore", invalid="ignore"):
         spread, wanted = np.std(trained), np.std(whole)
-        # The deviation of equal numbers is rounding, seldom 0: to divide by it would be to stretch without end.
+        # The deviation of equal numbers is a rounding error, rarely 0. Do not divide by it.
         least = 8.0 * np.finfo(np.float64).eps * np.abs(trained).max(initial=0.0)
         stretch = wanted / spread if least < spread < np.inf and 0 < wanted < np.inf else 1.0
         result = np.mean(whole) + stretch * (scores - np.mean(trained))
-    # Scores so large that their squares overflow stay as they are.
+    # If squares of scores overflow, return the scores.
     return np.asarray(result if np.isfinite(result).all() else scores)
 
 
 def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """The score and what its query says about it, float64 (n, 8), grouped order.
+    """Return the score and statistics of its query, float64 (n, 8), grouped order.
 
     Columns: score, z-score within the query, distance to the query's best, log rank, the query's best, mean, standard
     deviation, log number of documents.
@@ -390,6 +375,10 @@ def _grades(data: RankingData) -> np.ndarray:
     if data.y is None:
         raise InvalidInputError("these data have no grades (y); calibration needs them")
     return data.y
+
+
+def _row_weights(data: RankingData) -> np.ndarray | None:
+    return None if data.query_weight is None else np.repeat(data.query_weight, np.diff(data.offsets))
 
 
 def _tags(ranker: Scorer) -> Any:
