@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,27 +31,27 @@ from truerank.core.threads import run_blocks
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.grouping import is_missing
 
-# What the joint forms are where there are two classes.
+# Methods that equal the joint methods for two classes.
 _BINARY_FORMS = {"vector": "platt", "matrix": "platt", "dirichlet": "beta"}
-# Log-odds of classifiers whose probabilities reach 0 and 1 (forests) are held within ±log(10⁶).
+# Bound of the log-odds of classifiers whose probabilities reach 0 and 1 (forests).
 _LARGEST_LOG_ODDS = float(np.log(1e6))
 
 
 def classifier_scores(estimator: object, X: MatrixLike) -> np.ndarray:
-    """Scores of the second class of a fitted binary classifier, float64 (n,), that do not saturate.
+    """Return scores of the second class of a fitted binary classifier, float64 (n,), that do not saturate.
 
-    The decision function where there is one; else the difference of the joint log probabilities (naive Bayes, also as
-    the last step of a pipeline, as what a search found, or both), which are not normalised and so keep log-odds of any
-    size; else the log-odds of `predict_log_proba` or `predict_proba`, held within ±log(10⁶).
+    The first that the classifier has: its decision function; the difference of the joint log probabilities of a naive
+    Bayes (also inside a pipeline or a search), which has no limit; the log-odds of `predict_log_proba` or
+    `predict_proba`, clipped to ±log(10⁶).
     """
     scores, are_log_p = class_scores(estimator, X)
     return scores[:, 1] - scores[:, 0] if are_log_p else scores[:, 0]
 
 
 def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
-    """Scores of a fitted classifier, float64 (n, classes), and whether they are log probabilities (up to a constant).
+    """Return scores of a fitted classifier, float64 (n, classes), and whether they are log probabilities + a constant.
 
-    From the same places as `classifier_scores`; the decision function of two classes has one column.
+    The sources are those of `classifier_scores`. The decision function of two classes has one column.
     """
     check_not_masked(X, "X")
     if hasattr(estimator, "decision_function"):
@@ -78,35 +79,35 @@ def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
             raise InvalidInputError(
                 f"{type(estimator).__name__} has neither decision_function nor predict_proba; calibration needs scores"
             )
-    # No class further below the best than the bound on log-odds.
+    # No class is further below the best than the bound on log-odds.
     return np.maximum(log_p, log_p.max(axis=1, keepdims=True) - _LARGEST_LOG_ODDS), True
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Calibrated probabilities for a classifier, binary, multi-class or multi-label.
+    """Calibrate the probabilities of a binary, multi-class or multi-label classifier.
 
-    The scores that the calibrator is fitted to come from cross-validation on the training data; the classifier is then
-    refitted on all of it (Bennett 2003, section 4.5). Several labels are taken one by one. Several classes are
-    calibrated together: from the scores that the classifier gives to each of them, or, where it is one for two classes
-    only, from one classifier for each class against the rest.
+    Cross-validation on the training data gives the scores that the calibrator is fitted to. The classifier is then
+    refitted on all data (Bennett 2003, section 4.5). Each of several labels has its own calibrator. Several classes are
+    calibrated together from the classifier's scores of each class. A classifier for two classes only is fitted to each
+    class against the rest.
 
-    The default, "pool", is an average of calibrators whose weights follow from their cross-validated log losses: of
-    `pool.MEMBERS` for two classes, of joint forms and one against the rest for several (`joint_pool`). On development
-    data it was never below its best member, or below the raw scores, by more than chance.
+    The default, "pool", is an average of calibrators with weights from their cross-validated log losses: of
+    `pool.MEMBERS` for two classes, and of the members of `joint_pool` for several. On development data it was never
+    significantly worse than its best member or than the raw scores.
 
     Parameters
     ----------
     estimator : classifier
-        Any scikit-learn classifier; its decision function, or the log-odds of a naive Bayes, are the scores
-        (`classifier_scores`). A `FrozenEstimator` stays as it is: the data then serve for calibration only.
+        Any scikit-learn classifier (`classifier_scores` gives its scores). A `FrozenEstimator` is not refitted: all
+        data are used for calibration.
     method : str or Calibrator, default "pool"
-        Name of a calibrator, or one that is cloned: `SplineCalibrator(monotone=True)`. scikit-learn's "sigmoid" is
-        "platt". With several classes "temperature", "vector", "matrix", "dirichlet" and "pool" are fitted jointly, and
-        the others to each class against the rest, the probabilities divided by their sum; with two classes or several
-        labels "vector" and "matrix" are "platt", and "dirichlet" is "beta", which are their forms there.
+        Name of a calibrator, or a calibrator to clone: `SplineCalibrator(monotone=True)`. scikit-learn's "sigmoid" is
+        "platt". For several classes, "temperature", "vector", "matrix", "dirichlet" and "pool" are fitted jointly. The
+        others are fitted to each class against the rest, and the probabilities are divided by their sum. For two
+        classes or several labels, "vector" and "matrix" equal "platt", and "dirichlet" equals "beta".
     cv : int, splitter or iterable, default 5
-        As in scikit-learn; an int makes stratified folds. A class with fewer rows than folds lowers the number of
-        folds; a label with a single row (or none) on either side gets the smoothed prior, with a warning.
+        As in scikit-learn. An int is the number of stratified folds, at most the rows of the rarest class. A label with
+        fewer than two rows on one side has the smoothed prior as its probability, and a warning.
     n_jobs : int, optional
         Threads over labels.
 
@@ -114,11 +115,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     classes_ : array (classes,) or list of arrays (labels,)
     estimators_ : list
-        One fitted classifier, or one for each label; None where only the prior is given.
+        One fitted classifier, or one for each label; None if the probability is the prior.
     calibrators_ : list of Calibrator or JointCalibrator
         One for each of `estimators_`.
     n_features_in_ : int
-        Where the estimator has it.
+        If the estimator has it.
 
     Examples
     --------
@@ -157,17 +158,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
-        """Cross-validate, calibrate, refit.
+        """Cross-validate, calibrate and refit; returns itself.
 
         Parameters
         ----------
-        X : whatever the estimator takes, n rows
+        X : n rows, of any type that the estimator accepts
         y : array (n,) of labels, or 0/1 indicator (n, labels)
         sample_weight : array (n,), optional
-            Passed to the estimator where it takes weights (else it is trained without them, with a warning), and to
-            the calibrator.
+            For the calibrator, and for the estimator if it accepts weights (else there is a warning).
         **fit_params
-            Further arguments of the estimator's `fit`; those with n entries are cut to the rows of each fold.
+            Further arguments of the estimator's `fit`. Those with n entries are indexed by the rows of each fold.
         """
         _check_method(self.method)
         check_not_masked(X, "X")
@@ -205,7 +205,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _targets(self, y: ArrayLike) -> tuple[Any, list[np.ndarray], list[str]]:
-        """The classes, and one target (n,) for each label, as the labels that the estimator is to see."""
+        """Return the classes, and for each label its target (n,) and its name in messages."""
         if getattr(getattr(y, "dtype", None), "kind", "") == "f" and not hasattr(y, "tocsr"):
             assert_all_finite(y, input_name="y")
         _check_labels(y)
@@ -227,7 +227,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_one(
         self, X: Matrix, target: np.ndarray, name: str, weight: Any, given: dict[str, Any]
     ) -> tuple[Any, Calibrator]:
-        """Estimator and calibrator for two classes."""
+        """Return the estimator and the calibrator of two classes."""
         classes, index = np.unique(target, return_inverse=True)
         positive = index == 1 if len(classes) == 2 else target != 0
         rarest = min(int(positive.sum()), int((~positive).sum()))
@@ -238,8 +238,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warn(f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
             return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
         scores = np.full(len(positive), np.nan)
-        for train, test in self._splitter(target, rarest).split(X, target):
-            fitted = self._fit_estimator(self.estimator, X, target, weight, given, train)
+        for test, fitted in self._fold_fits(self.estimator, X, target, rarest, weight, given):
             scores[test] = classifier_scores(fitted, _safe_indexing(X, test))
         held_out = ~np.isnan(scores)
         calibrator.fit(scores[held_out], positive[held_out], None if weight is None else weight[held_out])
@@ -248,23 +247,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_jointly(
         self, X: Matrix, target: np.ndarray, classes: np.ndarray, weight: Any, given: dict[str, Any]
     ) -> tuple[Any, Any]:
-        """Estimator and joint calibrator for several classes."""
+        """Return the estimator and the joint calibrator of several classes."""
         estimator = _for_several_classes(self.estimator)
-        index = np.searchsorted(classes, target)
-        # A class with a single row stands in the training part of some folds only, where its score is the lowest.
-        rows = np.bincount(index)
+        rows = np.bincount(np.searchsorted(classes, target))
         if rows.max() < 2:
             raise InvalidInputError(
                 f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; are these labels?"
             )
-        rarest = max(2, int(rows.min()))
-        scores = np.full((len(target), len(classes)), np.nan)
-        are_log_p = False
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The least populated class in y")
-            splits = list(self._splitter(target, rarest).split(X, target))
-        for train, test in splits:
-            fitted = self._fit_estimator(estimator, X, target, weight, given, train)
+        scores, are_log_p = np.full((len(target), len(classes)), np.nan), False
+        # A class with a single row is in some training parts only. Elsewhere its score is the lowest.
+        for test, fitted in self._fold_fits(estimator, X, target, max(2, int(rows.min())), weight, given):
             scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
         held_out = ~np.isnan(scores).any(axis=1)
         calibrator = _make_joint(self.method, are_log_p)
@@ -273,17 +265,26 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         )
         return self._fit_estimator(estimator, X, target, weight, given), calibrator
 
-    def _splitter(self, target: np.ndarray, rarest: int) -> Any:
+    def _fold_fits(
+        self, estimator: object, X: Matrix, target: np.ndarray, rarest: int, weight: Any, given: dict[str, Any]
+    ) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield the held-out rows of each fold, and a clone that was fitted to the other rows."""
         if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
             if self.cv < 2:
                 raise InvalidInputError(f"cv must be at least 2 folds, got {self.cv}")
-            return StratifiedKFold(min(int(self.cv), rarest))
-        return check_cv(self.cv, target, classifier=True)
+            splitter: Any = StratifiedKFold(min(int(self.cv), rarest))
+        else:
+            splitter = check_cv(self.cv, target, classifier=True)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The least populated class in y")
+            splits = list(splitter.split(X, target))
+        for train, test in splits:
+            yield test, self._fit_estimator(estimator, X, target, weight, given, train)
 
     def _fit_estimator(
         self, estimator: object, X: Any, target: np.ndarray, weight: Any, given: dict[str, Any], rows: Any = None
     ) -> Any:
-        """A clone fitted to some of the rows, or to all."""
+        """Return a clone that is fitted to some rows, or to all."""
         fresh, n = clone(estimator), _num_samples(X)
         if rows is not None:
             by_row = {name for name, value in given.items() if not isinstance(value, str) and _length(value) == n}
@@ -296,7 +297,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return fresh.fit(X, target, **given)
 
     def log_odds(self, X: Any) -> np.ndarray:
-        """Calibrated log-odds of each class or label, float64 (n, classes or labels); (n,) for two classes."""
+        """Return calibrated log-odds of each class or label, float64 (n, classes or labels); (n,) for two classes."""
         check_is_fitted(self, "calibrators_")
         if self._is_joint():
             return log_odds_of(self.predict_log_proba(X))
@@ -308,7 +309,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return columns[0] if self._is_binary() else np.stack(columns, axis=1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Calibrated probabilities: (n, 2), (n, classes) with rows that add up to 1, or (n, labels)."""
+        """Return calibrated probabilities: (n, classes) with rows that add up to 1, or (n, labels)."""
         check_is_fitted(self, "calibrators_")
         if self._is_joint():
             return np.exp(self.predict_log_proba(X))
@@ -316,7 +317,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return probability_pairs(log_odds) if self._is_binary() else joint_probability_pairs(log_odds)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of `predict_proba`, of the same shape, exact where the probabilities saturate."""
+        """Return the logarithms of `predict_proba`, which do not saturate."""
         check_is_fitted(self, "calibrators_")
         if self._is_joint():
             scores, _ = _scores_of_classes(self.estimators_[0], X, self.classes_)
@@ -325,19 +326,19 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return pairs if self._is_binary() else pairs[..., 1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class (n,), or for several labels the indicator (n, labels) of P ≥ 1/2."""
+        """Return the most probable class (n,), or for several labels the indicator (n, labels) of P ≥ 1/2."""
         check_is_fitted(self, "calibrators_")
         if isinstance(self.classes_, list):
             return (self.log_odds(X) >= 0).astype(np.int64)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def decide(self, X: MatrixLike, **costs: float) -> np.ndarray:
-        """Decisions of least expected cost, `decisions.decide(probabilities, **costs)`: (n,) or (n, labels).
+        """Return decisions of least expected cost, `decisions.decide(probabilities, **costs)`: (n,) or (n, labels).
 
         Raises
         ------
         InvalidInputError
-            With more than two classes; use `least_expected_cost(predict_proba(X), costs)` there.
+            With more than two classes. Use `least_expected_cost(predict_proba(X), costs)`.
         """
         check_is_fitted(self, "calibrators_")
         if self._is_binary():
@@ -353,7 +354,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return not isinstance(self.classes_, list) and len(self.classes_) > 2
 
     def check_model(self) -> None:
-        """Called after loading from a model file: estimators, calibrators and classes fit together."""
+        """Check a loaded model: estimators, calibrators and classes must fit together."""
         n = len(self.classes_) if isinstance(self.classes_, list) else 1
         if len(self.calibrators_) != n or len(self.estimators_) != n:
             raise ModelFileError(
@@ -368,16 +369,16 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 def _length(value: object) -> int | None:
-    """Rows of what has rows, else None."""
+    """Return the number of rows, None for a value without rows."""
     shape = getattr(value, "shape", None)
     return shape[0] if shape else len(value) if hasattr(value, "__len__") else None
 
 
 class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """One classifier for each class against the rest, with scores that do not saturate.
+    """Fit one classifier for each class against the rest, with scores that do not saturate.
 
-    scikit-learn's `OneVsRestClassifier` takes probabilities where there is no decision function, which are 0 or 1 for
-    a naive Bayes, and has no form in a model file.
+    scikit-learn's `OneVsRestClassifier` uses probabilities if there is no decision function. Those of a naive Bayes are
+    0 or 1. It also cannot be saved in a model file.
 
     Parameters
     ----------
@@ -396,7 +397,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Any:
-        """Fit a clone of the estimator to each class of y (n,), with its arguments."""
+        """Fit a clone of the estimator to each class of y (n,); returns itself."""
         self.classes_ = np.unique(y)
         self.estimators_ = [
             clone(self.estimator).fit(X, (y == c).astype(np.int64), **fit_params) for c in self.classes_
@@ -404,22 +405,22 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Score of each class, float64 (n, classes)."""
+        """Return the score of each class, float64 (n, classes)."""
         check_is_fitted(self, "estimators_")
         return np.stack([classifier_scores(estimator, X) for estimator in self.estimators_], axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of the highest score (n,)."""
+        """Return the class with the highest score (n,)."""
         return self.classes_[np.argmax(self.decision_function(X), axis=1)]
 
     def check_model(self) -> None:
-        """Called after loading: one classifier for each class."""
+        """Check a loaded model: it must have one classifier for each class."""
         if len(self.estimators_) != len(self.classes_):
             raise ModelFileError(f"EachAgainstTheRest: {len(self.estimators_)} for {len(self.classes_)} classes")
 
 
 def _check_labels(y: Any) -> None:
-    """Raise where labels are missing or of kinds that have no common order; scikit-learn names neither."""
+    """Raise if labels are missing, or are texts and numbers; scikit-learn's messages name neither."""
     dtype = getattr(y, "dtype", None)
     if hasattr(y, "tocsr") or (isinstance(dtype, np.dtype) and dtype.kind in "biufU"):
         return
@@ -435,13 +436,13 @@ def _check_labels(y: Any) -> None:
 
 
 def _check_method(method: object) -> None:
-    """Raise where `method` is neither the name of a calibrator nor one."""
+    """Raise if `method` is neither a calibrator nor the name of one."""
     if not isinstance(method, JointCalibrator) and not (isinstance(method, str) and method in _BINARY_FORMS):
         make_calibrator(method)
 
 
 def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
-    """A new calibrator of several classes from what `CalibratedClassifier(method=…)` takes."""
+    """Return a new calibrator of several classes for `CalibratedClassifier(method=…)`."""
     if isinstance(method, JointCalibrator):
         return clone(method)
     if isinstance(method, str) and method == "pool":
@@ -454,7 +455,7 @@ def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
 
 
 def _for_several_classes(estimator: Any) -> Any:
-    """The estimator where it gives each class a score, else one of it for each class against the rest."""
+    """Return the estimator if it gives each class a score, else one estimator for each class against the rest."""
     from sklearn.utils import get_tags
 
     params = estimator.get_params()
@@ -466,7 +467,7 @@ def _for_several_classes(estimator: Any) -> Any:
 
 
 def _scores_of_classes(estimator: Any, X: Matrix, classes: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Scores (n, classes), and whether they are log probabilities; a class the estimator lacks has the lowest one."""
+    """Return scores (n, classes) and whether they are log probabilities; classes that the fold lacks get the lowest."""
     scores, are_log_p = class_scores(estimator, X)
     seen = estimator.classes_
     if scores.shape[1] == 1 and len(seen) == 2:

@@ -1,16 +1,16 @@
-"""Several classes calibrated together: a softmax that is linear in the scores, or one class against the rest.
+"""Calibrators of several classes: a softmax that is linear in the scores, or one class against the rest.
 
 A classifier of K classes gives each row K scores. `SoftmaxCalibrator` fits
 
     P(k | z) ∝ exp(a x_k + Σ_j U_jk x_j + b_k)
 
-to held-out rows by maximum likelihood, with x the scores themselves (`inputs="scores"`), their log softmax
-("log-softmax"), or the log sigmoid of each ("log-sigmoid": the scores are log-odds of one class against the rest).
+to held-out rows by maximum likelihood. x are the scores (`inputs="scores"`), their log softmax ("log-softmax"), or the
+log sigmoid of each ("log-sigmoid": the scores are log-odds of one class against the rest).
 
     minimise  Σ_i w_i (-log P(y_i | z_i)) + ridge/2 (Σ U² + Σ b²),    a ≥ 0
 
-on scores that are centred and scaled as a whole; the ridge counts in rows. Temperature scaling has a alone, vector
-scaling a diagonal U and b, matrix scaling all of U and b; with the log softmax that is Dirichlet calibration.
+The scores are centred and scaled as a whole, and the unit of the ridge is a row. Temperature scaling has only a. Vector
+scaling also has a diagonal U and b, matrix scaling all of U and b. With the log softmax it is Dirichlet calibration.
 
 References
 ----------
@@ -48,37 +48,37 @@ _MAX_ITERATIONS = 1000
 
 
 class JointCalibrator(ClassifierMixin, BaseEstimator):
-    """Base class of calibrators of several classes: P(class | scores) from held-out score vectors and their classes.
+    """Base class of calibrators of several classes: P(class | scores) from held-out scores and their classes.
 
     A subclass implements `_fit(scores, index, weight)` and `_log_probabilities(scores)` on checked float64 (n, K).
 
     Attributes
     ----------
     classes_ : array (K,)
-        The labels in ascending order; column k of the scores belongs to the k-th.
+        The labels of the columns of the scores, in ascending order.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_",)
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
-        """Learn from scores of rows that the scoring model was not fitted on; returns itself.
+        """Fit to the scores of rows that did not train the scoring model; returns itself.
 
         Parameters
         ----------
         scores : array (n, K)
-            A column for each class; a higher score speaks for the class.
+            One column for each class. A higher score usually means the class.
         y : array (n,)
             The label of each row.
         sample_weight : array (n,), optional
-            Weight of each row, not negative; 2 equals two copies of the row, 0 leaves it out.
+            Weight of each row. A weight of 2 equals two copies of the row, 0 ignores it.
         classes : array (K,), optional
-            Labels of the columns, ascending; by default those of `y`.
+            Labels of the columns, ascending. Default: those of `y`.
 
         Raises
         ------
         InvalidInputError
-            On nan or infinite scores, labels that are not among the classes, or another number of columns than classes.
+            For NaN or infinite scores, labels that are not among the classes, or a wrong number of columns.
         """
         values = as_score_vectors(scores, type(self).__name__)
         labels = np.asarray(y)
@@ -101,7 +101,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         return self
 
     def log_probabilities(self, scores: ArrayLike) -> np.ndarray:
-        """log P(class | scores), float64 (n, K), in nats: unlike the probabilities they do not saturate."""
+        """Return log P(class | scores) in nats, float64 (n, K), which do not saturate."""
         check_is_fitted(self, "classes_")
         values = as_score_vectors(scores, type(self).__name__)
         if values.shape[1] != len(self.classes_):
@@ -109,23 +109,23 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         return self._log_probabilities(values)
 
     def log_odds(self, scores: Any) -> np.ndarray:
-        """Log-odds of each class, float64 (n, K)."""
+        """Return the log-odds of each class, float64 (n, K)."""
         return log_odds_of(self.log_probabilities(scores))
 
     def predict_proba(self, scores: Any) -> np.ndarray:
-        """P(class | scores), float64 (n, K); rows add up to 1."""
+        """Return P(class | scores), float64 (n, K); rows add up to 1."""
         return np.exp(self.log_probabilities(scores))
 
     def predict_log_proba(self, scores: ArrayLike) -> np.ndarray:
-        """The same as `log_probabilities`, by scikit-learn's name."""
+        """Return `log_probabilities`; scikit-learn's name."""
         return self.log_probabilities(scores)
 
     def predict(self, scores: Any) -> np.ndarray:
-        """The most probable label (n,)."""
+        """Return the most probable label (n,)."""
         return self.classes_[np.argmax(self.log_probabilities(scores), axis=1)]
 
     def check_model(self) -> None:
-        """Called after loading: classes that differ, parts that fit, and probabilities from any scores."""
+        """Check a loaded model: different classes, parts that fit together, and probabilities for any scores."""
         classes = getattr(self, "classes_", None)
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(np.unique(classes)) != len(classes):
             raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ")
@@ -139,10 +139,10 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         if not (log_p <= 1e-9).all():
             raise ModelFileError(f"{type(self).__name__}: its attributes give no probabilities for some scores")
 
-    # What a subclass writes.
+    # Methods of subclasses.
 
     def _check_parts(self, n_classes: int) -> None:
-        """Raise `ModelFileError` where the attributes of a loaded model do not fit together."""
+        """Raise `ModelFileError` if the attributes of a loaded model do not fit together."""
         raise NotImplementedError
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
@@ -153,13 +153,13 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
 
 
 class SoftmaxCalibrator(JointCalibrator):
-    """A softmax that is linear in the scores; the objective is at the top of this module.
+    """Fit a softmax that is linear in the scores, by the objective at the top of this module.
 
     Parameters
     ----------
     form : {"temperature", "vector", "matrix"}, default "temperature"
-        One slope; a slope and an offset for each class; a slope for each pair of classes, and offsets: K² + K
-        numbers, for classifiers that mistake certain classes for certain others, with many rows.
+        One slope; a slope and an offset for each class; or a slope for each pair of classes and offsets (K² + K
+        numbers), for many rows of classifiers that often confuse certain classes.
     ridge : float, default 1
         Strength of the penalty on U and b, in rows.
     inputs : {"scores", "log-softmax", "log-sigmoid"}, default "scores"
@@ -170,10 +170,10 @@ class SoftmaxCalibrator(JointCalibrator):
     slope_ : float
         a: 1/T of temperature scaling.
     coef_ : float64 array (K, K)
-        U, for the scaled scores; zeros where the form has none.
+        U, for the scaled scores; 0 if the form has none.
     intercept_ : float64 array (K,)
     centre_, scale_ : float
-        The scores are taken as (x - centre)/scale.
+        The scaled scores are (x - centre)/scale.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class SoftmaxCalibrator(JointCalibrator):
         weights = np.ones(len(x)) if weight is None else weight
         with one_blas_thread():  # bits of products depend on the number of threads
             objective = _Objective(x, index, weights, self.form, ridge)
-            # The slope starts where scores of unit spread are taken at their word, and cannot turn negative.
+            # The slope starts at 1 for scores of unit spread, and is never negative.
             start = np.zeros(objective.size)
             start[0] = 1.0
             bounds = [(0.0, None), *[(None, None)] * (objective.size - 1)]
@@ -243,19 +243,19 @@ class SoftmaxCalibrator(JointCalibrator):
 
 
 class OneVsRestCalibrator(JointCalibrator):
-    """One binary calibrator for each class against the rest; the probabilities are divided by their sum.
+    """Fit a binary calibrator to each class against the rest, and divide the probabilities by their sum.
 
     Parameters
     ----------
     method : str or Calibrator, default "platt"
     from_log_probabilities : bool, default False
-        Whether the scores are (unnormalised) log probabilities: a class is then calibrated from its log-odds.
+        Whether the scores are log probabilities + a constant. The calibrators then receive log-odds.
 
     Attributes
     ----------
     classes_ : array (K,)
     calibrators_ : list of Calibrator
-        A class with fewer than two rows on one side has its smoothed prior.
+        The probability of a class with fewer than two rows on one side is its smoothed prior.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class OneVsRestCalibrator(JointCalibrator):
             self.calibrators_.append(make_calibrator("platt" if few else self.method).fit(column, positive, weight))
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
-        """Log-odds of each class against the rest, float64 (n, K), not normalised."""
+        """Return the log-odds of each class against the rest, float64 (n, K), not normalised."""
         return self._against_the_rest(as_score_vectors(scores, type(self).__name__))
 
     def _against_the_rest(self, scores: np.ndarray) -> np.ndarray:
@@ -296,7 +296,7 @@ class OneVsRestCalibrator(JointCalibrator):
 
 
 def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
-    """Scores as a C-contiguous float64 array (n, K), finite."""
+    """Return finite scores as a C-contiguous float64 array (n, K)."""
     from sklearn.utils.validation import check_array
 
     values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
@@ -306,7 +306,7 @@ def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
 
 
 def against_the_rest(log_p: np.ndarray) -> np.ndarray:
-    """Log-odds of each class against the rest (n, K) from (unnormalised) log probabilities; nothing saturates.
+    """Return log-odds of each class against the rest (n, K) from log probabilities + a constant; nothing saturates.
 
     >>> against_the_rest(np.log([[0.5, 0.25, 0.25]])).round(4).tolist()
     [[0.0, -1.0986, -1.0986]]
@@ -320,23 +320,22 @@ def against_the_rest(log_p: np.ndarray) -> np.ndarray:
 
 
 def log_odds_of(log_p: np.ndarray) -> np.ndarray:
-    """log p - log(1 - p) of each class (n, K) from normalised log probabilities."""
+    """Return log p - log(1 - p) of each class (n, K) from normalised log probabilities."""
     with np.errstate(divide="ignore"):
         rest = np.where(log_p > -1e-3, np.log(-np.expm1(np.minimum(log_p, -1e-300))), np.log1p(-np.exp(log_p)))
     return np.asarray(log_p - rest)
 
 
 def joint_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """P of each class or label, float64 (n, K), from log-odds."""
+    """Return P of each class or label, float64 (n, K), from log-odds."""
     return probability_pairs(log_odds.ravel())[:, 1].reshape(log_odds.shape)
 
 
 class _Objective:
-    """Penalised negative log likelihood and its gradient in the parameters (a, b, V), flat.
+    """Penalised negative log likelihood and its gradient in the flat parameters (a, b, V).
 
-    A matrix is U = C V with C the inverse square root of the scores' second moments, so that the optimiser sees
-    directions of equal scale: scores of classes that look alike are nearly one column, and without it the fits of naive
-    Bayes over twenty classes take ten times the rounds.
+    A matrix is U = C V, where C is the inverse square root of the scores' second moments. All directions then have the
+    same scale for the optimiser. Without C, fits of naive Bayes with twenty classes need ten times the iterations.
     """
 
     def __init__(self, x: np.ndarray, index: np.ndarray, weight: np.ndarray, form: str, ridge: float) -> None:
@@ -348,12 +347,12 @@ class _Objective:
             total = float(weight.sum())
             moments = x.T @ (weight[:, None] * x) / total
             values, vectors = np.linalg.eigh(moments)
-            # The ridge holds directions that the scores hardly have; a row's curvature is at most 1/4.
+            # The ridge bounds directions that the scores hardly have. A row's curvature is at most 1/4.
             self.whiten = vectors / np.sqrt(np.maximum(values, 0.0) + 4.0 * (ridge + 1e-9) / total)
             self.white = x @ self.whiten
 
     def parts(self, flat: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Slope, intercepts (K,) and matrix (K, K)."""
+        """Return slope, intercepts (K,) and matrix (K, K)."""
         k = self.x.shape[1]
         if self.form == "temperature":
             return float(flat[0]), np.zeros(k), np.zeros((k, k))
@@ -394,7 +393,7 @@ def _linear(x: np.ndarray, slope: float, intercept: np.ndarray, matrix: np.ndarr
         return result
     if not (matrix - np.diag(np.diag(matrix))).any():
         return result + x * np.diag(matrix)
-    # einsum without BLAS: a row's bits do not depend on the rows beside it.
+    # einsum without BLAS, so that a row's bits do not depend on other rows.
     return result + np.einsum("ij,jk->ik", x, matrix)
 
 
@@ -409,6 +408,6 @@ def _log_sigmoid(z: np.ndarray) -> np.ndarray:
 
 
 def log_softmax(z: np.ndarray) -> np.ndarray:
-    """log of the softmax of each row (n, K)."""
+    """Return the log of the softmax of each row (n, K)."""
     shifted = z - z.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

@@ -2,24 +2,23 @@
 
     P(k | z) = Σ_m w_m P_m(k | z)
 
-The weights maximise the cross-validated likelihood of the average, with a prior:
+The weights maximise the cross-validated likelihood of the average with a prior:
 
     maximise  Σ_i v_i log Σ_m w_m P_m(y_i | z_i) + 3 Σ_m log(w_m) / M,    Σ_m w_m = 1,
 
-where v are the rows' weights and M is the number of members. The prior counts as three rows that all members explain
-equally well: from few rows no member is left out, so that none which is certain of a wrong class can ruin a row. (A
-single member is rarely the best everywhere; the mixture often is. Held-out losses already charge for the number of
-parameters, so there is no penalty.) The members are the softmax of the scores as they are, temperature, vector, matrix
-and Dirichlet scaling of the scores, the probabilities of each class against the rest, which the pool of two classes
-gives, divided by their sum, and temperature and vector scaling of their log-odds. Fits by class are cross-validated
-once; their held-out log-odds serve the second step.
+where v are the rows' weights and M is the number of members. The prior equals three rows that all members explain
+equally well. With few rows it keeps all members, so that one which is certain of a wrong class does little harm. There
+is no penalty for parameters, because held-out losses contain their cost. The members are:
 
-Log probabilities (those of naive Bayes may lie thousands of nats below 0, where a few rows decide a fit) are scaled
-both as they are and bounded at -18.
+* the softmax of the scores without a fit, if they are log probabilities;
+* temperature, vector, matrix and Dirichlet scaling of the scores;
+* the probabilities of each class against the rest by `PooledCalibrator`, divided by their sum;
+* temperature and vector scaling of the log-odds of each class against the rest. These are cross-validated once, and
+  their held-out log-odds are the scores of the second fit.
 
-The bound was settled on 94 fits of 45 data sets (grades of OHSUMED, diabetes in quartiles, topics of Reuters, made rows
-and texts), the prior and the sum of probabilities on 48 fits of 24 sets of made rows, 60 to 360 each. `python -m
-benchmarks calibration/bench_several_classes` compares them with single methods.
+Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit. So they are scaled
+both with and without a bound of -18. `python -m benchmarks calibration/bench_several_classes` compares with single
+methods.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _MEMBERS: dict[str, tuple[str, str, str]] = {
     "one against the rest, probabilities": ("one-vs-rest", "temperature", "log-sigmoid"),
     "one against the rest, vector": ("one-vs-rest", "vector", "scores"),
 }
-# A matrix of 50 x 50 numbers calls for more rows than most have, and its fits take minutes.
+# A matrix of 50 x 50 numbers needs more rows than most data have, and its fits take minutes.
 _MOST_MATRIX_CLASSES = 50
 _SMALLEST_WEIGHT = 0.01
 _PRIOR_ROWS = 3.0
@@ -59,29 +58,29 @@ _MOST_STEPS = 2_000
 
 
 class JointPool(JointCalibrator):
-    """A weighted average of joint calibrators: what `CalibratedClassifier` takes for several classes by default.
+    """Average joint calibrators: the default of `CalibratedClassifier` for several classes.
 
     Parameters
     ----------
     cv : int, default 5
-        Folds, stratified by class; copies of a row, unlike its `sample_weight`, may fall into several.
+        Folds, stratified by class. Copies of a row may be in different folds, unlike a `sample_weight`.
     from_log_probabilities : bool, default False
-        Whether the scores are (unnormalised) log probabilities of the classes, as naive Bayes gives: their softmax is
-        then a member, and one class is set against the rest by its log-odds instead of its score.
+        Whether the scores are log probabilities of the classes + a constant, as of naive Bayes. Their softmax is then a
+        member, and a class is compared with the rest by its log-odds instead of its score.
     random_state : int or generator, optional
-        Draws the folds.
+        Seed of the folds.
 
     Attributes
     ----------
     classes_ : array (K,)
     methods_ : list of str
-        Members that are kept, by falling weight.
+        Members with a weight of 1 % or more, by descending weight.
     weights_ : float64 array (k,)
     members_ : list of SoftmaxCalibrator
-        Those of `methods_`; None stands for the softmax of the scores as they are, and for the probabilities of each
-        class against the rest divided by their sum.
+        By method; None for the two members without a fit of their own: the softmax of the scores, and the
+        probabilities of each class against the rest.
     calibrators_ : list of Calibrator
-        Of each class against the rest, where a member needs them.
+        Of each class against the rest, if a member needs them.
 
     Examples
     --------
@@ -150,7 +149,7 @@ class JointPool(JointCalibrator):
     def _one_against_the_rest(
         self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None, seed: int
     ) -> tuple[np.ndarray, list[Calibrator]]:
-        """Held-out log-odds (n, K) of each class's pool, and the pools fitted to all rows."""
+        """Return held-out log-odds (n, K) of each class's pool, and the pools fitted to all rows."""
         columns = self._columns(scores)
         held_out, calibrators = np.empty_like(scores), []
         for k in range(scores.shape[1]):
@@ -169,9 +168,9 @@ class JointPool(JointCalibrator):
         return held_out, calibrators
 
     def _inputs(self, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """What members are fitted to, but for one class against the rest.
+        """Return the scores that members are fitted to, except those of one class against the rest.
 
-        Log probabilities go without what a row adds to all of them (the length of a text), which has no information.
+        The mean of a row's log probabilities is subtracted: it depends on the length of a text and has no information.
         """
         if not self.from_log_probabilities:
             return {"scores": scores}
@@ -179,7 +178,7 @@ class JointPool(JointCalibrator):
         return {"scores": scores - scores.mean(axis=1, keepdims=True), "bounded": bounded}
 
     def _columns(self, scores: np.ndarray) -> np.ndarray:
-        """What a class is calibrated from against the rest: its score, or its log-odds."""
+        """Return the score or the log-odds that calibrates each class against the rest."""
         return against_the_rest(scores) if self.from_log_probabilities else scores
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -224,9 +223,9 @@ def _source(name: str) -> str:
 
 
 def stacked_weights(loss: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """The weights (k,) at the top of this module, from held-out losses of rows (k, n) and weights of rows (n,).
+    """Return the weights (k,) at the top of this module, from held-out losses (k, n) and weights of rows (n,).
 
-    Expectation maximisation: the share of a row that each member explains, added up with the prior's three rows.
+    Expectation maximisation adds up the share of each row that a member explains, and the three rows of the prior.
     """
     w = np.ones(loss.shape[1]) if weight is None else weight
     p = np.exp(loss.min(axis=0) - loss)
@@ -246,12 +245,12 @@ def _losses(log_p: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def _normalised(log_odds: np.ndarray) -> np.ndarray:
-    """Log probabilities (n, K): those of each class against the rest, divided by their sum."""
+    """Return log probabilities (n, K): those of each class against the rest, divided by their sum."""
     return log_softmax(-np.logaddexp(0.0, -log_odds))
 
 
 def _average(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Logarithm of the average of probabilities (members, n, K), normalised once more against rounding."""
+    """Return the logarithm of the average of probabilities (members, n, K), normalised again against rounding."""
     from scipy.special import logsumexp
 
     pooled = logsumexp(log_p + np.log(weights)[:, None, None], axis=0)

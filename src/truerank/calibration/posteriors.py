@@ -1,8 +1,7 @@
 """Calibrators that fit P(positive | score) directly, by maximum likelihood.
 
-The positive class has the target 1 and the negative one 0 in `LogisticCalibrator`; the others that could run off to
-infinite odds on separable scores take Platt's targets, `(n₊ + 1)/(n₊ + 2)` and `1/(n₋ + 2)`, which keep every
-log-odds finite. When all scores are equal the probability is the smoothed prior everywhere.
+`LogisticCalibrator` has the targets 1 and 0. Others, whose odds could become infinite on separable scores, use Platt's
+targets `(n₊ + 1)/(n₊ + 2)` and `1/(n₋ + 2)`. If all scores are equal, every probability is the smoothed prior.
 
 References
 ----------
@@ -24,19 +23,19 @@ from truerank.solvers.result import Status
 
 
 def platt_targets(positive: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """`(n₊ + 1)/(n₊ + 2)` for positive rows, `1/(n₋ + 2)` for negative ones, float64 (n,)."""
+    """Return `(n₊ + 1)/(n₊ + 2)` for positive rows and `1/(n₋ + 2)` for negative rows, float64 (n,)."""
     n_positive = float(positive.sum() if weight is None else weight[positive].sum())
     n_negative = float((~positive).sum() if weight is None else weight[~positive].sum())
     return np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
 
 
 class LogisticCalibrator(Calibrator):
-    """Logistic regression on the score: the paper's "LogReg" (equation 6; Lewis and Gale).
+    """Fit a logistic regression on the score: the paper's "LogReg" (equation 6; Lewis and Gale).
 
         P(+ | s) = exp(a + b s)/(1 + exp(a + b s))
 
-    Maximum likelihood has no solution when one threshold separates the classes: the fit then takes Platt's targets, and
-    a warning says so. O(n) a step, about eight steps.
+    If one threshold separates the classes, maximum likelihood has no solution. The fit then uses Platt's targets, with
+    a warning. O(n) a step, about eight steps.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class LogisticCalibrator(Calibrator):
     ----------
     a_, b_ : float
     separable_ : bool
-        Whether Platt's targets were taken because the classes do not overlap.
+        Whether one threshold separates the classes.
     prior_ : float64 array (2,)
 
     Examples
@@ -91,9 +90,9 @@ class LogisticCalibrator(Calibrator):
 
 
 class PlattCalibrator(LogisticCalibrator):
-    """Logistic regression with noisy labels: the paper's "LR+Noise" (Platt scaling).
+    """Fit a logistic regression with noisy labels: the paper's "LR+Noise" (Platt scaling).
 
-    As `LogisticCalibrator` with the targets `(n₊ + 1)/(n₊ + 2)` and `1/(n₋ + 2)`; there is always a solution.
+    This is `LogisticCalibrator` with Platt's targets, for which there is always a solution.
 
     Parameters
     ----------
@@ -103,13 +102,13 @@ class PlattCalibrator(LogisticCalibrator):
     Attributes
     ----------
     a_, b_ : float
-        P(+ | s) = exp(a + b s)/(1 + exp(a + b s)); Platt's own A and B are -b and -a.
+        P(+ | s) = exp(a + b s)/(1 + exp(a + b s)). Platt's A and B are -b and -a.
     separable_ : bool
     prior_ : float64 array (2,)
 
     Examples
     --------
-    Two scores: the fit meets both targets, 3/4 and 1/4.
+    With two scores, the fit is equal to the targets 3/4 and 1/4.
 
     >>> PlattCalibrator().fit([-1.0, -1.0, 1.0, 1.0], [0, 0, 1, 1]).predict_proba([-1.0, 1.0])[:, 1].round(6).tolist()
     [0.25, 0.75]
@@ -119,24 +118,24 @@ class PlattCalibrator(LogisticCalibrator):
 
 
 class SplineCalibrator(Calibrator):
-    """Log-odds that are a continuous line of three pieces, fitted directly: the paper's future work.
+    """Fit log-odds that are a continuous line of three pieces: the paper's future work.
 
-    The form that two asymmetric Laplace densities imply, without assuming the densities:
+    Two asymmetric Laplace densities have log-odds of this form. Here no densities are assumed:
 
         log-odds(s) = level + slope_1 min(s - κ_1, 0) + slope_2 clip(s - κ_1, 0, κ_2 - κ_1) + slope_3 max(s - κ_2, 0)
 
-    with Platt's targets. For given knots level and slopes are at the maximum of the likelihood (a convex problem). The
-    knots are chosen from pairs of quantiles of the scores (each class counting half) and refined one at a time, on a
-    summary of the rows; that is a selection, not the maximum over all knots, which would follow single rows: on 70 rows
-    an optimiser over the knots too was seen to find 1% more log likelihood. The likelihood is not below that of Platt's
-    line. A ridge of 1e-6 of the rows on the standardised slopes settles pieces without rows of both kinds.
+    with Platt's targets. For given knots, level and slopes have the greatest likelihood (a convex problem). The knots
+    are chosen from pairs of quantiles of the scores (each class has half of the weight) and refined one at a time, on a
+    summary of the rows. This is not the maximum over all knots: on 70 rows an optimiser over the knots found 1 % more
+    log likelihood. A ridge of 1e-6 of the rows on the standardised slopes determines pieces without rows of both
+    classes.
 
     Parameters
     ----------
     monotone : bool, default False
         Force slopes ≥ 0.
     n_candidates : int, default 8
-        Quantiles that are tried as knots: n (n - 1)/2 pairs on a summary of at most 400 rows.
+        Number n of quantiles for the knots: n (n - 1)/2 pairs on a summary of at most 400 rows.
 
     Attributes
     ----------
@@ -196,21 +195,21 @@ class SplineCalibrator(Calibrator):
 
 
 class IsotonicCalibrator(Calibrator):
-    """Isotonic regression on the score (scikit-learn's), with Platt's targets instead of 0 and 1.
+    """Fit an isotonic regression on the score (scikit-learn's), with Platt's targets instead of 0 and 1.
 
-    Isotonic regression commutes with the targets' scaling: this is scikit-learn's fit moved from [0, 1] into
-    `[1/(n₋ + 2), (n₊ + 1)/(n₊ + 2)]`, so that no log-odds is infinite. Linear between the training scores, constant
-    outside. O(n log n). It needs many rows (a thousand and more) and gives up the order within its steps.
+    This is scikit-learn's fit scaled from [0, 1] to `[1/(n₋ + 2), (n₊ + 1)/(n₊ + 2)]`, so that no log-odds is infinite.
+    It is linear between the training scores and constant outside. It needs a thousand rows or more, and loses the order
+    within its steps. O(n log n).
 
     Parameters
     ----------
     monotone : None
-        The fit is monotone by its form; `fit` refuses anything else but None.
+        Only None: every fit is monotone.
 
     Attributes
     ----------
     scores_, probabilities_ : float64 array (k,)
-        The corners of the fitted function.
+        The knots of the fitted function.
     prior_ : float64 array (2,)
 
     Examples
@@ -249,17 +248,17 @@ class IsotonicCalibrator(Calibrator):
 
 
 class BetaCalibrator(Calibrator):
-    """Beta calibration (Kull, Silva Filho, Flach): for scores that are the log-odds of a probability p.
+    """Fit a beta calibration (Kull, Silva Filho, Flach) to scores that are the log-odds of a probability p.
 
         log-odds = a log p - b log(1 - p) + c,   a ≥ 0, b ≥ 0
 
-    with p = 1/(1 + exp(-s)). Both logarithms are computed from s itself, so that log-odds of hundreds, as naive Bayes
-    gives, do not saturate (implementations that take p do). Maximum likelihood with Platt's targets.
+    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. Both logarithms are computed from s, so that
+    log-odds of hundreds (naive Bayes) do not saturate.
 
     Parameters
     ----------
     monotone : None
-        The fit is monotone by its form; `fit` refuses anything else but None.
+        Only None: every fit is monotone.
 
     Attributes
     ----------
@@ -287,7 +286,7 @@ class BetaCalibrator(Calibrator):
         columns, centres, scales = [], [], []
         for column in (log_p, minus_log_q):
             centre, scale = _centre_and_scale(column, weight)
-            # exp(-800) is 0: a column may be constant although the scores are not.
+            # exp(-800) is 0, so a column may be constant although the scores are not.
             scales.append(scale if scale > 0.0 else 1.0)
             centres.append(centre)
             columns.append((column - centre) / scales[-1])
@@ -301,9 +300,7 @@ class BetaCalibrator(Calibrator):
 
 
 class IdentityCalibrator(Calibrator):
-    """The scores themselves as log-odds: nothing is fitted.
-
-    For scores that are log-odds already and may be right as they are; the measure of what calibration gains.
+    """Use the scores as log-odds, without a fit: a baseline for scores that are log-odds already.
 
     Attributes
     ----------
@@ -318,23 +315,22 @@ class IdentityCalibrator(Calibrator):
     always_monotone: ClassVar[bool] = True
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
-        """Nothing to learn."""
+        """Do nothing."""
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return scores.copy()
 
 
 class TemperatureCalibrator(Calibrator):
-    """Temperature scaling: log-odds = s/T for scores that are log-odds already.
+    """Fit a temperature T > 0 with log-odds = s/T, for scores that are log-odds already.
 
-    One parameter, T > 0, by maximum likelihood (with Platt's targets where every sign is right, when there is no
-    maximum); where no finite T > 0 is best (scores that rank no better than chance) T is the largest float, and 1/T
-    is 0: even odds. The prior plays no part. scikit-learn has the method since 1.8, inside CalibratedClassifierCV only.
+    T has the greatest likelihood, with Platt's targets if every sign is right and so no maximum exists. If no finite T
+    is best (scores that rank no better than chance), T is the largest float and 1/T is 0. The prior is not used.
 
     Parameters
     ----------
     monotone : None
-        The fit is monotone by its form; `fit` refuses anything else but None.
+        Only None: every fit is monotone.
 
     Attributes
     ----------
@@ -362,13 +358,13 @@ class TemperatureCalibrator(Calibrator):
         self.slope_ = 0.0
         if scale > 0.0:
             design = np.ascontiguousarray((scores / scale)[:, None])
-            # Where the signs are all right the likelihood grows with 1/T for ever.
+            # If all signs are right, the likelihood grows with 1/T without end.
             perfect = bool((scores[positive] >= 0).all() and (scores[~positive] <= 0).all())
             targets = platt_targets(positive, weight) if perfect else positive.astype(np.float64)
             fit = fit_log_odds(design, targets, weight, lower=np.array([True]))
             _report(fit, type(self).__name__)
             self.slope_ = float(fit.coef[0]) / scale
-        # A slope of 0, where the scores say nothing, would be an infinite temperature, which no model file holds.
+        # A slope of 0 would be an infinite temperature, which a model file cannot hold.
         self.temperature_ = 1.0 / self.slope_ if self.slope_ > 1e-300 else float(np.finfo(np.float64).max)
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
@@ -376,12 +372,12 @@ class TemperatureCalibrator(Calibrator):
 
 
 def _log_p(s: np.ndarray) -> np.ndarray:
-    """log(1/(1 + exp(-s))) without overflow."""
+    """Return log(1/(1 + exp(-s))) without overflow."""
     return np.minimum(s, 0.0) - np.log1p(np.exp(-np.abs(s)))
 
 
 def _centre_and_scale(values: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
-    """Mean and standard deviation, about a pivot so that large offsets do not cancel; scale 0 for equal values."""
+    """Return mean and standard deviation, computed about a pivot so that large offsets do not cancel."""
     pivot = float(values[0])
     shifted = values - pivot
     if not shifted.any():
@@ -391,7 +387,7 @@ def _centre_and_scale(values: np.ndarray, weight: np.ndarray | None) -> tuple[fl
 
 
 def _separable(scores: np.ndarray, positive: np.ndarray) -> bool:
-    """Whether some threshold has one class at or above it and the other at or below."""
+    """Return whether a threshold has one class at or above it and the other at or below it."""
     if positive.all() or not positive.any():
         return True
     plus, minus = scores[positive], scores[~positive]
@@ -407,11 +403,8 @@ def _solve(
     *,
     ridge: float = 0.0,
 ) -> LogOddsFit:
-    """Fit an intercept and the columns; the ridge is on the columns alone."""
-    design = np.empty((len(targets), len(columns) + 1))
-    design[:, 0] = 1.0
-    for j, column in enumerate(columns):
-        design[:, j + 1] = column
+    """Fit an intercept, without a ridge, and the coefficients of the columns."""
+    design = np.ascontiguousarray(np.stack([np.ones(len(targets)), *columns], axis=1))
     start = np.zeros(design.shape[1])
     start[0] = logit(float(np.clip(np.average(targets, weights=weight), 1e-12, 1 - 1e-12)))
     penalty = np.full(design.shape[1], ridge)

@@ -1,4 +1,4 @@
-"""Texts, or rows of numbers, to calibrated probabilities of their labels."""
+"""Classification of texts, or of rows of numbers, with calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 
 @parameters
 class TextClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier of texts whose probabilities are calibrated: words, classifier and calibrator in one.
+    """Classify texts with calibrated probabilities: word counts, classifier and calibrator in one estimator.
 
-    Every document has one label, or, where some documents have none or several, any number: each label is then decided
-    for itself. A table of numbers is taken in the place of texts; naive Bayes then wants counts.
+    If every document has one label, the labels exclude each other. If some documents have none or several, each label
+    is decided by itself. X may also be a table of numbers; "naive-bayes" requires counts.
 
     Parameters
     ----------
     classifier : {"naive-bayes", "linear-svm", "voted-perceptron"} or a scikit-learn classifier, default "linear-svm"
         "naive-bayes": multinomial, words smoothed with the word prior. "linear-svm": scikit-learn's LinearSVC on
-        (1 + log count) · idf rows of unit length (on a table: on its columns scaled to unit deviation).
-        "voted-perceptron": on the same rows. A classifier of your own gets the counts of words.
+        (1 + log count) · idf rows of unit length (of a table: on columns scaled to unit deviation).
+        "voted-perceptron": on the same rows. Another classifier receives the word counts.
     method : str or calibrator, default "pool"
         As in `CalibratedClassifier`.
     n_words : int, optional
-        Keep the words of the highest mutual information with the label (with several classes: with any of them), chosen
-        anew in every fold; the paper's 300 or 1,000 a topic. None keeps all.
+        Number of words with the highest mutual information with the label (with any of several classes), chosen in
+        every fold; 300 or 1,000 a topic in the paper. None keeps all.
     min_documents : int, default 3
-        A word must stand in so many training texts.
+        Least number of training texts with a word.
     cv : int, default 5
-        Folds of the scores that the calibrators are fitted to.
+        Folds, as in `CalibratedClassifier`.
     random_state : int or generator, optional
 
     Attributes
     ----------
     classes_ : array (labels,)
-        Names of the labels, in ascending order.
+        Labels in ascending order.
     multi_label_ : bool
     feature_names_in_ : array (p,) of str
-        Columns of the table, where they had names: a data frame's columns are taken by these later.
+        Names of the table's columns, if it has names. They select the columns of data frames in predictions.
     classifier_ : CalibratedClassifier
 
     Examples
@@ -78,26 +78,26 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, X: Any, y: Any, *, feature_names: Sequence[str] | None = None) -> Any:
-        """Learn from texts X (n,) or a table X (n, p), and labels.
+        """Fit to texts X (n,) or a table X (n, p), and labels; returns itself.
 
         Parameters
         ----------
         X : sequence of str, array (n, p) or data frame
         y : sequence (n,) of labels, or of lists of labels
-            Lists make a multi-label classifier, except where each has one entry.
+            Lists make a multi-label classifier, unless each has one entry.
         feature_names : sequence of str, optional
-            Names of the table's columns; a data frame has its own.
+            Names of the table's columns. Default: those of a data frame.
 
         Raises
         ------
         InvalidInputError
-            Where texts and labels do not fit together, there is but one label, or labels are missing values or of
-            types that do not compare.
+            If texts and labels differ in number, there is only one label, labels are missing, or they are both texts
+            and numbers.
 
         Warns
         -----
         TruerankWarning
-            Where some documents have no label and the others have one each: labels are then decided one by one.
+            If some documents have no label and the others have one each. Each label is then decided by itself.
         """
         if isinstance(self.classifier, str):
             check_choice(self.classifier, "classifier", CLASSIFIERS)
@@ -168,31 +168,31 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return Pipeline([*steps, ("classify", classifier)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """P(label) of each document, float64 (n, labels); rows add up to 1 where each document has one label."""
+        """Return P(label) of each document, float64 (n, labels); rows add up to 1 if labels exclude each other."""
         check_is_fitted(self, "classifier_")
         p = self.classifier_.predict_proba(self._rows(X))
         return p[:, 1:] if self.multi_label_ and len(self.classes_) == 1 else p
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of `predict_proba`, which do not saturate."""
+        """Return the logarithms of `predict_proba`, which do not saturate."""
         check_is_fitted(self, "classifier_")
         log_p = self.classifier_.predict_log_proba(self._rows(X))
         return log_p[:, 1:] if self.multi_label_ and len(self.classes_) == 1 else log_p
 
     def predict(self, X: Any) -> Any:
-        """The most probable label (n,); for several labels a list of those with P ≥ 1/2 for each document."""
+        """Return the most probable label (n,), or for each document a list of its labels with P ≥ 1/2."""
         return self.decide(X)
 
     def decide(self, X: MatrixLike, **costs: float) -> Any:
-        """Labels of least expected cost.
+        """Return labels of least expected cost.
 
-        With one label a document the most probable one: (n,). With several a list for each document, by the costs of
-        `decisions.decide` (`cost_fp`, `cost_fn`, …), which default to errors of equal cost.
+        These are the most probable labels (n,) if labels exclude each other. Else they are a list for each document, by
+        the costs of `decisions.decide` (`cost_fp`, `cost_fn`, …; default: errors of equal cost).
 
         Raises
         ------
         InvalidInputError
-            On costs where each document has one of several labels.
+            For costs if three or more labels exclude each other.
         """
         if self.multi_label_:
             p = self.predict_proba(X)
@@ -219,7 +219,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return rows
 
     def check_model(self) -> None:
-        """Called after loading: labels and classifier fit together."""
+        """Check a loaded model: labels and classifier must fit together."""
         inner = getattr(self, "classifier_", None)
         if not isinstance(inner, CalibratedClassifier):
             raise ModelFileError("TextClassifier: classifier_ must be a CalibratedClassifier")
@@ -230,13 +230,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _columns(X: Matrix) -> dict[str, Any] | None:
-    """The labels of a data frame's columns by their text; None of anything else."""
+    """Return the labels of a data frame's columns by their text; None for other types."""
     labels = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's, or any other's
     return None if labels is None else {str(label): label for label in labels}
 
 
 def _as_rows(X: Matrix) -> tuple[Any, bool]:
-    """Texts as a list, or numbers as they are; and whether these are texts."""
+    """Return texts as a list or numbers as an array, and whether they are texts."""
     if hasattr(X, "tocsr"):
         return X.tocsr(), False
     if isinstance(X, str):
@@ -253,14 +253,14 @@ def _as_rows(X: Matrix) -> tuple[Any, bool]:
 
 
 def _as_labels(entry: object) -> list[Any]:
-    """Labels of one document, without repeats."""
+    """Return the labels of one document, without repeats."""
     if isinstance(entry, str) or not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
         return [entry.item() if isinstance(entry, np.generic) else entry]
     return list(dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in entry))
 
 
 def _names(sets: list[list[Any]]) -> list[Any]:
-    """All labels in ascending order."""
+    """Return all labels in ascending order."""
     first: dict[bool, tuple[Any, int]] = {}
     for number, labels in enumerate(sets):
         for label in labels:
