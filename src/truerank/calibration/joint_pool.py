@@ -29,7 +29,7 @@ import numpy as np
 
 from truerank.calibration.base import Calibrator, quietly
 from truerank.calibration.joint import JointCalibrator, SoftmaxCalibrator, against_the_rest, log_softmax
-from truerank.calibration.pool import PooledCalibrator, folds_of, rarest_class
+from truerank.calibration.pool import PooledCalibrator, check_members, folds_of, kept_members, rarest_class
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import ModelFileError
 from truerank.core.random_streams import seed_of, stream
@@ -50,7 +50,6 @@ _MEMBERS: dict[str, tuple[str, str, str]] = {
 }
 # A matrix of 50 x 50 numbers needs more rows than most data have, and its fits take minutes.
 _MOST_MATRIX_CLASSES = 50
-_SMALLEST_WEIGHT = 0.01
 _PRIOR_ROWS = 3.0
 _NORMALISED = "one against the rest"  # a member without parameters of its own
 _LOWEST = -18.0  # log probability
@@ -131,10 +130,8 @@ class JointPool(JointCalibrator):
         names.append(_NORMALISED)
         loss.append(_losses(_normalised(against), index))
         share = stacked_weights(np.stack(loss), weight)
-        share[share < _SMALLEST_WEIGHT] = 0.0
-        kept = [j for j in np.argsort(-share, kind="stable") if share[j] > 0.0]
+        kept, self.weights_ = kept_members(share)
         self.methods_ = [names[j] for j in kept]
-        self.weights_ = share[kept] / share.sum()
         self.members_: list[SoftmaxCalibrator | None] = []
         for name in self.methods_:
             member = None if name not in _MEMBERS else _member(name)
@@ -197,9 +194,7 @@ class JointPool(JointCalibrator):
         return _average(np.stack(parts), self.weights_)
 
     def _check_parts(self, n_classes: int) -> None:
-        sizes = {len(self.methods_), len(self.members_), *np.shape(self.weights_)}
-        if len(sizes) != 1 or not len(self.weights_) or not (np.asarray(self.weights_) > 0).all():
-            raise ModelFileError("JointPool: each member needs a name, a calibrator and a positive weight")
+        check_members(self, self.members_)
         for name, member in zip(self.methods_, self.members_):
             if (member is None) != (name in ("as they are", _NORMALISED)) or (
                 member is not None and name not in _MEMBERS

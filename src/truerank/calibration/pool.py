@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -58,8 +58,7 @@ _MANY_PARAMETERS = 6
 _SMALLEST_WEIGHT = 0.01
 
 
-@dataclass(frozen=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """Log-odds of rows by calibrators that were fitted to the other folds."""
 
     members: np.ndarray  # float64 (methods, repeats, n)
@@ -151,47 +150,47 @@ class PooledCalibrator(Calibrator):
         group = None if groups is None else group_numbers(groups, np.size(scores))
         if group is not None and len(group) != len(values):
             group = group[np.asarray(sample_weight) > 0]
-        methods = self._members()
+        methods = list(MEMBERS if self.methods is None else self.methods)
+        if not methods:
+            raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
         log_odds, fold = cross_validated_log_odds(
             methods, self.monotone, values, positive, weight, group, self.cv, self.n_repeats, self.random_state
         )
         share = pool_weights(
             methods, held_out_losses(log_odds, positive).mean(axis=1), rarest_class(positive), weight, group
         )
-        self._fit_members(values, positive, weight, share)
-        return HeldOut(log_odds, _held_out_pool(log_odds, fold, methods, positive, weight, group))
-
-    def _members(self) -> list[Any]:
-        methods = list(MEMBERS if self.methods is None else self.methods)
-        if not methods:
-            raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
-        return methods
-
-    def _fit_members(
-        self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, share: np.ndarray
-    ) -> None:
-        """Fit to all rows those members whose weights (k,) count."""
-        methods = self._members()
-        share = np.where(share < _SMALLEST_WEIGHT, 0.0, share)
-        if not np.ptp(scores):
-            # Nothing but the prior is to be learnt, and not every member would say so.
+        held_out = HeldOut(log_odds, _held_out_pool(log_odds, fold, methods, positive, weight, group))
+        if not np.ptp(values):
+            # Equal scores leave only the prior, which not every member gives.
             methods, share = ["platt"], np.ones(1)
-        order = [k for k in np.argsort(-share, kind="stable") if share[k] > 0.0]
+        order, self.weights_ = kept_members(share)
         self.methods_ = [method_name(methods[k]) for k in order]
-        self.weights_ = share[order] / share.sum()
         self.calibrators_: list[Calibrator] = [
-            quietly_fitted(methods[k], self.monotone, scores, positive, weight) for k in order
+            quietly_fitted(methods[k], self.monotone, values, positive, weight) for k in order
         ]
+        return held_out
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return pooled_log_odds(np.stack([part.log_odds(scores) for part in self.calibrators_]), self.weights_)
 
     def _check_parts(self) -> None:
-        sizes = {len(self.methods_), len(self.calibrators_), *np.shape(self.weights_)}
-        if len(sizes) != 1 or not len(self.weights_) or not (np.asarray(self.weights_) > 0).all():
-            raise ModelFileError("PooledCalibrator: each member needs a name, a calibrator and a positive weight")
+        check_members(self, self.calibrators_)
         if not all(isinstance(part, Calibrator) for part in self.calibrators_):
             raise ModelFileError("PooledCalibrator: calibrators_ must hold calibrators")
+
+
+def kept_members(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the members with at least 1 % of the weight, and their weights, in descending order."""
+    order = np.argsort(-share, kind="stable")
+    order = order[share[order] >= _SMALLEST_WEIGHT]
+    return order, share[order] / np.where(share < _SMALLEST_WEIGHT, 0.0, share).sum()
+
+
+def check_members(pool: Any, members: list[Any]) -> None:
+    """Raise `ModelFileError` unless each member of a loaded pool has a name and a positive weight."""
+    sizes = {len(pool.methods_), len(members), *np.shape(pool.weights_)}
+    if len(sizes) != 1 or not len(pool.weights_) or not (np.asarray(pool.weights_) > 0).all():
+        raise ModelFileError(f"{type(pool).__name__}: each member needs a name, a calibrator and a positive weight")
 
 
 def _held_out_pool(
@@ -355,51 +354,28 @@ def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, genera
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """Comparison of one method with the chosen one.
-
-    Attributes
-    ----------
-    method : str
-    log_loss : float
-        Mean of -log P(actual class) over held-out rows, in nats.
-    brier : float
-    difference : float
-        Mean log loss minus that of the chosen method.
-    p : float
-        Two-sided paired t-test of that difference over rows, or over groups where these were given; 1 for the chosen.
-    """
+    """Comparison of one method with the chosen one."""
 
     method: str
-    log_loss: float
+    log_loss: float  # mean of -log P(actual class) over held-out rows, in nats
     brier: float
-    difference: float
-    p: float
+    difference: float  # mean log loss minus that of the chosen method
+    p: float  # of a two-sided paired t-test of the difference over rows, or over groups if given; 1 for the chosen
 
 
 @dataclass(frozen=True)
 class CalibratorChoice:
-    """Result of `choose_calibrator`.
-
-    Attributes
-    ----------
-    method : str
-    calibrator : Calibrator
-        The chosen method, fitted on all rows.
-    comparisons : list of MethodComparison
-        In the order of the methods.
-    n_positive, n_negative : int
-    weights : dict of str to float
-        Weights in the mean of probabilities: the members of a pool by falling weight, or the one method.
-    held_out : float64 array (n,), or None with fewer than two rows in a class
-        P(positive) of the rows whose weight is not 0, by the chosen method fitted to the other folds (first draw).
-    """
+    """Result of `choose_calibrator`."""
 
     method: str
-    calibrator: Calibrator = field(repr=False)
-    comparisons: list[MethodComparison] = field(repr=False)
+    calibrator: Calibrator = field(repr=False)  # the chosen method, fitted on all rows
+    comparisons: list[MethodComparison] = field(repr=False)  # in the order of the methods
     n_positive: int
     n_negative: int
+    # Weights in the mean of probabilities: the members of a pool in descending order, or the one method.
     weights: dict[str, float] = field(default_factory=dict)
+    # P(positive) of the rows whose weight is not 0, (n,), by the chosen method fitted to the other folds (first draw).
+    # None with fewer than two rows in a class.
     held_out: np.ndarray | None = field(default=None, repr=False)
 
 
