@@ -137,15 +137,13 @@ def _plot(seen: Any, path: str) -> None:
 
 def _value(args: argparse.Namespace) -> int:
     from truerank.clicks.value import evaluate_from_clicks
-    from truerank.io.trec import read_run
 
     if not args.runs:
         raise common.UsageError("value needs the runs of the rankers: --runs new.run old.run")
     if args.data is not None and args.estimator != "doubly-robust" and args.method != "em":
         raise common.UsageError("--data has no effect without --estimator doubly-robust or --method em; leave it out")
     log = _read(args, args.files[0])
-    paths = common.run_paths(args.runs)
-    runs = {name: read_run(path) for name, path in zip(common.run_names(paths), paths)}
+    runs = common.read_runs(args.runs)
     settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
     if args.data is not None and args.estimator == "doubly-robust":
         settings["features"] = common.read_data(args.data, args)
@@ -187,16 +185,13 @@ def _interleave(args: argparse.Namespace) -> int:
     import json
 
     from truerank.clicks.interleaving import interleave
-    from truerank.io.trec import read_run
 
     common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")
     if len(args.files) < 2 or args.output is None:
         raise common.UsageError(
             "interleave needs two or more runs and an output file (-o FILE), or a log to compare (--log LOG)"
         )
-    paths = common.run_paths(args.files)
-    runs = {name: read_run(path) for name, path in zip(common.run_names(paths), paths)}
-    mixed = interleave(runs, random_state=args.seed or 0, **common.given(args, "length"))
+    mixed = interleave(common.read_runs(args.files), random_state=args.seed or 0, **common.given(args, "length"))
     with common.output(args.output) as stream:
         for query, rows in mixed.items():
             document, team = zip(*rows) if rows else ((), ())

@@ -347,6 +347,14 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
     return names
 
 
+def read_runs(arguments: Iterable[str]) -> dict[str, Any]:
+    """Return the TREC runs in files and folders by name."""
+    from truerank.io.trec import read_run
+
+    paths = run_paths(arguments)
+    return {name: read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
+
+
 def load_ranker(path: str) -> Any:
     """Load a ranker, or a pipeline that ends in one, from a model file; another kind of model is an error.
 

@@ -81,7 +81,8 @@ def _plan(args: argparse.Namespace) -> int:
         raise common.UsageError("--pair and --all-values exclude each other")
     given = common.given(args, "measure", "budget", "uniform", "scale")
     plan = plan_judgements(
-        _runs(args.files), judges=args.judges or (), human=None if args.plan is None else read_plan(args.plan),
+        common.read_runs(args.files), judges=args.judges or (),
+        human=None if args.plan is None else read_plan(args.plan),
         pairs=None if args.all_values else args.pair or "all", random_state=args.seed or 0, **given | _settings(args),
     )  # fmt: skip
     plan.write(args.output)
@@ -112,7 +113,7 @@ def planned(args: argparse.Namespace, files: list[str]) -> Any:
             "`truerank judge plan` wrote"
         )
     given = common.given(args, "measure", "human", "plan", "judges", "scale")
-    return estimate(_runs(files), **given, **_settings(args))
+    return estimate(common.read_runs(files), **given, **_settings(args))
 
 
 def from_plan(args: argparse.Namespace, measures: list[str], idle: list[str]) -> Any:
@@ -120,13 +121,6 @@ def from_plan(args: argparse.Namespace, measures: list[str], idle: list[str]) ->
     common.refuse_idle(args, idle, "has no effect with --plan, which has estimates of its own")
     args.measure, args.human, args.scale, args.totals = " ".join(measures), None, None, None
     return planned(args, [*args.systems, *args.named])
-
-
-def _runs(files: list[str]) -> dict[str, Any]:
-    from truerank.io.trec import read_run
-
-    paths = common.run_paths(files)
-    return {name: read_run(path) for name, path in zip(common.run_names(paths), common.progress(paths, "runs"))}
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
