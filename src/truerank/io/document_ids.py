@@ -98,7 +98,7 @@ class DocumentIds:
             return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
         padded, shortest = np.zeros((len(self), width), dtype=np.uint8), int(sizes.min())
         for k in range(width):
-            longer = slice(None) if k < shortest else np.flatnonzero(sizes > k)
+            longer: Any = slice(None) if k < shortest else np.flatnonzero(sizes > k)
             padded[longer, k] = self.utf8[self.begins[longer] + k]
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
 

@@ -1,4 +1,4 @@
-"""LETOR text parsed by compiled code: the grammar of `letor.grammar`, about twenty times as fast.
+"""LETOR text parsed by compiled code: the grammar of `letor.grammar`.
 
 The kernel parses a block of whole lines. If a line is not a plain, legal row, the plain Python parser parses the block:
 it reads the line or explains what is wrong. So both accept the same files.
@@ -42,7 +42,8 @@ class BlockParser(LineParser):
         spans = spans[:n]
         first = np.flatnonzero(spans[:, 4])
         pieces = [(row, text[a:b]) for row, (a, b) in zip(first.tolist(), spans[first, :2].tolist())]
-        doc_ids, comments = [], []
+        doc_ids: list[str] = []
+        comments: list[str] = []
         for start, stop in spans[:, 2:4].tolist() if (spans[:, 2] < spans[:, 3]).any() else []:
             doc_id, rest = split_comment(text[start + 1 : stop])
             doc_ids.append(doc_id.decode("utf-8"))
