@@ -219,8 +219,8 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError("the space is empty; give one such as {'C': [0.1, 1, 10]}")
     checked: dict[str, Any] = {}
     for name, values in space.items():
-        numbers = isinstance(values, tuple) and all(isinstance(one, Real) and type(one) is not bool for one in values)
-        if numbers and len(values) == 2:
+        pair = isinstance(values, tuple) and len(values) == 2
+        if pair and all(isinstance(one, Real) and not isinstance(one, bool) for one in values):
             values = Between(*values)
         elif not isinstance(values, Between):
             values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
