@@ -11,6 +11,7 @@ from truerank.clicks.simulation import relevance_of, trust_of
 from truerank.clicks.value import ESTIMATORS
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import ranks_by_query
+from truerank.significance import mean_interval
 
 TRUTH = 1.0 / np.arange(1, 11)
 
@@ -182,3 +183,13 @@ def test_ips_knows_which_rankers_a_query_had():
     values = [evaluate_from_clicks(log, {"n": run}, examination=seen, cutoff=2, estimator=estimator)["n"].value
               for estimator in ("ips", "self-normalised")]  # fmt: skip
     assert values == pytest.approx([2 / 3] * 2)
+
+
+def test_few_queries_have_students_interval():
+    ranked = {"q1": 1, "q2": 0, "q3": 1}  # clicks of each of two impressions of the only document
+    log = ClickLog(range(6), np.repeat(list(ranked), 2), ["a"] * 6, [1] * 6, np.repeat(list(ranked.values()), 2))
+    seen = Examination(max_position=1).fit(log)
+    runs = {"n": {query: {"a": 1.0} for query in ranked}}
+    found = evaluate_from_clicks(log, runs, examination=seen, cutoff=1, about="queries")["n"]
+    expected = mean_interval(list(map(float, ranked.values())))
+    assert (found.value, found.low, found.high) == pytest.approx(tuple(expected))

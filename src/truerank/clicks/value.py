@@ -28,6 +28,7 @@ from truerank.core.types import ArrayLike
 from truerank.data.grouping import ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.io.trec import as_run
+from truerank.significance.intervals import student_quantile
 
 ESTIMATORS = ("self-normalised", "ips", "doubly-robust")
 _DRAWS, _FOLDS, _PRIOR = 100, 5, 10.0  # draws of the examination, folds of queries, weight of the mean in m(d)
@@ -137,7 +138,8 @@ def evaluate_from_clicks(
     min_shown : int, default=1
         Documents with fewer impressions count as never shown.
     about : {"clicks", "queries"}, default="clicks"
-        The sampling error of new impressions of these queries, or of other queries of the same kind, which is wider.
+        The sampling error of new impressions of these queries, or of other queries of the same kind, which is wider
+        (with Student's quantile for the number of queries).
     features : RankingData, optional
         Rows of the documents with `doc_ids`, for `"doubly-robust"`.
     level : float in (0, 1), default=0.95
@@ -353,7 +355,9 @@ class _Ratings:
             by_list = np.add.reduceat(weight[self.row_pair] * self.residual, self.log.offsets[:-1])
             error = [z * math.sqrt(spread + self._of_clicks(by_list, parts)) for parts in (worst, middle, best)]
         else:
-            error = [z * math.sqrt(spread + self._of_queries(parts)) for parts in (worst, middle, best)]
+            m = int(np.count_nonzero(self.shares))
+            t = student_quantile((1.0 + level) / 2.0, m - 1) if m > 1 else math.nan
+            error = [math.sqrt(z**2 * spread + t**2 * self._of_queries(parts)) for parts in (worst, middle, best)]
         least, value, most = (float(parts.sum()) for parts in (worst, middle, best))
         whole = float(np.abs(share * lam).sum())
         support = float(np.abs(share * lam)[shown].sum()) / whole if whole > 0 else math.nan
