@@ -56,3 +56,17 @@ def test_constant_grades_and_single_topics_have_no_figures():
     assert np.isnan(one.same.low)
     with pytest.raises(InvalidInputError, match="judged by both"):
         agreement({"1": {"a": 1}}, {"2": {"a": 1}})
+
+
+@pytest.mark.parametrize("topics", [3, 6])
+def test_intervals_cover_the_population_with_few_topics(topics):
+    rng = np.random.default_rng(5)
+    missed = 0
+    for draw in range(200):
+        easy = rng.beta(2, 3, topics)  # share of the documents on which the judges agree; 0.4 on average
+        first = {str(t): {str(d): 1 for d in range(15)} for t in range(topics)}
+        second = {str(t): {str(d): int(rng.random() < easy[t]) for d in range(15)} for t in range(topics)}
+        found = agreement(first, second, n_resamples=200, random_state=draw).same
+        assert 0.0 <= found.low <= found.estimate <= found.high <= 1.0
+        missed += not found.low <= 0.4 <= found.high
+    assert missed <= 0.05 * 200 + 2 * np.sqrt(0.05 * 0.95 * 200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState
 from truerank.io.trec import as_qrels
-from truerank.significance.intervals import Interval
+from truerank.significance.intervals import Interval, student_quantile
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Agreement:
         return "\n\n".join([head, table(named, ["agreement", "value"]), table(rows, columns)])
 
 
+_NORMAL = NormalDist().inv_cdf(0.975)
 _STATISTICS = {"same": "same grade", "kappa": "kappa", "weighted_kappa": "kappa, quadratic weights",
                "alpha": "alpha, ordinal"}  # fmt: skip
 
@@ -59,6 +61,7 @@ def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: RandomS
     """Return how well two judges (qrels) agree on the documents that both have judged.
 
     Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, NaN with a single topic.
+    Their distances from the value are multiplied by t √(m/(m - 1)) / 1.96, with Student's quantile t for m topics.
     Kappa and alpha are NaN where both judges give one grade to all documents.
 
     Notes
@@ -98,16 +101,23 @@ def agreement(a: Any, b: Any, *, n_resamples: int = 2_000, random_state: RandomS
             "weighted_kappa": _kappa(counts, (levels[:, None] - levels) ** 2),
             "alpha": _alpha(counts),
         }
-    found = {name: _interval(values, m) for name, values in figures.items()}
-    by_grade = {float(level): _interval(bias[:, i], m) for i, level in enumerate(levels) if counts[0, i].any()}
+    found = {name: _interval(values, m, (0.0 if name == "same" else -1.0, 1.0)) for name, values in figures.items()}
+    by_grade = {
+        float(level): _interval(bias[:, i], m, (float(levels[0] - level), float(levels[-1] - level)))
+        for i, level in enumerate(levels) if counts[0, i].any()
+    }  # fmt: skip
     return Agreement(len(shared), m, levels.tolist(), counts[0].astype(np.int64), bias=by_grade, **found)
 
 
-def _interval(values: np.ndarray, topics: int) -> Interval:
-    """The first value, and percentiles of the others."""
-    drawn = values[1:][~np.isnan(values[1:])]
-    ends = np.quantile(drawn, [0.025, 0.975]).tolist() if topics > 1 and len(drawn) else [np.nan, np.nan]
-    return Interval(float(values[0]), *ends)
+def _interval(values: np.ndarray, topics: int, limits: tuple[float, float]) -> Interval:
+    """The first value, and percentiles of the others, stretched for few topics, within the limits of the statistic."""
+    drawn, value = values[1:][~np.isnan(values[1:])], float(values[0])
+    if topics < 2 or not len(drawn):
+        return Interval(value, np.nan, np.nan)
+    # Resampled topics scatter as a variance with divisor m, and their percentiles as those of a normal distribution.
+    stretch = student_quantile(0.975, topics - 1) / _NORMAL * np.sqrt(topics / (topics - 1))
+    ends = value + stretch * (np.quantile(drawn, [0.025, 0.975]) - value)
+    return Interval(value, *np.clip(ends, *limits).tolist())
 
 
 def _kappa(counts: np.ndarray, disagreement: np.ndarray) -> np.ndarray:
