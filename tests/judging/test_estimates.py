@@ -332,3 +332,22 @@ def test_scores_of_many_levels_are_cut_into_few():
     frame = Frame(runs, sum_measure("DCG@5"))
     labels = np.array([scores[t][d] for t, d in frame.keys])
     assert len(make_factors(frame, {"x": labels}).penalties) == 1 + 5 + 8 + 5
+
+
+def test_a_judge_favours_a_run_only_after_correction_for_all_pairs():
+    rng = np.random.default_rng(1)
+    human = {
+        str(q): {f"d{i}": int(g) for i, g in enumerate(rng.choice(4, 20, p=[0.5, 0.25, 0.15, 0.1]))} for q in range(6)
+    }
+    judge = {q: own | {"d0": (own["d0"] + 1) % 4} for q, own in human.items()}
+    runs = {f"r{s}": {q: {d: float(rng.normal()) for d in own} for q, own in human.items()} for s in range(8)}
+    plan = plan_judgements(runs, "DCG@10", 60, random_state=1, scale=(0, 3))
+    many = estimate(runs, "DCG@10", human, plan, {"j": judge}, scale=(0, 3))
+    alone = [one for one in many.differences() if one.judge_low > 0 or one.judge_high < 0]
+    assert len(alone) == 3  # of 28
+    assert all(0.03 < one.judge_p < 0.05 for one in alone)
+    assert "favours" not in str(many)
+    one = alone[0]
+    pair = estimate({name: runs[name] for name in (one.a, one.b)}, "DCG@10", human, plan, {"j": judge}, scale=(0, 3))
+    found = pair.difference(one.a, one.b)
+    assert ("favours" in str(pair)) == (found.judge_low > 0 or found.judge_high < 0)

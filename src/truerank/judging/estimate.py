@@ -46,6 +46,7 @@ class Estimated:
     # 95 % interval of the first judge's own difference minus the true one: above 0 the judge favours a.
     judge_low: float = math.nan
     judge_high: float = math.nan
+    judge_p: float = math.nan  # of the value 0 of this bias, for this pair alone
     residuals: int = 0  # judged documents that contribute to the interval
     outside: int = 0  # documents with weight outside the plan
 
@@ -193,6 +194,7 @@ class Estimate:
             if self.judges:
                 bias = float((w * self._label_gains).sum()) - value
                 found |= {"judge_low": bias - spread.half, "judge_high": bias + spread.half}
+                found["judge_p"] = 2.0 * float(stdtr(spread.freedom, -abs(bias) / spread.error))
                 found["worth"] = bare / spread.error**2
         by_topic = np.bincount(self._frame.topic, weights=terms, minlength=q)
         error = float(by_topic.std(ddof=1)) * math.sqrt(q) if q > 1 else 0.0
@@ -233,11 +235,13 @@ class Estimate:
                 "`worth`: how many times the judgements are needed without the plan, and without the judges. A plan "
                 "for differences leaves values uncertain; for values, plan with pairs=None (--all-values)."
             )
+            bias_p = holm(np.nan_to_num([one.judge_p for one in pairs], nan=1.0)).tolist()
             ahead = [(one.a, one.b) if one.judge_low > 0 else (one.b, one.a)
-                     for one in pairs if one.judge_low > 0 or one.judge_high < 0]  # fmt: skip
+                     for one, adjusted in zip(pairs, bias_p) if adjusted < 0.05]  # fmt: skip
             if ahead:
                 named = ", ".join(f"{better} over {worse}" for better, worse in ahead[:5])
-                parts.append(f"{self.judges[0]} by itself favours {named} ({len(ahead)} of {len(pairs)} pairs).")
+                many = f"{len(ahead)} of {len(pairs)} pairs, p < 0.05 by Holm"
+                parts.append(f"{self.judges[0]} by itself favours {named} ({many}).")
         return [*parts, *self.remarks]
 
     def __str__(self) -> str:
