@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from truerank import CalibratedRanker, ObliviousBoosting, RandomRanker, RankerPipeline, RankingData, RidgeRanker
+from truerank.core.errors import TruerankWarning
 from truerank.inspection.importance import (
     partial_dependence,
     permutation_importance,
@@ -141,3 +142,11 @@ def test_partial_dependence_of_a_line():
     for wrong in (2, -1, 1.0, True, None):
         with pytest.raises(ValueError, match="must be a name, or a number in 0 … 1"):
             partial_dependence(Line(), data, wrong)
+
+
+@pytest.mark.filterwarnings("default:.*used for training")
+def test_importance_by_removal_names_the_queries_of_both_files(planted):
+    train, test = planted.take_queries(np.arange(20)), planted.take_queries(np.arange(15, 30))
+    with pytest.warns(TruerankWarning, match="5 of 15 queries were used for training"):
+        found = removal_importance(RidgeRanker(), train, test)
+    assert found.training_queries.recognised == 5

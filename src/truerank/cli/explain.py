@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
 from typing import Any
 
 from truerank.cli import common, options
@@ -68,10 +69,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     """Print the weight of each feature in the model, and the loss of the measure without it."""
+    from truerank.data.provenance import TrainingSketch
     from truerank.inspection.importance import permutation_importance, removal_importance
     from truerank.rankers.own_importance import own_importance
 
-    seen = common.about_training(args, {args.model: model}, data)
+    models = {args.model: model}
+    if args.train is not None:
+        train = common.read_data(args.train, args, like=model)
+        names = getattr(model, "feature_names_in_", None)
+        learned = {"training_sketch_": TrainingSketch.of(train), "feature_names_in_": names}
+        models[args.train] = SimpleNamespace(**learned)  # stands for the models without a feature
+    seen = common.about_training(args, models, data)
     if not args.json:
         print(seen.text + "\n")
     data = data if seen.keep.all() else data.take_queries(seen.keep)
@@ -79,7 +87,7 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     shuffled = permutation_importance(model, data, random_state=0, **measured)
     found = {"shuffled": shuffled}
     if args.train is not None:
-        found["gone"] = removal_importance(model, common.read_data(args.train, args, like=model), data, **measured)
+        found["gone"] = removal_importance(model, train, data, **measured)
     kind, own = own_importance(model) or ("weight", {})
     rows: list[dict[str, Any]] = [
         {"feature": name, "own": own.get(name)}

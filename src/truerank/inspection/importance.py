@@ -42,7 +42,7 @@ class Importance(Tabular):
     measure : str
     feature_names : list of str
     training_queries : Overlap or None
-        The queries that the ranker was trained on; None for importances by removal.
+        The queries that the ranker was trained on.
     """
 
     importances: np.ndarray = field(repr=False)
@@ -192,7 +192,8 @@ def removal_importance(
     Returns
     -------
     Importance
-        With one column of `importances`. It costs p + 1 fits.
+        With one column of `importances`. It costs p + 1 fits. Queries of `test` that are in `train` are named in a
+        warning.
 
     Examples
     --------
@@ -210,16 +211,20 @@ def removal_importance(
     pinned, judgements = measure_of(ranker, measure, convention), test.judgements()
     sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
 
-    def values(kept: np.ndarray) -> np.ndarray:
-        fitted = fit_ranker(ranker, take_columns(train, kept))
+    def values(fitted: Any, kept: np.ndarray) -> np.ndarray:
         return sign * pinned.per_query(judgements, ranker_scores(fitted, take_columns(test, kept)))
 
     every = np.arange(train.n_features)
-    whole = values(every)
-    losses = np.stack([whole - values(np.delete(every, k)) for k in every])
+    fitted = fit_ranker(ranker, take_columns(train, every))
+    overlap = training_queries(fitted, test)
+    warn_of_training_queries(fitted, overlap)
+    whole, losses = values(fitted, every), np.empty((len(every), test.n_queries))
+    for k in every:
+        kept = np.delete(every, k)
+        losses[k] = whole - values(fit_ranker(ranker, take_columns(train, kept)), kept)
     losses = losses[:, np.isfinite(losses).all(axis=0)]
     p_adjusted = step_down_max_t(losses.T).p_adjusted if losses.size else np.ones(len(every))
-    return _importance(losses[:, :, None], p_adjusted, np.full(len(every), np.nan), pinned.label, test)
+    return _importance(losses[:, :, None], p_adjusted, np.full(len(every), np.nan), pinned.label, test, overlap)
 
 
 def _importance(
