@@ -178,6 +178,22 @@ def test_the_command(data, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:.*used for training")
+def test_queries_that_train_without_a_feature_are_left_out(data, tmp_path, capsys):
+    model, train, rows = (str(tmp_path / name) for name in ("model.json", "train.txt", "test.txt"))
+    parts = np.array_split(np.arange(data.n_queries), 3)
+    save_model(make("ridge").fit(data.take_queries(parts[0])), model)
+    write_letor(data.take_queries(np.append(parts[1], parts[2][:2])), train)
+    write_letor(data.take_queries(parts[2]), rows)
+    assert main(["explain", model, rows, "--measure", "AP", "--train", train]) == 0
+    count = len(parts[2])
+    text = capsys.readouterr().out
+    assert f"{train}: 2 of {count} queries were used for training; they are left out" in text
+    assert f"AP (ranklib) on {count - 2} queries; p by random signs" in text
+    assert main(["explain", model, rows, "--measure", "AP", "--train", rows]) == 1
+    assert f"{count} of {count} queries were used for training" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*used for training")
 def test_the_command_says_which_features_matter(data, tmp_path, capsys):
     ranker, model, rows = make("ridge").fit(data), str(tmp_path / "model.json"), str(tmp_path / "data.txt")
     save_model(ranker, model)

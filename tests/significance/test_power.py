@@ -11,6 +11,7 @@ from scipy.stats import nct, t
 from truerank import queries_needed
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
+from truerank.significance.power import _deviation_interval
 
 
 def test_power_of_normal_differences_is_that_of_the_noncentral_t():
@@ -48,7 +49,22 @@ def test_corrected_levels_need_more_queries_and_the_same_seed_gives_the_same():
     assert queries_needed(d, -0.03) == one  # a loss of this size is as hard to find
 
 
-@pytest.mark.parametrize("differences", [[0.1] * 10, [0.1, 0.2], [0.0] * 30])
+@pytest.mark.parametrize(("n", "zeros"), [(7, 0.0), (12, 0.5), (30, 0.75)])
+def test_small_pilots_have_intervals_that_hold_the_true_deviation(n, zeros):
+    rng = np.random.default_rng(8)
+    held = many = 0
+    truth = np.sqrt(1.0 - zeros)
+    for _ in range(300):
+        d = np.where(rng.random(n) < zeros, 0.0, rng.normal(size=n))
+        if np.count_nonzero(d) < 5:
+            continue
+        low, high = _deviation_interval(d, rng)
+        held, many = held + (low <= truth <= high), many + 1
+    assert many > 60
+    assert held / many > 0.9
+
+
+@pytest.mark.parametrize("differences", [[0.1] * 10, [0.1, 0.2], [0.0] * 30, [0.0] * 20 + [0.1, -0.2, 0.3, 0.1]])
 def test_pilots_without_a_deviation_are_refused(differences):
     with pytest.raises(InvalidInputError, match="pilot of at least five queries"):
         queries_needed(differences)
