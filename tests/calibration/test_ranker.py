@@ -14,6 +14,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.baselines import RidgeRanker
+from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.rank_svm import RankSVM
 
 test_scikit_learn_conformance = ranker_checks(
@@ -143,3 +144,25 @@ def test_probabilities_do_not_depend_on_the_order_of_rows(statistics):
         for rows in (np.arange(240), order)
     )
     np.testing.assert_allclose(one.predict_proba(X, qid=qid), other.predict_proba(X, qid=qid), rtol=1e-6)
+
+
+@pytest.mark.parametrize("cv", [3, "prefit"])
+def test_categories_of_a_data_frame_reach_the_ranker(judged, tmp_path, cv):
+    pandas = pytest.importorskip("pandas")
+    X, y, query = judged
+    texts = np.where(X[:, 1] > 0, "acme", "globex").astype(object)
+    frame = pandas.DataFrame({"a": X[:, 0], "brand": pandas.Categorical(texts), "c": X[:, 2]})
+    ranker = ObliviousBoosting(categorical=["brand"], n_estimators=5, depth=2)
+    ranker = ranker.fit(frame, y, qid=query) if cv == "prefit" else ranker
+    eval_set = None if cv == "prefit" else (frame, y, query)
+    calibrated = CalibratedRanker(ranker, "platt", cv=cv).fit(frame, y, qid=query, eval_set=eval_set)
+    assert calibrated.category_names == {"brand": ["acme", "globex"]}
+    probabilities = calibrated.predict_proba(frame)
+    np.testing.assert_array_equal(
+        probabilities, calibrated.predict_proba(frame[["c", "brand", "a"]].astype({"brand": "object"}))
+    )
+    np.testing.assert_array_equal(calibrated.predict(frame), calibrated.ranker_.predict(frame))
+    save_model(calibrated, tmp_path / "m.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").predict_proba(frame), probabilities)
+    with pytest.raises(InvalidInputError, match="reads numbers"):
+        CalibratedRanker(RankSVM(), "platt").fit(frame, y, qid=query)

@@ -283,7 +283,7 @@ def test_each_kind_of_file_has_its_own_convention_and_the_line_says_it(tmp_path,
     assert main(["compare", "--qrels", str(tmp_path / "q"), str(tmp_path / "r"), str(tmp_path / "s")]) == 0
     out = capsys.readouterr().out
     assert "convention trec (trec_eval 10) (the default for runs and qrels)" in out
-    assert "means over 2 of the 2 topics of the qrels, those of the runs" in out
+    assert "means over all 2 topics of the qrels" in out
 
 
 def test_runs_of_different_topics_are_compared_as_asked_for(tmp_path, capsys, monkeypatch):
@@ -322,14 +322,17 @@ def test_runs_of_different_topics_are_compared_as_asked_for(tmp_path, capsys, mo
                 assert found == (mean if topics == "all" or name == "part" else 0.75)
         assert main([*command, "--topics", "common"]) == 0
         out = capsys.readouterr().out
-        assert out.startswith("means over 1 of the 3 topics of the qrels, those that all runs have (part 1, whole 2)\n")
+        of_topics = "means over 1 of the 3 topics of the qrels, those that all runs have (part 1, whole 2)"
+        assert out.startswith(f"{of_topics}\n")
+        assert main([*command, "--topics", "common", "--format", "latex"]) == 0
+        assert of_topics in capsys.readouterr().out  # in the caption
     page = ["report", "--qrels", "q", "--run", *files, "--measures", "AP", "-o", "page.html"]
     assert main(page) == 1
     assert re.search(choice, capsys.readouterr().err)
     assert main([*page, "--topics", "all"]) == 0
     text = Path("page.html").read_text()
     assert "topics that a run lacks count 0 (part 2, whole 1)" in text
-    assert "training queries could not be recognised" in text
+    assert "not checked: whether these queries trained the systems" in text
     assert "AP is 0.5000 for whole" in text
 
 
@@ -348,7 +351,7 @@ def test_runs_of_the_same_topics_need_no_choice(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert out.startswith("means over 2 of the 3 topics of the qrels, those of the run\n\n")
     assert "3 queries, of which the run has 2; the others are left out of the means (--topics all counts 0)" in out
-    assert "training queries could not be recognised" in out
+    assert "not checked: whether these queries trained the systems" in out
     Path("c.run").write_text("3 Q0 e 1 5 x\n")
     assert main(["compare", "--qrels", "q", "a.run", "c.run", "--topics", "common"]) == 1
     assert "no topic of the qrels is in all runs (a 2, c 1)" in capsys.readouterr().err

@@ -128,3 +128,42 @@ def test_what_cannot_be_divided(words, code, said, tmp_path, monkeypatch, capsys
     (tmp_path / "word.txt").write_text("word\n")
     assert main(words.split()) == code
     assert said in capsys.readouterr().err
+
+
+def test_a_column_is_the_baseline_of_a_report(shop, capsys):
+    pytest.importorskip("vl_convert")
+    assert main(["split", "shop.parquet", "--replace"]) == 0
+    options = [*OPTIONS.split(), "--set", "n_estimators=5", "leaves=constant", "--model", "m.json"]
+    assert main(["train", "train.parquet", *options]) == 0
+    words = ["report", "m.json", "--data", "test.parquet", "-o", "page.html"]
+    assert main([*words, "--baseline", "current_score"]) == 0
+    page = Path("page.html").read_text()
+    assert "current_score (baseline)" in page
+    assert "m - current_score" in page or "Better than current_score?" in page
+    assert main([*words, "--scores", "current_score", "--baseline", "m"]) == 0
+    assert "m (baseline)" in Path("page.html").read_text()
+    assert main([*words, "--baseline", "nothing"]) == 1
+    assert "'nothing' is neither a file of scores nor a column of test.parquet" in capsys.readouterr().err
+
+
+def test_messages_on_the_way_to_an_export_name_the_next_words(shop, capsys):
+    options = [*OPTIONS.split(), "--set", "n_estimators=5", "leaves=constant", "--model", "m.json"]
+    assert main(["train", "shop.parquet", *options, "--features", "price", "brand"]) == 0
+    assert main(["evaluate", "m.json", "shop.parquet"]) == 2
+    assert "add --data FILE (--data shop.parquet if this is the file of judged rows)" in capsys.readouterr().err
+    export = ["export", "m.json", "--to", "opensearch-ltr", "-o", "out.json"]
+    assert main(export) == 1
+    assert "a number in place of each category (--statistics FILE)" in capsys.readouterr().err
+    assert main([*export, "--statistics", "brands.json", "--certify", "shop.parquet"]) == 0
+    out = capsys.readouterr().err
+    assert "rows with missing values: compared with 0 in place of these, as this export reads them" in out
+    assert "NOT certified. Replace missing values by 0 before training" in out
+
+
+def test_a_comparison_with_one_other_has_no_words_for_several(shop, capsys):
+    options = OPTIONS.split()[:6]  # the names of the columns
+    words = ["compare", "--data", "shop.parquet", *options, "--scores", "match", "--baseline", "current_score"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "(paired t-test at the level 0.05)" in out
+    assert "group" not in out

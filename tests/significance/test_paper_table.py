@@ -23,6 +23,9 @@ def against_old():
 
 def test_latex_marks_what_differs_from_the_baseline(against_old):
     text = paper_table(against_old, "latex")
+    assert "means over 3 of the 4 topics; 40 queries" in paper_table(
+        against_old, "latex", "means over 3 of the 4 topics"
+    )
     assert "(p $<$ 0.05)." in text  # a bare < is another character in LaTeX's text
     means = {name: f"{values.mean():.4f}" for name, values in VALUES.items()}
     lines = text.splitlines()

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, log_probability_pairs, probability_pairs
@@ -23,6 +24,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
+from truerank.rankers.category_columns import CategoryColumns, frame_of
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
@@ -106,6 +108,23 @@ class CalibratedRanker(Ranker):
         """Whether the ranker uses validation queries."""
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        learns = reset and self.cv != "prefit"
+        if reset:
+            self._numbering = clone(self.ranker) if learns and isinstance(self.ranker, CategoryColumns) else self.ranker
+        ranker = getattr(self, "_numbering", None) if reset or not hasattr(self, "ranker_") else self.ranker_
+        if isinstance(ranker, CategoryColumns):
+            X = ranker._numbered(ranker._named_columns(frame_of(X)), learns)
+        return super()._checked(X, reset=reset)
+
+    def _judged_rows(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
+        """Add the texts of categories to the rows of a data frame, for the ranker."""
+        data = super()._judged_rows(X, y, qid, query_weight)
+        texts = getattr(getattr(self, "_numbering", None), "category_names_", None)
+        if isinstance(X, RankingData) or not texts or data.feature_names is None:
+            return data
+        return data.replaced(category_names={str(data.feature_names[int(k)]): own for k, own in texts.items()})
+
     def _take_category_names(self, data: RankingData | RowSource) -> None:
         """Do nothing: the inner ranker accepts or refuses columns of categories."""
 
@@ -113,6 +132,7 @@ class CalibratedRanker(Ranker):
         return getattr(getattr(self, "ranker_", None), "category_names", {})
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
+        self.__dict__.pop("_numbering", None)  # which `_checked` used
         make_calibrator(self.method)
         check_number(self.rel, "rel")
         if isinstance(data, RowSource) and not isinstance(self.ranker, Ranker):

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.systems import judged_rankings, ranking_names
+from truerank.cli.systems import baseline_name, judged_rankings, ranking_names
 
 FEW_PAIRS = 30  # that are printed one by one
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     files, names = ranking_names(args)
     if args.all_pairs and args.baseline:
         raise common.UsageError("--all-pairs has no baseline")
-    baseline = None if args.all_pairs else _baseline(args.baseline, files, names)
+    baseline = None if args.all_pairs else baseline_name(args.baseline, files, names)
     judged, coverage, seen = judged_rankings(args, names)
     query_ids = next(iter(judged.values()))[0].query_ids
     found = compare_measures(
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format in ("latex", "markdown", "csv"):
         from truerank.significance.paper_table import paper_table
 
-        print(paper_table(results, args.format))
+        print(paper_table(results, args.format, None if coverage is None else str(coverage)))
         common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text]))))
         return 0
     report, text = _told(results, measures, judged, args, default)
@@ -114,19 +114,6 @@ def _told(
         texts.append("\n".join([_text(result, args, default), *_totals(name, measures[name]), *lines]))
     first = next(iter(reports.values()))
     return first if len(reports) == 1 else first | {"measures": reports}, "\n\n".join(texts)
-
-
-def _baseline(given: str | None, files: list[str], names: list[str]) -> str:
-    """The baseline by its name or its file."""
-    if given is None:
-        return names[0]
-    if given in files:
-        return names[files.index(given)]
-    if given in names:
-        return given
-    raise common.UsageError(
-        f"--baseline {given!r} is not among the compared systems. Choose one of: {', '.join(names[:20])}"
-    )
 
 
 def _totals(name: str, measure: Any) -> list[str]:
@@ -160,9 +147,11 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
     about = f"{result.measure}, convention {titled(result.convention)}{default}; {result.method}; "
     power = "no detectable difference, because the differences of all pairs are constant"
     if detectable:
+        level = f"0.05 divided by {result.n_comparisons}" if result.n_comparisons > 1 else "0.05"
+        median = ", median of the pairs" if len(detectable) > 1 else ""
         power = (
             f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} (paired t-test "
-            f"at the level 0.05 divided by {result.n_comparisons}, median of the pairs)"
+            f"at the level {level}{median})"
         )
     parts.append(
         f"{about if args.format == 'text' else ''}{power}"

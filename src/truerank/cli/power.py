@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     report = found.to_dict() | {"measure": args.measure, "convention": measure.convention, "observed": observed}
     lines = [
         str(found),
-        f"Pilot: {names[0]} less {names[1]}, {args.measure}, convention {measure.convention}{default}, observed "
+        f"Pilot: {names[0]} minus {names[1]}, {args.measure}, convention {measure.convention}{default}, observed "
         f"difference {observed:+.4f}.",
     ]
     if args.effect is None:

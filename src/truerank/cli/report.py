@@ -8,12 +8,17 @@ import shlex
 import sys
 
 from truerank.cli import common, options
-from truerank.cli.systems import judged_runs, score_systems, settle_systems
+from truerank.cli.systems import add_baseline, baseline_name, judged_runs, score_systems, settle_systems
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     options.add_system_options(parser, "; the first is the baseline")
+    parser.add_argument(
+        "--baseline",
+        metavar="NAME",
+        help="system, or column of --data, to compare the others with (default: the first system)",
+    )
     options.add_output_option(parser, "the page (default: report.html)", default="report.html")
     parser.add_argument(
         "--measures",
@@ -43,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     measures = " ".join(args.measures)
     parse_measures(measures, convention)
     settle_systems(args)
+    add_baseline(args)
     if not args.models and not args.scores and not args.runs:
         raise common.UsageError("name the systems: models or --scores FILE … with --data, runs with --qrels")
     data = about = None
@@ -56,6 +62,9 @@ def run(args: argparse.Namespace) -> int:
         if found.seen is not None:
             about = found.seen.text
             common.note(about)
+    if args.baseline is not None:
+        first = baseline_name(args.baseline, [*args.models, *args.runs, *args.scores], [one.name for one in systems])
+        systems.sort(key=lambda one: one.name != first)
     files = [
         path for path in (args.data, args.qrels, *args.models, *args.scores, *args.runs) if path not in (None, "-")
     ]
@@ -83,7 +92,7 @@ def _of_plan(args: argparse.Namespace) -> int:
     from truerank.report.judging import estimate_section
     from truerank.report.page import page
 
-    found = from_plan(args, args.measures, ["qrels", "data", "scores", "cutoff"])
+    found = from_plan(args, args.measures, ["qrels", "data", "scores", "baseline", "cutoff"])
     made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {args.plan}: {_digest(args.plan)}"
     with common.output(args.output) as stream:
         stream.write(page(args.title, made_by, [estimate_section(found)]))

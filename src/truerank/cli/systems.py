@@ -19,6 +19,11 @@ def settle_systems(args: argparse.Namespace) -> None:
     """Sort the systems of `options.add_system_options` into `args.models` and `args.runs`, by the input they need."""
     named = [*args.systems, *args.named]
     if (args.data is None) == (args.qrels is None):
+        if args.data is None and len(named) > 1:
+            raise common.UsageError(
+                f"no judgements are named. For models, add --data FILE (--data {named[-1]} if this is the file of "
+                "judged rows), for TREC runs --qrels FILE"
+            )
         raise common.UsageError(
             "give either --qrels FILE with runs, or --data FILE with models, --scores FILE … or --baseline COLUMN"
         )
@@ -31,6 +36,28 @@ def settle_systems(args: argparse.Namespace) -> None:
     common.refuse_idle(args, ["allow_training_queries"], "belongs to --data")
     if len(set(args.runs)) < len(args.runs):
         raise common.UsageError("the same file is named twice")
+
+
+def add_baseline(args: argparse.Namespace) -> None:
+    """Add to `args.scores` a baseline that is a column of the data, or a file that was not named."""
+    files = [*args.models, *args.runs, *args.scores]
+    if args.data is None or args.baseline is None:
+        return
+    if args.baseline not in {*files, *common.run_names(files, or_paths=True)}:
+        args.scores = [*args.scores, args.baseline]
+
+
+def baseline_name(given: str | None, files: list[str], names: list[str]) -> str:
+    """Return the name of the baseline, which is given by its name or its file; None is the first system."""
+    if given is None:
+        return names[0]
+    if given in files:
+        return names[files.index(given)]
+    if given in names:
+        return given
+    raise common.UsageError(
+        f"--baseline {given!r} is not among the compared systems. Choose one of: {', '.join(names[:20])}"
+    )
 
 
 def judged_runs(args: argparse.Namespace, names: list[str]) -> dict[str, tuple[Judgements, np.ndarray]]:
@@ -105,11 +132,8 @@ def score_systems(args: argparse.Namespace) -> Scored:
 def ranking_names(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     """The files that are compared, models before scores, and their names."""
     settle_systems(args)
+    add_baseline(args)
     files = [*args.models, *args.runs, *args.scores]
-    known = {*files, *common.run_names(files, or_paths=True)}
-    if args.data is not None and args.baseline is not None and args.baseline not in known:
-        args.scores = [*args.scores, args.baseline]  # a column of the data, or a file that was not named
-        files = [*files, args.baseline]
     if len(files) < 2:
         more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
         raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")

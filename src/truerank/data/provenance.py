@@ -34,7 +34,9 @@ SIZE = 4096
 FEWEST = 20
 """Recognisable queries that an incomplete sketch requires for a statement."""
 
-UNRECOGNISED = "training queries could not be recognised: runs and score files do not name a model"
+UNRECOGNISED = (
+    "not checked: whether these queries trained the systems, because runs and score files do not name a model"
+)
 
 _NOWHERE = np.iinfo(np.uint64).max  # digest of a query without rows, which no sketch keeps
 _BLOCK_VALUES = 1 << 14  # that stay in a processor's cache

@@ -88,7 +88,8 @@ class QueryKFold:
         if qid is None:
             raise InvalidInputError(
                 "QueryKFold needs the query of each row: pass qid (with scikit-learn's metadata routing on: "
-                "sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}) or groups=qid"
+                "sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; GridSearchCV: fit(X, y, "
+                "qid=qid)) or groups=qid"
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         grouping = group_rows(qid, n_rows)

@@ -243,9 +243,12 @@ def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str
     """Return a note on rows with missing values, which the export reads as 0."""
     with_absent = reference_scores(form, X)
     differ = int((np.abs(with_absent - expected) > 1e-9 * (1.0 + np.abs(with_absent))).sum())
+    note = f"{counted(len(X), 'row')} with missing values: compared with 0 in place of these, as this export reads them"
+    if not differ:
+        return f"{note}; predict gives the same scores"
     return (
-        f"{len(X)} rows hold missing values, which this export scores as 0; {differ} of them have another score in "
-        "predict, which knows them as missing: their places are NOT certified"
+        f"{note}; {differ} of them have another score in predict, so their places are NOT certified. Replace missing "
+        "values by 0 before training, or use a format that can read them as missing (--absent nan)"
     )
 
 

@@ -351,9 +351,9 @@ def _form_of_ranker(model: Any) -> ModelForm:
         return ModelForm(names, Linear(weights))  # predict ranks missing values last, which the certificate asks
     if hasattr(model, "category_features_"):
         raise InvalidInputError(
-            "the model has categorical features, and export formats cannot look up categories. Export "
-            "ranker.over_statistics(), which reads the statistic of each category, and compute these with "
-            "ranker.category_statistics() (--statistics FILE does both)"
+            "the model has categorical features, and export formats cannot look up categories. Export it with a number "
+            "in place of each category (--statistics FILE). In Python use ranker.over_statistics() and "
+            "ranker.category_statistics()"
         )
     if hasattr(model, "tree_features_"):
         return _form_of_trees(model, names)

@@ -357,7 +357,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 raise InvalidInputError(
                     f"score needs qid: this ranker was fitted with {self.n_queries_in_} queries, and without qid all "
                     "rows would count as one. In GridSearchCV and cross_validate call "
-                    "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid}"
+                    "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
+                    "fit(X, y, qid=qid))"
                 )
             judgements, grouping = Judgements.from_labels(y, qid)
             scores = grouping.grouped(self.predict(X, qid=qid))

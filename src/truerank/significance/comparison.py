@@ -331,13 +331,14 @@ class Comparison(Tabular):
         style : {"text", "markdown", "latex", "html"}
         """
         against = {pair.a: pair for pair in self.pairs} if self.baseline is not None else {}
+        groups = [] if against else self.groups  # with a baseline, the column of differences holds the same
         letters = dict.fromkeys(self.means, "")
-        for number, group in enumerate(self.groups):
+        for number, group in enumerate(groups):
             for name in group:
                 letters[name] += ("," if letters[name] else "") + letter(number)
         ties = self.ties_matter()
         header = ["", "ranker", self.measure or "mean", *(["ties averaged"] if ties else []), "95% interval"]
-        header += ["group"] if self.groups else []
+        header += ["group"] if groups else []
         margin = any(pair.verdict is not None for pair in self.pairs)
         last = ["verdict"] if margin else []
         header += [*self.columns, "p", f"p, {self.correction}", "Cohen's d", *last] if against else []
@@ -346,7 +347,7 @@ class Comparison(Tabular):
             interval, pair = self.intervals[name], against.get(name)
             row: list[Any] = [place, name, self.means[name], *([self.tie_averaged.get(name)] if ties else [])]
             row += ["" if math.isnan(interval.low) else f"[{interval.low:.4f}, {interval.high:.4f}]"]
-            row += [letters[name]] if self.groups else []
+            row += [letters[name]] if groups else []
             if against and pair is None:
                 row += ["(baseline)", *[""] * (len(self.columns) - 1), None, None, None, *[""] * margin]
             elif pair is not None:

@@ -14,7 +14,7 @@ from truerank.significance.paired import LEVEL
 _SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
 
 
-def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
+def paper_table(results: Mapping[str, Comparison], style: str = "latex", topics: str | None = None) -> str:
     """Return a table of systems by measures, with the best mean of each measure in bold.
 
     Parameters
@@ -24,6 +24,8 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
     style : {"latex", "markdown", "csv"}, default="latex"
         "latex" is a complete table for the package booktabs. "csv" has one row for each system and measure, with
         intervals and p.
+    topics : str, optional
+        The topics of the means, for the caption.
 
     Notes
     -----
@@ -48,7 +50,7 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex") -> str:
                 text += rf"\textsuperscript{{{mark}}}" if style == "latex" else f"<sup>{mark}</sup>"
             cells.append(text)
         rows.append(cells)
-    caption = _caption(results, letters)
+    caption = _caption(results, letters, topics)
     if style == "markdown":
         lines = [["ranker", *results], ["---", *["--:"] * len(results)], *rows]
         return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + (
@@ -85,7 +87,7 @@ def _mark(one: Comparison, name: str, letters: Mapping[str, str]) -> str:
     return "".join(sorted(found))
 
 
-def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str]) -> str:
+def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str], topics: str | None) -> str:
     first = next(iter(results.values()))
     conventions = ", ".join(dict.fromkeys(one.convention for one in results.values()))
     tested = first.tested.replace(", ** where it is below 0.05", "")
@@ -94,7 +96,8 @@ def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str]) -> s
         if letters
         else f"+ and - mark means that are significantly better and worse than {first.baseline}"
     )
-    return f"{', '.join(results)}, convention {conventions}; {tested}; {marks} (p < {LEVEL})."
+    about = [f"{', '.join(results)}, convention {conventions}", *([topics] if topics else []), tested, marks]
+    return f"{'; '.join(about)} (p < {LEVEL})."
 
 
 def _escaped(text: str) -> str:
