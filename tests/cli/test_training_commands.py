@@ -303,7 +303,7 @@ def test_positions_are_a_column_that_is_no_feature(tmp_path, capsys):
         (["--position", "place"], 1, "no column 'place'"),
         (["--position", "b*"], 2, "names 2 columns"),
         (["--position", "shown"], 1, "position is read by"),
-        (["--position", "shown", "--cluster", "local:1"], 2, "do not go with --cluster"),
+        (["--position", "shown", "--cluster", "local:1"], 2, "--position does not go with --cluster"),
     ):
         assert main([*words, *wrong]) == code
         assert said in capsys.readouterr().err

@@ -69,7 +69,7 @@ def files(tmp_path_factory):
         (["predict", "--format", "run", "platt.json", "d.txt"], "PlattCalibrator, which does not rank"),
         (["evaluate", "--model", "platt.json", "--data", "d.txt"], "PlattCalibrator, which does not rank"),
         (["calibrate", "platt.json", "d.txt", "-o", "o.json"], "PlattCalibrator, not a ranker"),
-        (["decide", "adarank.json", "d.txt"], "gives no probabilities"),
+        (["decide", "adarank.json", "d.txt"], "has no probabilities"),
     ],
 )
 def test_the_wrong_kind_of_model_is_one_line(files, words, what, capsys, monkeypatch):
