@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,16 +87,50 @@ def test_scores_out_of_range_are_an_error():
 
 
 @pytest.mark.parametrize("ties", ["stable", "trec", "average", "optimistic", "pessimistic"])
-def test_both_evaluators_give_the_same_bits(ties):
-    names = "AP AP(rel=2)@3 nDCG nDCG@3 nDCG(gains={0:1,1:4})@5 RR RR@2 WTA P@2 Success@2 R@2 Rprec RBP@7 SetF"
+def test_both_evaluators_give_the_same_bits(ties, monkeypatch):
+    monkeypatch.setattr(query_measure, "_MANY_HITS", 0)  # the kernel, however many hits there are
+    names = "AP AP(rel=2)@3 nDCG nDCG@3 nDCG(gains={0:1,1:4})@5 RR RR@2 WTA P@2 Success@2 R@2 Rprec RBP@7 Judged@2 SetF"
+    rng = np.random.default_rng(5)
     for seed in range(3):
         data = judged(seed, decimals=seed % 2)
-        for scores in (data.X[:, 0], data.X[:, 0].astype(int), np.zeros(data.n_rows)):
+        judgements = data.judgements()
+        judgements.judged = rng.random(data.n_rows) < 0.8
+        for scores in (data.X.T, data.X[:, 0], data.X[:, 0].astype(int), np.zeros(data.n_rows)):
             for name, measure in parse_measures(names, "xgboost").items():
                 chosen = measure(ties=ties)
-                plain = chosen.values(Ranking(data.judgements(), scores))
-                compiled = QueryMeasure(data, chosen).of_scores(scores.astype(float))
+                compiled = chosen.values(Ranking(judgements, scores))
+                with monkeypatch.context() as patch:
+                    patch.delitem(sys.modules, "truerank.measures.kernel")
+                    plain = chosen.values(Ranking(judgements, scores))
                 np.testing.assert_array_equal(compiled, plain, err_msg=name)
+
+
+def test_evaluate_uses_the_kernel_once_it_is_loaded(monkeypatch):
+    data = judged()
+    calls = []
+    monkeypatch.setattr(query_measure, "values_of_ranking", lambda *args: calls.append(args))
+    parse_measure("AP").per_query(data.judgements(), data.X[:, 0])
+    assert len(calls) == 1
+    monkeypatch.undo()
+    infinite = data.X[:, 0].copy()
+    infinite[::7] = np.inf  # the kernel leaves these to NumPy's rules
+    expected = parse_measure("AP").per_query(data.judgements(), np.where(np.isinf(infinite), 1e9, infinite))
+    np.testing.assert_array_equal(parse_measure("AP").per_query(data.judgements(), infinite), expected)
+
+
+@pytest.mark.parametrize("convention", ["ranklib", "trec", "catboost"])
+def test_measures_of_a_report_share_ranks_and_keep_their_bits(convention, monkeypatch):
+    monkeypatch.setattr(query_measure, "_MANY_HITS", 0)
+    data = judged(3, sizes=[1, 7, 60, 66, 150, 5], grades=3)
+    report = parse_measures("AP AP@5 nDCG nDCG@5 RR P@5 AP(rel=2) AP(ties='average') AP(compare='float32')", convention)
+    judgements, scores = data.judgements(), data.X[:, 0]
+    ranking = Ranking(judgements, scores)
+    for measure in report.values():
+        alone = measure.values(Ranking(judgements, scores))
+        np.testing.assert_array_equal(measure.values(ranking), alone)
+        expected = measure.values(Ranking(judgements, np.stack([scores, data.X[:, 1]])))[0]  # two rankings: none kept
+        np.testing.assert_array_equal(alone, expected)
+    assert 1 < len(ranking.hit_ranks) <= 4
 
 
 def test_queries_with_very_many_hits_have_the_same_bits(monkeypatch):
@@ -105,6 +141,15 @@ def test_queries_with_very_many_hits_have_the_same_bits(monkeypatch):
             patch.setattr(query_measure, "_MOST_COUNTED", 5)
             fresh = RankingData.from_grouped(data.X, data.y, data.offsets, data.query_ids)
             np.testing.assert_array_equal(QueryMeasure(fresh, parse_measure(name)).of_columns(data.X), counted)
+
+
+def test_one_ranking_of_many_hits_is_sorted_whole():
+    data = judged(3, sizes=[60, 66], grades=3)
+    few = np.where(np.arange(data.n_rows) % 10 == 0, data.y, 0.0)
+    for y, ranks_kept in ((data.y, 0), (few, 1)):
+        ranking = Ranking(Judgements(y, data.offsets), data.X[:, 0])
+        parse_measure("AP").values(ranking)
+        assert len(ranking.hit_ranks) == ranks_kept
 
 
 def test_averaged_ties_have_the_same_bits_in_any_order_of_a_query_s_rows():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -314,6 +315,10 @@ class Measure:
             ranking = ranking.judged_only()
         judgements = ranking.judgements
         form, ties = self.form_of(judgements), self.setting("ties")
+        if form is not None and ties != "end" and (kernel := sys.modules.get("truerank.measures.kernel")) is not None:
+            compiled = kernel.values_of_ranking(self, ranking)
+            if compiled is not None:
+                return compiled[0] if ranking.single else compiled
         ordered = ranking.ordered(self.OWN_TIES or ties, self.setting("compare"))
         if form is not None and ties != "end":
             values, empty = form.values(ordered), form.empty

@@ -31,7 +31,7 @@ class Ranking:
         In the row order of the judgements; finite or infinite, not NaN.
     """
 
-    __slots__ = ("_condensed", "_orders", "_sorted", "judgements", "scores", "single")
+    __slots__ = ("_condensed", "_orders", "_sorted", "hit_ranks", "judgements", "scores", "single")
 
     def __init__(self, judgements: Judgements, scores: ArrayLike) -> None:
         array = as_array(scores, "scores")
@@ -48,6 +48,7 @@ class Ranking:
         self._sorted: dict[str, _Sorted] = {}
         self._orders: dict[tuple[str, str], Ordered] = {}
         self._condensed: Ranking | None = None
+        self.hit_ranks: list[Any] = []  # cache of `measures/kernel.py`
 
     def ordered(self, ties: str, compare: str) -> Ordered:
         """Return the documents in ranked order under a tie rule; scores are compared as float64 or float32."""
