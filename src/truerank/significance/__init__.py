@@ -1,29 +1,57 @@
 """Is a difference between rankers real? Tests, intervals, corrections and tables of wins and losses."""
 
-from truerank.significance.comparison import Comparison as Comparison
-from truerank.significance.comparison import Influence as Influence
-from truerank.significance.comparison import MeasuredValues as MeasuredValues
-from truerank.significance.comparison import PairComparison as PairComparison
-from truerank.significance.comparison import compare_measures as compare_measures
-from truerank.significance.comparison import compare_rankers as compare_rankers
-from truerank.significance.comparison import compare_values as compare_values
-from truerank.significance.corrections import benjamini_hochberg as benjamini_hochberg
-from truerank.significance.corrections import bonferroni as bonferroni
-from truerank.significance.corrections import holm as holm
-from truerank.significance.families import Family as Family
-from truerank.significance.families import step_down_max_t as step_down_max_t
-from truerank.significance.intervals import Interval as Interval
-from truerank.significance.intervals import mean_interval as mean_interval
-from truerank.significance.intervals import measure_interval as measure_interval
-from truerank.significance.pairwise import groups_alike as groups_alike
-from truerank.significance.two_samples import Outcome as Outcome
-from truerank.significance.two_samples import WinLoss as WinLoss
-from truerank.significance.two_samples import paired_differences as paired_differences
-from truerank.significance.two_samples import paired_t as paired_t
-from truerank.significance.two_samples import randomisation as randomisation
-from truerank.significance.two_samples import sign_test as sign_test
-from truerank.significance.two_samples import sign_test_of_counts as sign_test_of_counts
-from truerank.significance.two_samples import wilcoxon as wilcoxon
-from truerank.significance.two_samples import win_loss as win_loss
-from truerank.significance.verdicts import Verdict as Verdict
-from truerank.significance.verdicts import verdict as verdict
+from truerank.significance.comparison import (
+    Comparison,
+    Influence,
+    MeasuredValues,
+    PairComparison,
+    compare_measures,
+    compare_rankers,
+    compare_values,
+)
+from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
+from truerank.significance.families import Family, step_down_max_t
+from truerank.significance.intervals import Interval, mean_interval, measure_interval
+from truerank.significance.pairwise import groups_alike
+from truerank.significance.two_samples import (
+    Outcome,
+    WinLoss,
+    paired_differences,
+    paired_t,
+    randomisation,
+    sign_test,
+    sign_test_of_counts,
+    wilcoxon,
+    win_loss,
+)
+from truerank.significance.verdicts import Verdict, verdict
+
+__all__ = [
+    "Comparison",
+    "Family",
+    "Influence",
+    "Interval",
+    "MeasuredValues",
+    "Outcome",
+    "PairComparison",
+    "Verdict",
+    "WinLoss",
+    "benjamini_hochberg",
+    "bonferroni",
+    "compare_measures",
+    "compare_rankers",
+    "compare_values",
+    "groups_alike",
+    "holm",
+    "mean_interval",
+    "measure_interval",
+    "paired_differences",
+    "paired_t",
+    "randomisation",
+    "sign_test",
+    "sign_test_of_counts",
+    "step_down_max_t",
+    "verdict",
+    "wilcoxon",
+    "win_loss",
+]
