@@ -93,7 +93,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self.prior_ = (self.counts_ + 1) / (n + 2)
         return values, positive, weight
 
-    def log_odds(self, scores: Any) -> np.ndarray:
+    def log_odds(self, scores: ArrayLike) -> np.ndarray:
         """Return log P(positive | score) - log P(negative | score) in nats, float64 (n,), always finite.
 
         Log-odds do not saturate as probabilities do: compute log losses from them.
@@ -101,7 +101,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._log_odds(as_scores(scores, type(self).__name__))
 
-    def predict_proba(self, scores: Any) -> np.ndarray:
+    def predict_proba(self, scores: ArrayLike) -> np.ndarray:
         """Return P(negative | score) and P(positive | score), float64 (n, 2).
 
         Both are exact where they are small, and strictly inside (0, 1): from 1e-300 to the largest float below 1.
@@ -112,7 +112,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Return log P(negative | score) and log P(positive | score), float64 (n, 2), which do not saturate."""
         return log_probability_pairs(self.log_odds(scores))
 
-    def predict(self, scores: Any) -> np.ndarray:
+    def predict(self, scores: ArrayLike) -> np.ndarray:
         """Return the more probable label (n,), the positive one at even odds."""
         return self.classes_[(self.log_odds(scores) >= 0).astype(np.int64)]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
@@ -133,7 +131,7 @@ def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarra
 
 
 def expected_relevant(
-    probabilities: ArrayLike, k: int, *, qid: Any = None, scores: ArrayLike | None = None
+    probabilities: ArrayLike, k: int, *, qid: ArrayLike | None = None, scores: ArrayLike | None = None
 ) -> np.ndarray:
     """Return the expected number of relevant documents among the first k of each query, float64 (m,).
 

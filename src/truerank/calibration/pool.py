@@ -123,7 +123,7 @@ class PooledCalibrator(Calibrator):
     random_state: Any = None
 
     @fits_whole
-    def fit(self, scores: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+    def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: Any = None) -> Any:
         """Cross-validate the members, weigh them, and fit them to all rows.
 
         Parameters

@@ -7,9 +7,12 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common, options
+
+if TYPE_CHECKING:
+    from truerank.data.ranking_data import RankingData
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -264,7 +267,7 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
         yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]
 
 
-def _folds_of(data: Any, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+def _folds_of(data: RankingData, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     """The same of queries that are split here."""
     import numpy as np
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common, options
+
+if TYPE_CHECKING:
+    from truerank.core.types import Scorer
+    from truerank.data.ranking_data import RankingData
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +116,7 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
     return model.predict_proba(scores)[:, 1], scores, data, {}
 
 
-def _seen(args: argparse.Namespace, model: Any, data: Any) -> dict[str, Any]:
+def _seen(args: argparse.Namespace, model: Scorer, data: RankingData) -> dict[str, Any]:
     """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
     from truerank.data.provenance import training_queries
 

@@ -6,12 +6,15 @@ import argparse
 import shlex
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
 from truerank.core.errors import DataFileError
 from truerank.io.tables import table_kind
+
+if TYPE_CHECKING:
+    from truerank.data.ranking_data import RankingData
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
@@ -157,7 +160,7 @@ def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> No
                 print(f"  {finding.count}  {finding.where}")
 
 
-def _grades(data: Any) -> dict[str, int]:
+def _grades(data: RankingData) -> dict[str, int]:
     """Rows of each grade; grades that are no few numbers are shown by their whole part."""
     import numpy as np
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common, options
 from truerank.cli.systems import judged_runs, score_systems, settle_systems
+
+if TYPE_CHECKING:
+    from truerank.core.types import ArrayLike
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +108,7 @@ def _explain(args: argparse.Namespace, names: str) -> int:
     return common.show(args, {"explained": [one.to_dict() for one in explained]}, "\n\n".join(map(str, explained)))
 
 
-def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: Any) -> int:
+def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: ArrayLike) -> int:
     from truerank.measures import parse_measures
     from truerank.measures.claim import convert_claim
 

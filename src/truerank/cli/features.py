@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common, options
+
+if TYPE_CHECKING:
+    from truerank.data.ranking_data import RankingData
 
 MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score": "ZScoreInQuery"}
 
@@ -135,7 +138,7 @@ def _of_engine(args: argparse.Namespace) -> int:
     return code
 
 
-def _mapped(data: Any, args: argparse.Namespace) -> Any:
+def _mapped(data: RankingData, args: argparse.Namespace) -> Any:
     import numpy as np
 
     if data.y is None:

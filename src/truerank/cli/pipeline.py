@@ -14,6 +14,9 @@ from truerank.cli import common, options
 from truerank.cli.index import add_bad_option
 
 if TYPE_CHECKING:
+    from truerank.data.ranking_data import RankingData
+
+if TYPE_CHECKING:
     import numpy as np
 
 # Settings of rankers over text features, where the estimator's own defaults are not meant for them; several are tried
@@ -237,7 +240,7 @@ class _Learner:
         ranker = common.make_ranker(self.args.ranker, settings, self.args.seed)
         return TextRanker(ranker, features, ScoreBinning(output="binned") if self.args.ranker in BINNED else None)
 
-    def cross_validate(self, data: Any, parts: Sequence[Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def cross_validate(self, data: RankingData, parts: Sequence[Any]) -> tuple[Any, Any, dict[str, Any]]:
         """AP of each query and scores of each row, from models that did not see the query; settings for all queries.
 
         The queries that find nothing follow the others, with AP 0.
@@ -264,12 +267,12 @@ class _Learner:
         values = self._average_precision().per_query(data.judgements(), scores)
         return np.append(values, np.zeros(self.nothing)), scores, self.candidates[int(totals.argmax())]
 
-    def scored(self, data: Any, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
+    def scored(self, data: RankingData, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
         """Scores of the rows of test queries, and of training queries, by a ranker of the latter."""
         model = self.model(None, settings).fit_rows(data.take_queries(train))
         return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
 
-    def _held_out(self, data: Any, train: Any, held: Any, settings: dict[str, Any]) -> float:
+    def _held_out(self, data: RankingData, train: Any, held: Any, settings: dict[str, Any]) -> float:
         part = data.take_queries(held)
         scores = self.model(None, settings).fit_rows(data.take_queries(train)).predict(part)
         return float(self._average_precision().mean(part.judgements(), scores))
@@ -281,7 +284,7 @@ class _Learner:
         return parse_measure("AP", convention="trec")
 
 
-def _rows(data: Any, queries: Any) -> Any:
+def _rows(data: RankingData, queries: Any) -> Any:
     from truerank.data.grouping import places_of
 
     return places_of(data.offsets, queries)[0]

@@ -163,7 +163,7 @@ def _union(rankers: list[Any]) -> Any:
     return like
 
 
-def _columns(args: argparse.Namespace, columns: list[str], like: Any) -> dict[str, np.ndarray]:
+def _columns(args: argparse.Namespace, columns: list[str], like: object) -> dict[str, np.ndarray]:
     """The values of the columns of `args.data` that are used as scores, in the file's order."""
     import numpy as np
 

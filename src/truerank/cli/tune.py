@@ -6,11 +6,14 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
 from truerank.core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from truerank.core.types import Scorer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _space(args: argparse.Namespace, ranker: Any, fixed: dict[str, Any]) -> dict[str, Any]:
+def _space(args: argparse.Namespace, ranker: Scorer, fixed: dict[str, Any]) -> dict[str, Any]:
     """What is to be chosen among, checked: of --space, or usual values of what is not fixed."""
     from truerank.inspection.tuning import SPACES
 

@@ -7,7 +7,7 @@ import os
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import id_text
 from truerank.io import tables
 from truerank.io.streams import COMPRESSED, Source
+
+if TYPE_CHECKING:
+    from truerank.core.types import ArrayLike
 
 REQUIRED = ("impression", "query", "document", "position", "clicked")
 OPTIONAL = ("ranker", "propensity", "session", "time", "team")
@@ -252,7 +255,7 @@ def _read_ubi(
                 known[key] = _at(row, path) if key == "time" else _id_at(row, path, place)
         return id_text(row["query_id"])
 
-    def show(name: str, document: str, position: Any, line: int) -> None:
+    def show(name: str, document: str, position: ArrayLike | None, line: int) -> None:
         known = rows.get((name, document))
         if known is None or queries is not None or shown[known][2] != position:  # else it was scrolled to again
             rows[name, document] = len(shown)

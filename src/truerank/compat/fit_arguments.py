@@ -16,7 +16,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.core.rounds import Callback, Lines
-from truerank.core.types import ArrayLike, Scorer
+from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Blocks, elsewhere
@@ -52,7 +52,7 @@ class FitCall:
     cutoffs: list[int] = field(default_factory=list)  # of nDCG in `evals_result_`
 
 
-def fit_call(ranker: Any, X: Any, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
+def fit_call(ranker: Any, X: Matrix, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
     """Return X and `qid` of a fit, and its other arguments; `other` keeps what is unknown.
 
     `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these. `other` may have `group` (sizes),

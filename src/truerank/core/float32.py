@@ -89,7 +89,7 @@ def inputs_of(X: Matrix) -> str:
     return "close" if _float32_merges(X) else "float64"
 
 
-def _float32_merges(X: Any) -> bool:
+def _float32_merges(X: Matrix) -> bool:
     """Whether rounding to float32 merges different numbers of a column, in a sample of rows."""
     rows = X[:: max(1, X.shape[0] // _SAMPLE)]
     if hasattr(rows, "tocsc"):

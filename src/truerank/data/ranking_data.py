@@ -108,7 +108,7 @@ class RankingData(Grouping):
 
     def __init__(
         self,
-        X: Any,
+        X: Matrix,
         y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         *,
@@ -247,7 +247,7 @@ class RankingData(Grouping):
         """Return the same data with other weights of rows (n,), given in the caller's row order."""
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
-    def with_position(self, position: Any) -> RankingData:
+    def with_position(self, position: ArrayLike | None) -> RankingData:
         """Return the same data with positions (n,) in the caller's row order; nothing is copied.
 
         They stay with the rows in `take_queries` and `concatenate`. `unbiased-lambdarank` reads them.

@@ -19,7 +19,7 @@ from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.threads import Workers
-from truerank.core.types import Scorer
+from truerank.core.types import Matrix, Scorer
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.rows import Description, HeldPart, Merge, add, beside
@@ -377,7 +377,7 @@ def elsewhere(X: Any) -> RowSource | Blocks | None:
     return resolve("truerank.cluster.dask_collections:DaskBlocks")(X) if is_dask(X) else None
 
 
-def source_of(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
+def source_of(X: Matrix, y: Any, qid: Any) -> tuple[Any, Any, Any]:
     """Return rows in other places as a `RowSource`, which has its own y and qid; all others as they are."""
     there = elsewhere(X)
     if there is None or isinstance(there, RowSource):

@@ -159,7 +159,7 @@ def certify_export(
     form: ModelForm,
     format: str,
     properties: Any,
-    data: Any,
+    data: RankingData,
     missing: str,
     inputs: str,
     notes: tuple[str, ...],

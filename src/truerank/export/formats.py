@@ -13,6 +13,7 @@ from truerank.core.float32 import holds_missing, inputs_of, stored
 from truerank.core.names import resolve
 from truerank.core.plugins import Table
 from truerank.core.types import Scorer
+from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import Certificate, certify_export, dense_rows, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, form_of
 from truerank.export.roundings import roundings
@@ -246,7 +247,7 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> C
     return certificate
 
 
-def _missing_matters(form: ModelForm, data: Any, missing: str | None) -> bool:
+def _missing_matters(form: ModelForm, data: RankingData, missing: str | None) -> bool:
     """Whether missing values were requested, or occurred in training or in the rows of the certificate."""
     if missing == "nan" or getattr(form.model, "saw_missing_", True):
         return True
@@ -271,7 +272,7 @@ def reason_against(form: ModelForm, format: str) -> str | None:
     return None
 
 
-def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
+def least_score(form: ModelForm, data: RankingData, missing: str) -> float | None:
     """Return the lowest score of the rows of `data`; None if the model itself has a bound."""
     import numpy as np
 
@@ -284,7 +285,7 @@ def least_score(form: ModelForm, data: Any, missing: str) -> float | None:
     return float(reference_scores(form, X).min(initial=0.0))
 
 
-def _inputs(form: ModelForm, data: Any) -> str:
+def _inputs(form: ModelForm, data: RankingData) -> str:
     """Return the kind of numbers to export for: that of the training data, or that of the given rows."""
     known = form.inputs
     kind = known or "decimal"

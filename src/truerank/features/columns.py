@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.errors import ModelFileError
-from truerank.core.types import MatrixLike
+from truerank.core.types import ArrayLike, MatrixLike
 from truerank.matrices.content import powers_of_two
 
 _MOST = 1e100
@@ -36,7 +36,7 @@ class UnitDeviation(StandardScaler):
 
     model_attributes: ClassVar[tuple[str, ...]] = ("mean_", "scale_", "var_", "n_features_in_", "feature_names_in_")
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Any:
         """As `StandardScaler.fit`."""
         if sparse.issparse(X) or np.asarray(X).dtype.kind not in "fiu":
             return super().fit(X, y, sample_weight)

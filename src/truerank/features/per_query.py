@@ -40,7 +40,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """`fit` and `transform` in one."""
         return self.fit(X).transform(X, qid=qid)
 
-    def transform(self, X: Any, *, qid: Any = None) -> np.ndarray:
+    def transform(self, X: Matrix, *, qid: Any = None) -> np.ndarray:
         """Map every column of X (n, p) within its query; float64, rows in the caller's order."""
         check_is_fitted(self, "n_features_in_")
         X = self._checked(X, reset=False)

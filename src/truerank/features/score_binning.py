@@ -98,7 +98,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         self.edges_ = [self._edges(X[:, column]) for column in range(X.shape[1])]
         return self
 
-    def transform(self, X: Any, *, qid: ArrayLike | None = None) -> Any:
+    def transform(self, X: Matrix, *, qid: ArrayLike | None = None) -> Any:
         """Binary features of X's values: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
         check_is_fitted(self)
         values = self._checked(X, reset=False)

@@ -12,7 +12,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
-from truerank.core.types import MeasureLike, Scorer
+from truerank.core.types import Matrix, MeasureLike, Scorer
 from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries, ranks_by_query
 from truerank.data.ranking_data import RankingData, check_ranking_data
@@ -296,7 +296,7 @@ def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
     return ranker_scores(ranker, RankingData.from_grouped(X, None, np.array([0, len(X)])))
 
 
-def _dense(X: Any, rows: Any) -> np.ndarray:
+def _dense(X: Matrix, rows: Any) -> np.ndarray:
     if getattr(X, "is_binned_matrix", False):
         raise InvalidInputError("explain needs the values themselves; pass the data before binning, and a pipeline")
     part = X[rows]

@@ -94,7 +94,7 @@ class Importance(Tabular):
 
 
 def permutation_importance(
-    ranker: Any,
+    ranker: Scorer,
     data: RankingData,
     *,
     measure: MeasureLike | None = None,
@@ -168,7 +168,7 @@ def permutation_importance(
 
 
 def removal_importance(
-    ranker: Any,
+    ranker: Scorer,
     train: RankingData,
     test: RankingData,
     *,

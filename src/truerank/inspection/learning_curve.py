@@ -12,7 +12,7 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, table
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import MeasureLike, RandomState
+from truerank.core.types import MeasureLike, RandomState, Scorer
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -61,7 +61,7 @@ class LearningCurve:
 
 
 def learning_curve(
-    ranker: Any,
+    ranker: Scorer,
     train: RankingData,
     test: RankingData,
     *,

@@ -175,7 +175,7 @@ def retrain(
     test: str = "randomisation",
     level: float = 0.05,
     margin: float = 0.0,
-    reference: Any = None,
+    reference: ArrayLike | None = None,
     history: History | None = None,
     share: float = SHARE,
     random_state: RandomState = None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.printing import table
+from truerank.core.types import MeasureLike
 from truerank.judging.plan import Plan, as_plan, check_judged
 from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
@@ -260,7 +261,7 @@ def _cells(one: Estimated) -> list[str]:
 
 
 def estimate(
-    runs: Any, measure: Any = "DCG@10", human: Any = None, plan: Any = None, judges: Any = (), *,
+    runs: Any, measure: MeasureLike = "DCG@10", human: Any = None, plan: Any = None, judges: Any = (), *,
     topics: str | None = None, totals: Mapping[Any, float] | None = None, scale: Any = None, convention: str = "trec",
 ) -> Estimate:  # fmt: skip
     """Estimate a measure of runs, and all their differences, from the judgements of a plan.

@@ -16,6 +16,7 @@ from truerank.core.checks import check_number
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write, read_text
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.types import MeasureLike, RandomState
 from truerank.io.trec import as_qrels
 from truerank.judging.predictions import judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
@@ -214,8 +215,8 @@ def allocate(importance: np.ndarray, budget: float) -> np.ndarray:
 
 
 def plan_judgements(
-    runs: Any, measure: Any = "DCG@10", budget: float = 100, judges: Any = (), human: Any = None, pairs: Any = "all",
-    uniform: bool = False, random_state: Any = 0, *, topics: str | None = None,
+    runs: Any, measure: MeasureLike = "DCG@10", budget: float = 100, judges: Any = (), human: Any = None,
+    pairs: Any = "all", uniform: bool = False, random_state: RandomState = 0, *, topics: str | None = None,
     totals: Mapping[Any, float] | None = None, scale: Any = None, convention: str = "trec",
 ) -> Plan:  # fmt: skip
     """Draw the documents that people should judge, so that runs can be compared from few judgements.

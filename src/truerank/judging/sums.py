@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import Run, as_qrels, as_run
 from truerank.measures.base import Measure
@@ -25,7 +26,7 @@ from truerank.measures.ranking import Ranking
 SUMS = ("DCG", "P", "RBP", "R")
 
 
-def sum_measure(measure: Any, convention: str = "trec", totals: Mapping[Any, float] | None = None) -> Measure:
+def sum_measure(measure: MeasureLike, convention: str = "trec", totals: Mapping[Any, float] | None = None) -> Measure:
     """Return the measure, which must be one sum over documents; `totals` belong to R alone."""
     parsed = parse_measures(measure, convention)
     if len(parsed) != 1:

@@ -264,7 +264,7 @@ class Measure:
             return True
         return value > best + tolerance if self.higher_is_better else value < best - tolerance
 
-    def gain_over(self, value: Any, other: Any) -> Any:
+    def gain_over(self, value: object, other: Any) -> Any:
         """Return how much better `value` is than `other`; positive if it is better, also if lower is better."""
         return value - other if self.higher_is_better else other - value
 
@@ -348,7 +348,7 @@ class Measure:
             return float(np.exp(mean_of(log_values(values), query_weight))) if counted.any() else 0.0
         return mean_of(values, query_weight)
 
-    def swap_deltas(self, grades: Any, scores: Any) -> np.ndarray:
+    def swap_deltas(self, grades: Any, scores: ArrayLike) -> np.ndarray:
         """Return the change of the measure when two documents of one query, of grades and scores (n,), swap.
 
         Returns

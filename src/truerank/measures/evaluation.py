@@ -286,7 +286,7 @@ def _pandas() -> Any:
     return pandas
 
 
-def judged(y: Any, qid: Any = None, doc_ids: Any = None) -> tuple[Judgements, np.ndarray | None]:
+def judged(y: ArrayLike, qid: ArrayLike | None = None, doc_ids: Any = None) -> tuple[Judgements, np.ndarray | None]:
     """Return Judgements from grades, RankingData or Judgements, and the order of the caller's rows in them."""
     if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:

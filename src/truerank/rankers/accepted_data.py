@@ -39,7 +39,7 @@ class AcceptedData:
     inputs_: str
     saw_missing_: bool
 
-    def _without_query_column(self, X: Any, qid: Any) -> tuple[Any, Any]:
+    def _without_query_column(self, X: Matrix, qid: Any) -> tuple[Any, Any]:
         return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:

@@ -95,7 +95,14 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return tags
 
     def fit(
-        self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, eval_set: Any = None, **other: Any
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        query_weight: Any = None,
+        eval_set: Any = None,
+        **other: Any,
     ) -> Any:
         """Learn from judged rankings.
 
@@ -264,7 +271,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 group_rows(qid, rows.shape[0])  # raises on what is no query id for each row
             return restore(self._predict(rows))
 
-    def rank(self, X: Any, *, qid: Any = None) -> np.ndarray:
+    def rank(self, X: Matrix, *, qid: Any = None) -> np.ndarray:
         """Return the rank of each row within its query (n,), int64; 1 is best, and ties keep the order of the rows.
 
         Without `qid` all rows are one query; more than 1,000 rows are then an error, as in `fit`.
@@ -283,7 +290,13 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         return grouping.restore(ranks_by_query(grouping.grouped(scores), grouping.offsets))
 
     def permutation_importance(
-        self, X: Any, y: Any = None, *, qid: Any = None, repeats: int = 5, random_state: RandomState = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        repeats: int = 5,
+        random_state: RandomState = None,
     ) -> Any:
         """Return how much the ranker's measure falls when a feature is shuffled within queries.
 
@@ -301,7 +314,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         measured = resolve("truerank.inspection.importance:permutation_importance")
         return measured(self, data, convention=convention, repeats=repeats, random_state=random_state)
 
-    def contributions(self, X: Any, *, reference: Any = None) -> np.ndarray:
+    def contributions(self, X: Matrix, *, reference: Any = None) -> np.ndarray:
         """Contributions of the features to the score of each row: exact Shapley values for boosted trees.
 
         Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.errors import ModelFileError
+from truerank.core.types import Matrix
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, check_attributes, keep, kept, params_for_file
@@ -114,7 +115,7 @@ class FittedTrees(CategoryColumns):
     def _feature_shares(self) -> np.ndarray:
         return np.asarray(self.tree_gains_.sum(axis=0))
 
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+    def staged_predict(self, X: Matrix) -> Iterator[np.ndarray]:
         """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
         check_is_fitted(self)
         rows, restore = self._rows_to_score(X)

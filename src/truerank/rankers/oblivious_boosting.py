@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
@@ -301,7 +302,7 @@ class ObliviousBoosting(FittedTrees):
         self,
         data: RankingData,
         valid: RankingData | None,
-        position: Any = None,
+        position: ArrayLike | None = None,
         begun: Any = None,
     ) -> None:
         if position is not None:

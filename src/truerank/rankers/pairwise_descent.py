@@ -17,7 +17,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
-from truerank.core.types import ArrayLike
+from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.ranking_data import RankingData
 from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.content import inverse_scales
@@ -215,7 +215,13 @@ class PairwiseDescent(LinearRanker):
 
     @fits_whole
     def partial_fit(
-        self, X: Any, y: Any = None, *, qid: Any = None, query_weight: Any = None, n_steps: int | None = None
+        self,
+        X: Matrix,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        query_weight: Any = None,
+        n_steps: int | None = None,
     ) -> PairwiseDescent:
         """Continue from the weights of the last call with draws from this batch alone; return self.
 
@@ -324,11 +330,11 @@ class PairwiseDescent(LinearRanker):
 
     def distance_to_optimum(
         self,
-        X: Any,
+        X: MatrixLike,
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
-        query_weight: Any = None,
+        query_weight: ArrayLike | None = None,
         tol: float = 1e-4,
     ) -> Objective:
         """Compare the objective of the fitted weights with the optimum that `RankSVM(loss="hinge")` finds.

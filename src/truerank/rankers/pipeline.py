@@ -16,7 +16,7 @@ from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.compat.query_column import without_query_column
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up
-from truerank.core.types import ArrayLike, MatrixLike, Scorer
+from truerank.core.types import ArrayLike, Scorer
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
 from truerank.features.score_binning import ScoreBinning
@@ -215,7 +215,7 @@ def ranker_scores(ranker: Scorer, data: RankingData) -> np.ndarray:
         return np.asarray(ranker.predict(data.X), dtype=np.float64).reshape(-1)
 
 
-def as_ranking_data(ranker: Ranker, X: MatrixLike, qid: ArrayLike) -> RankingData:
+def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingData:
     """Rows that a fitted ranker is to score, checked at its border, with the names it was fitted with."""
     X, qid = without_query_column(X, qid, getattr(ranker, "feature_names_in_", None))
     if isinstance(X, RankingData):

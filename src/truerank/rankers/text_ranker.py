@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.parameters import parameters
+from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.io.documents import Document
@@ -101,7 +102,7 @@ class TextRanker(BaseEstimator):
         assert data.doc_ids is not None
         return Run(data.query_ids, data.offsets, data.doc_ids[order], scores[order], "truerank")
 
-    def predict_proba(self, scores: Any) -> np.ndarray:
+    def predict_proba(self, scores: ArrayLike) -> np.ndarray:
         """P(not relevant), P(relevant) of scores of this ranker, float64 (n, 2).
 
         Raises

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,7 @@ from truerank.core.kernel import kernel
 from truerank.core.parameters import parameters
 from truerank.core.printing import progress
 from truerank.core.threads import query_blocks, resolve_n_jobs, run_blocks
+from truerank.core.types import ArrayLike
 from truerank.data.grouping import offsets_of, query_of_rows
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
@@ -110,7 +111,7 @@ class TextFeatures(BaseEstimator):
     scaled: bool = True
     n_jobs: int | None = None
 
-    def fit(self, index: Index, y: Any = None) -> TextFeatures:
+    def fit(self, index: Index, y: ArrayLike | None = None) -> TextFeatures:
         """Determine the columns from the index. `y` is not used."""
         families = self._families()
         check_positive_int(self.depth, "depth")

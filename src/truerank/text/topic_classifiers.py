@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
-from truerank.core.types import MatrixLike
+from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.text.tokens import TOPIC_WORD, folded
 
 MOST = 1e70
@@ -118,7 +118,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         if kept.max() >= n:
             raise ModelFileError(f"MutualInformationSelector: kept_ names column {kept.max()} of {n}")
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Matrix) -> Any:
         """Select the columns."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=None, reset=False)
@@ -138,7 +138,7 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
         return tags
 
     @fits_whole
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Any:
         """Check that no count is negative."""
         _refuse_negative(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         return self
@@ -244,11 +244,11 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
         return np.asarray(log_softmax(self.predict_joint_log_proba(X), axis=1))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Uncalibrated probabilities (n, K). Most are close to 0 or 1."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """The most probable label (n,); the first label on a tie."""
         best = np.argmax(self.predict_joint_log_proba(X), axis=1)
         return self.classes_[best]
@@ -274,7 +274,7 @@ class LinearSVM(LinearSVC):
     )
 
     @fits_whole
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """See `LinearSVC.fit`."""
         refuse_huge(validate_data(self, X, accept_sparse="csr", dtype=np.float64), type(self).__name__)
         return super().fit(X, y, sample_weight)
@@ -333,7 +333,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Any:
         """Collect the words of the texts X (n,)."""
         from sklearn.feature_extraction.text import CountVectorizer
 

@@ -15,7 +15,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import RandomState
+from truerank.core.types import Matrix, RandomState
 from truerank.text.topic_classifiers import refuse_huge
 
 _BLOCK = 1024
@@ -131,7 +131,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         shape = (len(self.votes_), self.n_features_in_)
         return sparse.csr_matrix((self.mistaken_values_, self.mistaken_columns_, self.mistaken_starts_), shape)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Logarithm of the votes for the positive class over those against it (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

@@ -82,7 +82,7 @@ class Setup:
 
 
 @singledispatch
-def boosted(data: Any, ranker: Any, valid: RankingData | None, continued: bool) -> Status:
+def boosted(data: Any, ranker: Scorer, valid: RankingData | None, continued: bool) -> Status:
     """Fit an `ObliviousBoosting` to rows in memory, or to the parts of a `RowSource`."""
     return BoostingFit(ranker, data, valid, continued).run()
 

@@ -25,13 +25,13 @@ _TIE = 1e-12
 
 
 @singledispatch
-def combined(data: Any, measure: Any) -> Combined:
+def combined(data: Any, measure: MeasureLike) -> Combined:
     """E_i(f_t) of these data: `Combined`, or of a `RowSource` what its parts say."""
     return Combined(data, measure)
 
 
 @combined.register(RowSource)
-def _combined_of_parts(data: RowSource, measure: Any) -> PartitionedCombined:
+def _combined_of_parts(data: RowSource, measure: MeasureLike) -> PartitionedCombined:
     return PartitionedCombined(data, measure)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from truerank.core.threads import Workers
+from truerank.core.types import Scorer
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.predictor import ConstantPredictor
@@ -71,7 +72,7 @@ class Leaves:
         """Return what fits the leaves of each tree."""
         raise NotImplementedError
 
-    def predictor(self, ensemble: Ensemble, model: Any) -> LeafPredictor:
+    def predictor(self, ensemble: Ensemble, model: Scorer) -> LeafPredictor:
         """Return what scores rows with the trees of a fitted model."""
         return ConstantPredictor(ensemble)
 
