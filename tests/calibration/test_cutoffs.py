@@ -105,8 +105,8 @@ def test_losses_by_hand():
     # Two queries: grades 0 2 0 1, and 0 0.
     grades, offsets = np.array([0.0, 2, 0, 1, 0, 0]), np.array([0, 4, 6])
 
-    def of(name):
-        return parse_loss(name).of_rankings(grades, offsets, 1).tolist()
+    def of(name, **kind):
+        return parse_loss(name, **kind).of_rankings(grades, offsets, 1).tolist()
 
     assert of("no-relevant@1") == [1, 1]
     assert of("no-relevant@2") == [0, 1]
@@ -115,6 +115,8 @@ def test_losses_by_hand():
     assert of("missed-relevant") == [1, 1, 0.5, 0.5, 0, 0, 0, 0]
     assert of("no-relevant-shown") == [1, 1, 0, 0, 0, 0, 0, 0]
     assert of("irrelevant-shown") == pytest.approx([0, 1, 1 / 2, 2 / 3, 1 / 2, 0, 1, 1])
+    assert of(lambda g: 1.0 - (g[0] > 0)) == [1, 1]
+    assert of(lambda g, shown: shown / 8, kind="shown") == [0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 0, 1 / 8, 2 / 8]
 
 
 def test_a_measure_that_rounds_to_more_than_1_is_a_loss_of_0():
@@ -122,6 +124,22 @@ def test_a_measure_that_rounds_to_more_than_1_is_a_loss_of_0():
     grades = np.concatenate([np.sort(rng.integers(0, 5, 10))[::-1] for _ in range(200)]).astype(float)
     losses = parse_loss("1-nDCG@10").of_rankings(grades, np.arange(0, 2001, 10), 1)
     assert set(losses.tolist()) <= {0.0, 1.0}
+
+
+def test_a_function_equals_the_name():
+    scores, y, qid = made(3)
+    settings = {"at_most": 0.45, "confidence": 0.8}
+
+    def nothing(grades):
+        return float(not (grades[:3] >= 1).any())
+
+    def missed(grades, shown):
+        return (grades[shown:] >= 1).sum() / max((grades >= 1).sum(), 1)
+
+    a = Cutoff("no-relevant@3", **settings).fit(scores, y, qid=qid)
+    assert a.threshold_ == Cutoff(nothing, **settings).fit(scores, y, qid=qid).threshold_
+    b = Cutoff("missed-relevant", at_most=0.2).fit(scores, y, qid=qid)
+    assert b.threshold_ == Cutoff(missed, at_most=0.2, kind="missed").fit(scores, y, qid=qid).threshold_
 
 
 @pytest.mark.filterwarnings("ignore:no query will be answered")
@@ -257,6 +275,7 @@ def test_check_names_what_moved():
     ("settings", "message"),
     [
         ({"loss": "no-relevant"}, "unknown loss 'no-relevant'; losses are no-relevant@3"),
+        ({"loss": "no-relevant@3", "kind": "shown", "confidence": 0.9}, "is of the kind 'answer', got kind='shown'"),
         ({"loss": "irrelevant-shown"}, "no bound in expectation is known; give confidence"),
         ({"loss": "missed-relevant", "query_score": "gap"}, "query_score has no effect on missed-relevant"),
         ({"at_most": 0.0, "confidence": 0.9}, r"at_most must be a number in \(0, 1\)"),
@@ -266,7 +285,8 @@ def test_check_names_what_moved():
         ({"confidence": 0.9, "at_most": 0.01}, "80 queries test thresholds, and at least 230 are needed"),
         ({"loss": "missed-relevant", "at_most": 0.01}, r"judge at least 99 queries"),
         ({"loss": "1-nothing", "confidence": 0.9}, "nothing"),
-        ({"loss": "1-DCG@10", "confidence": 0.9}, r"must lie in \[0, 1\], got"),
+        ({"loss": lambda g: 2.0, "confidence": 0.9}, r"must lie in \[0, 1\], got 2"),
+        ({"loss": lambda g, d: d / 9, "kind": "missed"}, 'rises where more is shown; use kind="shown"'),
     ],
 )
 def test_errors_say_what_to_do(settings, message):

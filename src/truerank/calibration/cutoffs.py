@@ -63,12 +63,15 @@ class Cutoff(BaseEstimator):
 
     Parameters
     ----------
-    loss : str, default "no-relevant@3"
+    loss : str or callable, default "no-relevant@3"
         "no-relevant@k", "irrelevant@k", "1-MEASURE" (such as "1-nDCG@10"), "missed-relevant", "no-relevant-shown" or
-        "irrelevant-shown" (see `query_losses`). `fit_losses` accepts any loss that decides when to answer.
+        "irrelevant-shown" (see `query_losses`). A function receives the grades of one query, best document first, and
+        for the kinds "missed" and "shown" also the number of documents shown. It returns a number in [0, 1].
     at_most : float, default 0.1
     confidence : float, optional
         None bounds the expected loss, which only losses of the kind "missed" allow.
+    kind : {"answer", "missed", "shown"}, optional
+        Kind of a loss that is a function (default: "answer"). "missed" never rises when more is shown.
     query_score : str, default "mean-top"
         Score that decides which queries are answered, with the k of the loss, else 3: "mean-top" (mean of the k highest
         scores), "expected-relevant" (their sum, of probabilities), "best", "gap" (the highest minus the second),
@@ -118,10 +121,11 @@ class Cutoff(BaseEstimator):
         "centre_", "scale_",
     )  # fmt: skip
 
-    loss: str = "no-relevant@3"
+    loss: Any = "no-relevant@3"
     _: KW_ONLY
     at_most: float = 0.1
     confidence: float | None = None
+    kind: str | None = None
     query_score: str | None = None
     rel: float = 1
     random_state: Any = None
@@ -133,7 +137,7 @@ class Cutoff(BaseEstimator):
         The first column of `scores` (n,) or (n, r) ranks; further columns are scores of other runs, NaN where a run
         lacks the document. `qid` None means one query.
         """
-        loss = self._checked(parse_loss(self.loss))
+        loss = self._checked(parse_loss(self.loss, self.kind))
         columns, grouping = self._lists(scores, qid, loss)
         grades = as_numbers(y, "y")
         if grades.shape != (len(columns),) or not np.isfinite(grades).all():
@@ -154,7 +158,7 @@ class Cutoff(BaseEstimator):
         `score` (n,) is higher where the answer is more likely right; several columns need `query_score="learned"`. The
         parameter `loss` of the constructor is only a name here.
         """
-        self._checked(QueryLoss(self.loss, "answer"))
+        self._checked(QueryLoss(self._name(), "answer"))
         columns, losses = _columns(score, "score"), as_numbers(loss, "loss")
         if losses.shape != (len(columns),) or not ((losses >= 0) & (losses <= 1)).all():
             raise InvalidInputError(f"loss must hold a number in [0, 1] for each of the {len(columns)} scores")
@@ -175,8 +179,8 @@ class Cutoff(BaseEstimator):
         """Return the number of documents to show for each query, int64 (m,), in order of first appearance."""
         check_is_fitted(self)
         if self.kind_ == "answer":
-            raise InvalidInputError(f"the loss {self.loss} decides which queries are answered; call answers")
-        columns, grouping = self._lists(scores, qid, parse_loss(self.loss))
+            raise InvalidInputError(f"the loss {self._name()} decides which queries are answered; call answers")
+        columns, grouping = self._lists(scores, qid, parse_loss(self.loss, self.kind))
         return np.add.reduceat((columns[:, 0] >= self.threshold_).astype(np.int64), grouping.offsets[:-1])
 
     def check(self, scores: ArrayLike, qid: ArrayLike | None = None, *, level: float = 0.05) -> Drift:
@@ -212,7 +216,7 @@ class Cutoff(BaseEstimator):
     def summary(self) -> str:
         """Return the promise, its confidence and its cost in one paragraph."""
         check_is_fitted(self)
-        name, _, k = self.loss.partition("@")
+        name, _, k = self._name().partition("@")
         meaning = _MEANINGS.get(name, "").format(k=k)
         start = "" if self.confidence is None else f"With confidence {self.confidence:.3g}, "
         if self.kind_ != "answer":
@@ -224,7 +228,7 @@ class Cutoff(BaseEstimator):
             )
         promise = f"of the answered queries {meaning}"
         promise = f"at most {self.at_most:.4g} {promise}" if meaning else (
-            f"the mean loss {self.loss} of the answered queries is at most {self.at_most:.4g}"
+            f"the mean loss {self._name()} of the answered queries is at most {self.at_most:.4g}"
         )  # fmt: skip
         score = " ".join(dict.fromkeys(("score", self._score_name())))
         rule = f"Answer where the {score} is at least {self.threshold_:.6g}"
@@ -265,6 +269,9 @@ class Cutoff(BaseEstimator):
         self.kind_ = loss.kind
         return loss
 
+    def _name(self) -> str:
+        return str(getattr(self.loss, "__name__", self.loss))
+
     def _score_name(self) -> str:
         return "score" if self.names_ == ["score"] else self.query_score or "mean-top"
 
@@ -290,7 +297,7 @@ class Cutoff(BaseEstimator):
                 raise InvalidInputError("the cutoff was fitted by fit_losses, where each row is a unit; omit qid")
             found = _columns(scores, "score")
         else:
-            loss = parse_loss(self.loss)
+            loss = parse_loss(self.loss, self.kind)
             columns, grouping = self._lists(scores, qid, loss)
             found = list_statistics(columns, grouping.offsets, loss.k or 3)
         if found.shape[1] != len(self.names_):
@@ -307,7 +314,7 @@ class Cutoff(BaseEstimator):
             return ((statistics - self.centre_) / self.scale_ * self.coef_).sum(axis=1)
         name = self._score_name()
         if name == "expected-relevant":
-            return statistics[:, 1] * np.minimum(np.exp(statistics[:, 5]), parse_loss(self.loss).k or 3)
+            return statistics[:, 1] * np.minimum(np.exp(statistics[:, 5]), parse_loss(self.loss, self.kind).k or 3)
         return statistics[:, self.names_.index(name)]
 
     def _fit_answers(self, losses: np.ndarray) -> None:
@@ -350,6 +357,8 @@ class Cutoff(BaseEstimator):
         self.n_queries_ = m = len(offsets) - 1
         at_depth_0, row = offsets[:-1] + np.arange(m), np.arange(len(scores)) + query_of_rows(offsets) + 1
         rises = table[row] - table[row - 1]
+        if loss.kind == "missed" and (rises > 1e-12).any():
+            raise InvalidInputError(f'the loss {loss.name} rises where more is shown; use kind="shown" and confidence')
         if self.confidence is None:
             self._control(scores, rises, float(table[at_depth_0].mean()))
         else:

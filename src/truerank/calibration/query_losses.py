@@ -1,4 +1,4 @@
-"""Losses of a query by name: one for its ranking, or one for each number of documents shown.
+"""Losses of a query, by name or by function: one for its ranking, or one for each number of documents shown.
 
 | name | kind | loss of a query |
 | --- | --- | --- |
@@ -15,10 +15,12 @@ A loss of the kind "missed" never rises when more is shown. It is 0 for a query 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import query_of_rows, sums_by_query
 from truerank.data.ranking_data import Judgements
@@ -27,11 +29,12 @@ BY_DEPTH = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelev
 
 
 class QueryLoss(NamedTuple):
-    """A loss in [0, 1], its kind, and the number of documents in its name."""
+    """A loss in [0, 1], its kind, the number of documents in its name, and its function if it is one."""
 
     name: str
     kind: str
     k: int | None = None
+    function: Callable[..., float] | None = None
 
     def of_rankings(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
         """Return the losses (m,) of queries, or (n + m,): the losses at depths 0, 1, …, n_q of each query.
@@ -46,6 +49,11 @@ class QueryLoss(NamedTuple):
 
     def _values(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
         sizes, query, relevant = np.diff(offsets), query_of_rows(offsets), grades >= rel
+        if self.function is not None:
+            lists = np.split(grades, offsets[1:-1])
+            if self.kind == "answer":
+                return np.array([self.function(one) for one in lists], dtype=np.float64)
+            return np.array([self.function(one, d) for one in lists for d in range(len(one) + 1)], dtype=np.float64)
         if self.name.startswith("1-"):
             from truerank.measures import parse_measure
 
@@ -67,20 +75,26 @@ class QueryLoss(NamedTuple):
         return np.where(depth > 0, 1.0 - found / np.maximum(depth, 1), 0.0)
 
 
-def parse_loss(loss: object) -> QueryLoss:
-    """Return the loss with a name.
+def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
+    """Return the loss with a name, or the loss of a function, whose kind is "answer" by default.
 
     >>> parse_loss("no-relevant@3")
-    QueryLoss(name='no-relevant@3', kind='answer', k=3)
+    QueryLoss(name='no-relevant@3', kind='answer', k=3, function=None)
     """
+    if callable(loss):
+        kind = check_choice("answer" if kind is None else kind, "kind", ("answer", "missed", "shown"))
+        return QueryLoss(getattr(loss, "__name__", "function"), kind, None, loss)
     name = str(loss)
     found = re.fullmatch(r"(?:no-relevant|irrelevant)@([1-9]\d*)|1-[^@]+(?:@([1-9]\d*))?", name)
     if found is None and name not in BY_DEPTH:
         names = ["no-relevant@3", "irrelevant@10", "1-nDCG@10", *BY_DEPTH]
         raise InvalidInputError(f"unknown loss {loss!r}; losses are {', '.join(names)} (any k, any measure)")
+    own = BY_DEPTH.get(name, "answer")
+    if kind not in (None, own):
+        raise InvalidInputError(f"the loss {name} is of the kind {own!r}, got kind={kind!r}; omit kind")
     if name.startswith("1-"):
         from truerank.measures import parse_measure
 
         parse_measure(name[2:])  # an unknown measure is an error before anything is fitted
     k = found and (found[1] or found[2])
-    return QueryLoss(name, BY_DEPTH.get(name, "answer"), int(k) if k else None)
+    return QueryLoss(name, own, int(k) if k else None)
