@@ -9,6 +9,7 @@ from reference import clicks as slow
 from truerank import ClickLog, Examination, RankingData, load_sample, simulate
 from truerank.clicks.simulation import relevance_of, trust_of
 from truerank.core.errors import InvalidInputError
+from truerank.significance.intervals import stretched_percentiles
 
 TRUTH = 1.0 / np.arange(1, 11)
 
@@ -158,3 +159,11 @@ def test_missing_rankers_are_no_second_ranker(data):
     log = simulate(data, {"a": data.X[:, 0]}, impressions=2_000, random_state=0)
     log.ranker[log.impression % 2 == 0] = -1
     assert "one ranker alone" in Examination().fit(log).reasons_[0]
+
+
+def test_intervals_are_wider_with_few_queries():
+    draws = np.linspace(-1.96, 1.96, 1001)[:, None]
+    narrow, wide = (stretched_percentiles(np.zeros(1), draws, units)[1, 0] for units in (1000, 7))
+    # t with 6 degrees of freedom, over 1.96, times √(7/6); of 1,000 queries the percentile itself.
+    assert wide / narrow == pytest.approx(2.4469 / 1.9600 * (7 / 6) ** 0.5, rel=3e-3)
+    assert np.isnan(stretched_percentiles(np.zeros(1), draws, 1)).all()

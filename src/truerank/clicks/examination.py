@@ -36,6 +36,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
+from truerank.significance.intervals import stretched_percentiles
 
 _GROUPS = 200  # of queries, which are resampled as a whole
 _DEEPEST = 50
@@ -86,7 +87,7 @@ class Examination:
     beta_ : float64 array (K,)
         β_k, 0 in the position model. Clicks determine relevance only up to scale and shift; here β_K = 0.
     low_, high_ : float64 arrays (K,)
-        Bootstrap interval of `propensities_`, over (groups of) queries.
+        Bootstrap interval of `propensities_` over (groups of) queries, widened for few queries. NaN with one query.
     pairs_ : int64 array (K,)
         Number of other positions with which a position is compared directly.
     documents_ : int64 array (K,)
@@ -174,8 +175,9 @@ class Examination:
         alpha[:, 0] = 1.0
         self.propensities_, self.beta_ = alpha[0], beta[0]
         self.draws_ = np.stack([alpha[1:], beta[1:]], axis=1)
-        tail = (1.0 - self.level) / 2.0
-        self.low_, self.high_ = np.quantile(alpha[1:], [tail, 1.0 - tail], axis=0)
+        n_groups = min(len(log.query_ids), _GROUPS)
+        ends = stretched_percentiles(alpha[0], alpha[1:], n_groups, self.level)
+        self.low_, self.high_ = np.maximum(ends, 0.0)
         problems = self._problems(log)
         self.identified_ = self.method == "harvest" and not problems
         self.reasons_ += problems

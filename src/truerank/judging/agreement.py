@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState
 from truerank.io.trec import as_qrels
-from truerank.significance.intervals import Interval, student_quantile
+from truerank.significance.intervals import Interval, stretched_percentiles
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,6 @@ class Agreement:
         return "\n\n".join([head, table(named, ["agreement", "value"]), table(rows, columns)])
 
 
-_NORMAL = NormalDist().inv_cdf(0.975)
 _STATISTICS = {"same": "same grade", "kappa": "kappa", "weighted_kappa": "kappa, quadratic weights",
                "alpha": "alpha, ordinal"}  # fmt: skip
 
@@ -114,9 +112,7 @@ def _interval(values: np.ndarray, topics: int, limits: tuple[float, float]) -> I
     drawn, value = values[1:][~np.isnan(values[1:])], float(values[0])
     if topics < 2 or not len(drawn):
         return Interval(value, np.nan, np.nan)
-    # Resampled topics scatter as a variance with divisor m, and their percentiles as those of a normal distribution.
-    stretch = student_quantile(0.975, topics - 1) / _NORMAL * np.sqrt(topics / (topics - 1))
-    ends = value + stretch * (np.quantile(drawn, [0.025, 0.975]) - value)
+    ends = stretched_percentiles(value, drawn, topics)
     return Interval(value, *np.clip(ends, *limits).tolist())
 
 

@@ -74,6 +74,23 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
     return mean_interval(values, level=level)
 
 
+def stretched_percentiles(
+    estimate: np.ndarray | float, draws: np.ndarray, units: int, level: float = 0.95
+) -> np.ndarray:
+    """Return the ends (2, …) of a percentile interval of bootstrap draws (d, …), widened for few resampled units.
+
+    Percentiles of m resampled units are those of a normal distribution with the variance of divisor m. The distance of
+    each end from the estimate is multiplied by t_(m-1)/z · √(m/(m-1)). With one unit the ends are NaN.
+    """
+    tail = (1.0 - level) / 2.0
+    if units < 2:
+        return np.full((2, *np.shape(estimate)), np.nan)
+    stretch = (
+        student_quantile(1.0 - tail, units - 1) / NormalDist().inv_cdf(1.0 - tail) * math.sqrt(units / (units - 1))
+    )
+    return estimate + stretch * (np.quantile(draws, [tail, 1.0 - tail], axis=0) - estimate)
+
+
 def student_quantile(share: float, freedom: int) -> float:
     """Return the quantile of Student's t, without SciPy, which takes half a second to import.
 
