@@ -184,8 +184,7 @@ def by_members(crew, n, program, *arguments):
         members = [Member(1) for _ in range(n)]
         for number, partition in crew._here.partitions.items():
             members[number].partitions[number] = partition
-        doors = [(one, await one.door(0)) for one in members]
-        runs = [one.together(1, program, arguments, rank, doors) for rank, one in enumerate(members)]
+        runs = [one.together(1, program, arguments, rank, members) for rank, one in enumerate(members)]
         return await asyncio.gather(*runs)
 
     whole = [theirs for theirs, _ in asyncio.run(all_of_them())]

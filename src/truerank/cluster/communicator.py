@@ -133,6 +133,5 @@ class Communicator:
 def _unreached(member: Any, error: Exception) -> ClusterError:
     address = getattr(member, "_address", "an unknown address")
     return ClusterError(
-        f"a worker cannot reach another one at {address} ({error}); open the ports of the workers to each other "
-        "(`dask worker --worker-port first:last` limits which)"
+        f"a worker cannot reach another one at {address} ({error}); open the ports of the workers to each other"
     )
