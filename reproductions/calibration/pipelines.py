@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sklearn.pipeline import Pipeline
 
+from truerank import LinearSVM, MutualInformationSelector, TfIdf, TopicNaiveBayes, UnitLogCounts, VotedPerceptron
 from truerank.core.checks import check_choice
-from truerank.text.topic_classifiers import LinearSVM, MutualInformationSelector, TfIdf, TopicNaiveBayes, UnitLogCounts
-from truerank.text.voted_perceptron import VotedPerceptron
 
 
 def naive_bayes(n_words: int = 300, smoothing: str = "word-prior") -> Pipeline:

@@ -162,7 +162,7 @@ def test_categories_help_and_codes_of_other_tables_are_refused(shop, capsys):
     with pytest.raises(InvalidInputError, match="numbered otherwise"):
         model.predict(other)
     others = pandas.read_csv("later.csv").assign(brand=range(200, 200 + len(other.y)))
-    with pytest.warns(TruerankWarning, match="'brand': no row has a category that is known; they are such as '200'"):
+    with pytest.warns(TruerankWarning, match="'brand': no row has a known category. The column has '200', for example"):
         read_table(others, features=read.feature_names, categories=model.category_names)
     others.assign(brand="").to_csv("empty.csv", index=False)
     with pytest.raises(DataFileError, match="column 'brand' has no value in row 1"):

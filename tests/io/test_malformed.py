@@ -221,9 +221,13 @@ COMMANDS = [
     ("convert {d}/good.txt - --to lightgbm", 2, "--to lightgbm writes files; name one instead of -"),
     ("convert {d}/good.txt {d}/out.txt --to table", 2, r"out\.txt: a table's name ends in \.csv"),
     ("convert {d}/good.txt {d}/out.txt --to arff", 2, "argument --to: invalid choice: 'arff'"),
-    ("convert {d}/good.txt {d}/out.txt --n-features 0", 2, "--n-features: must be at least 1, got 0"),
+    ("convert {d}/good.txt {d}/out.txt --n-features 0", 2, "--n-features: must be a whole number of at least 1, got 0"),
     ("convert {d}/good.txt {d}/out.txt --n-features 1", 1, r"good\.txt, line 1: feature 2 found, but n_features is 1"),
-    ("convert {d}/good.txt {d}/out.txt --n-features x", 2, "argument --n-features: invalid int value: 'x'"),
+    (
+        "convert {d}/good.txt {d}/out.txt --n-features x",
+        2,
+        "--n-features: must be a whole number of at least 1, got x",
+    ),
     ("convert {d}/good.txt {d}/out.txt --groups {d}/sizes.txt", 1, "line 1: the line has a qid, but group sizes"),
     ("convert {d}/plain.txt {d}/out.txt --groups {d}/sizes.txt", 1, r"plain\.txt: the file has 1 rows, but the group"),
     (

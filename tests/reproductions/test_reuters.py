@@ -55,7 +55,7 @@ def test_files(tmp_path):
 
 
 def test_damage_is_named():
-    with pytest.raises(DataFileError, match="2 documents begin but 1 are whole"):
+    with pytest.raises(DataFileError, match="2 documents begin but 1 are complete"):
         list(parse_reuters(item(1) + item(2)[:-20], "f.sgm"))
     with pytest.raises(DataFileError, match="line 2: a REUTERS tag lacks the attribute NEWID"):
         list(parse_reuters("\n" + item().replace(' NEWID="1"', ""), "f.sgm"))

@@ -76,7 +76,7 @@ class OutputFolder(str):
 def positive(text: str) -> int:
     """Return a number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text}")
     return int(text)
 
 
@@ -84,7 +84,7 @@ def threads(text: str) -> int:
     """Return a number of threads."""
     if text == "-1" or (text.isdecimal() and int(text) > 0):
         return int(text)
-    raise argparse.ArgumentTypeError(f"must be at least 1, or -1 for all processors, got {text}")
+    raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, or -1 for all processors, got {text}")
 
 
 def tag(text: str) -> str:

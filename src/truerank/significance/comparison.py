@@ -351,7 +351,7 @@ class Comparison(Tabular):
             if against and pair is None:
                 row += ["(baseline)", *[""] * (len(self.columns) - 1), None, None, None, *[""] * margin]
             elif pair is not None:
-                row += [*pair.cells(self.test)[1:], _known(pair.p), pair.marked, pair.effect, *_verdict(pair)]
+                row += [*pair.cells(self.test)[1:], _known(pair.p), pair.marked, _known(pair.effect), *_verdict(pair)]
             rows.append(row)
         return styled_table(rows, header, style, "" if style == "text" else self.caption)
 
@@ -362,8 +362,8 @@ class Comparison(Tabular):
 
     def _pair_rows(self) -> list[list[Any]]:
         return [
-            [rankers, self.means[pair.a], self.means[pair.b], *figures, _known(pair.p), pair.marked, pair.effect,
-             _known(pair.detectable), *_verdict(pair)]
+            [rankers, self.means[pair.a], self.means[pair.b], *figures, _known(pair.p), pair.marked,
+             _known(pair.effect), _known(pair.detectable), *_verdict(pair)]
             for pair in self.pairs
             for rankers, *figures in [pair.cells(self.test)]
         ]  # fmt: skip
@@ -692,8 +692,8 @@ def _interval(values: np.ndarray) -> Interval:
 
 
 def _known(value: object) -> Any:
-    """None in place of NaN."""
-    return None if value != value else value
+    """Return a number as it is, and None in place of one that is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def letter(number: int) -> str:
