@@ -36,7 +36,7 @@ _BLOCK_VALUES = 1 << 24  # numbers of a block of feature rows: 64 MB as float32
 
 @parameters
 class RunFusion(BaseEstimator):
-    """Fuse runs by a ranker that has learned, on judged topics, what each run's word is worth.
+    """Fuse runs by a ranker that learned from judged topics how much to trust each run.
 
     A row is a document that some run retrieved for a topic, its columns are features of the runs
     (`truerank.features.run_features`), and any ranker learns from the grades. Use it in place of reciprocal rank fusion
