@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from truerank.core.checks import as_array, as_numbers, check_choice
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.printing import counted
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import id_texts, is_missing
 
@@ -35,32 +36,31 @@ class Place(NamedTuple):
 class ClickLog:
     """Shown lists of documents and the clicks on them, one row for each shown document.
 
-    Rows are sorted by impression (in order of first appearance) and position. Ids become integers, so that a row needs
-    about 25 bytes.
+    Rows are sorted by impression (in order of first appearance) and position, and need about 25 bytes each.
 
     Parameters
     ----------
     impression, query, document : array-like (n,) of ids
-        The list that was shown, its query, and the document of the row. Ids are compared as text.
+        The shown list, its query, and the document of the row. Ids are compared as text.
     position : array-like (n,) of integers >= 1
-        The positions of an impression are 1 to its length; position 1 is at the top.
+        The positions of an impression are 1 to its length, from the top.
     clicked : array-like (n,) of 0 and 1
     ranker : array-like (n,) of ids, optional
-        What chose the list: a ranker, or a bucket of an experiment.
+        The ranker, or the bucket of an experiment, that chose the list.
     propensity : array-like (n,), optional
         Probability in (0, 1] with which that ranker was chosen.
     session : array-like (n,) of ids, optional
         Session or user of the impression.
     time : array-like (n,), optional
-        Numbers that grow with time, or dates; ignored if a row has none.
+        Numbers that grow with time, or dates. The column is ignored if a row has no time.
     team : array-like (n,) of ids, optional
         The ranker that contributed this document to an interleaved list; "" for none.
     first_position : {0, 1}, default=1
         The number of the first position in `position`.
     bad : {"error", "skip"}, default="error"
-        Raise an error at the first bad row, or leave out its impression and count it in `skipped`. Bad are positions
-        that are missing, repeated or below 1, repeated documents, values of `clicked` other than 0 and 1, missing ids,
-        and impressions of two queries or two rankers.
+        Raise an error at the first bad row, or leave out its impression and count it in `skipped`. A row is bad if an
+        id is missing, `clicked` is not 0 or 1, the position or the document is repeated, a position is missing, or the
+        impression has another query or ranker in an earlier row.
     place : Place, optional
         File and line for error messages.
 
@@ -72,11 +72,11 @@ class ClickLog:
     clicked : bool array (n,)
     propensity : float32 array (n,) or None
     time : int64 array (n,) or None
-        Dates as nanoseconds since 1970.
+        Dates are nanoseconds since 1970.
     offsets : int64 array (n_impressions + 1,)
         First row of each impression.
     skipped : dict of str to int
-        Impressions that were left out, by reason.
+        Number of impressions that were left out, by reason.
 
     Raises
     ------
@@ -85,24 +85,23 @@ class ClickLog:
 
     Examples
     --------
-    >>> log = ClickLog([1, 1, 2], ["cat", "cat", "dog"], ["a", "b", "a"], [1, 2, 1], [0, 1, 0], ranker=["x", "x", "y"])
-    >>> log
+    >>> ClickLog([1, 1, 2], ["cat", "cat", "dog"], ["a", "b", "a"], [1, 2, 1], [0, 1, 0], ranker=["x", "x", "y"])
     ClickLog(3 rows, 2 impressions, 2 queries, 2 documents, 1 click, 2 rankers)
     """
 
     def __init__(
         self,
-        impression: Any,
-        query: Any,
-        document: Any,
+        impression: ArrayLike | Coded,
+        query: ArrayLike | Coded,
+        document: ArrayLike | Coded,
         position: ArrayLike,
         clicked: ArrayLike,
         *,
-        ranker: Any = None,
+        ranker: ArrayLike | Coded | None = None,
         propensity: ArrayLike | None = None,
-        session: Any = None,
+        session: ArrayLike | Coded | None = None,
         time: ArrayLike | None = None,
-        team: Any = None,
+        team: ArrayLike | Coded | None = None,
         first_position: int = 1,
         bad: str = "error",
         place: Place = Place(),  # noqa: B008 (immutable)
@@ -123,12 +122,13 @@ class ClickLog:
                 raise InvalidInputError(f"{name} has {len(values)} entries, but impression has {n}")
         if n == 0:
             raise InvalidInputError("the log has no rows")
-        order = _order(columns["impression"], columns["position"])
-        if order is not None:
+        order = None
+        key = (columns["impression"].astype(np.int64) << 20) + columns["position"]
+        if (np.diff(key) <= 0).any():
+            order = np.argsort(key, kind="stable")
             columns = {name: values[order] for name, values in columns.items()}
-        self.skipped: dict[str, int] = {}
-        kept = self._check(columns, order, bad, place)
-        if kept is not None:
+        self.skipped, kept = _check(columns, order, bad, place)
+        if self.skipped:
             columns = {name: values[kept] for name, values in columns.items()}
         self.ranker, self.session, self.team = map(columns.get, ("ranker", "session", "team"))
         self.propensity, self.time = columns.get("propensity"), columns.get("time")
@@ -139,30 +139,6 @@ class ClickLog:
         self.query_ids, self.document_ids = coded["query"].names, coded["document"].names
         names = {name: column.names for name, column in coded.items()}
         self.ranker_ids, self.session_ids, self.team_ids = map(names.get, ("ranker", "session", "team"))
-
-    def _check(
-        self, columns: dict[str, np.ndarray], order: np.ndarray | None, bad: str, place: Place
-    ) -> np.ndarray | None:
-        """Return the rows to keep, None for all. Raise at the first bad row, or count the impressions to leave out."""
-        impression = columns["impression"]
-        lost = np.zeros(len(impression), dtype=bool)
-        out = np.zeros(int(impression.max()) + 2, dtype=bool)  # the last is that of missing ids, -1
-        for reason, wrong, message in _checks(columns):
-            found = np.flatnonzero(wrong() & ~lost)
-            if not len(found):
-                continue
-            if bad == "error":
-                given = found if order is None else order[found]
-                first = int(given.argmin())
-                _refuse(message(int(found[first])), int(given[first]), place)
-            gone = np.unique(impression[found])
-            self.skipped[reason] = len(gone)
-            out[gone] = True
-            lost = out[impression]
-        if lost.all():
-            listed = ", ".join(f"{count} with {reason}" for reason, count in self.skipped.items())
-            raise InvalidInputError(f"no impression is left: {listed}")
-        return ~lost if self.skipped else None
 
     @property
     def n_rows(self) -> int:
@@ -180,31 +156,19 @@ class ClickLog:
         return np.repeat(np.arange(self.n_impressions, dtype=np.int32), np.diff(self.offsets))
 
     def __repr__(self) -> str:
-        queries = len(np.unique(self.query[self.offsets[:-1]]))
-        counts = [(self.n_rows, "row"), (self.n_impressions, "impression"), (queries, "query")]
-        counts += [(len(np.unique(self.document)), "document"), (int(self.clicked.sum()), "click")]
+        numbers = {"row": self.n_rows, "impression": self.n_impressions, "query": len(np.unique(self.query))}
+        numbers |= {"document": len(np.unique(self.document)), "click": int(self.clicked.sum())}
         if self.ranker is not None:
-            counts.append((len(np.unique(self.ranker)), "ranker"))
-        plural = {"query": "queries"}
-        texts = [f"{number} {word if number == 1 else plural.get(word, word + 's')}" for number, word in counts]
-        return f"ClickLog({', '.join(texts)})"
+            numbers["ranker"] = len(np.unique(self.ranker))
+        return f"ClickLog({', '.join(counted(number, noun) for noun, number in numbers.items())})"
 
     def cells(self, *keys: np.ndarray) -> Cells:
         """Add up the rows that share query, document and the `keys`, int arrays (n,) >= 0; O(n log n)."""
-        columns = [(self.query, len(self.query_ids)), (self.document, len(self.document_ids))]
-        columns += [(key, int(key.max(initial=0)) + 1) for key in keys]
-        if np.prod([float(size) for _, size in columns]) >= 2.0**62:
+        sizes = [len(self.query_ids), len(self.document_ids), *(int(key.max(initial=0)) + 1 for key in keys)]
+        if math.prod(sizes) >= 2**62:
             raise InvalidInputError("the log has too many queries and documents; split it by query")
-        code = np.zeros(self.n_rows, dtype=np.int64)
-        for values, size in columns:
-            code *= size
-            code += values
-        codes, of_row = np.unique(code, return_inverse=True)
-        found = []
-        for _, size in reversed(columns):
-            found.append(codes % size)
-            codes = codes // size
-        query, document, *rest = found[::-1]
+        codes, of_row = np.unique(np.ravel_multi_index((self.query, self.document, *keys), sizes), return_inverse=True)
+        query, document, *rest = np.unravel_index(codes, sizes)
         n, clicks = np.bincount(of_row), np.bincount(of_row, weights=self.clicked)
         return Cells(query, document, rest, n.astype(np.float64), clicks, of_row)
 
@@ -226,51 +190,67 @@ class Cells(NamedTuple):
         return np.cumsum(new) - 1
 
 
-def _checks(
-    columns: dict[str, np.ndarray],
-) -> Iterable[tuple[str, Callable[[], np.ndarray], Callable[[int], str]]]:
-    """Name, test and message of each fault that sorted rows can have."""
-    impression, position = columns["impression"], columns["position"]
-    n = len(impression)
+def _check(
+    columns: dict[str, np.ndarray], order: np.ndarray | None, bad: str, place: Place
+) -> tuple[dict[str, int], np.ndarray]:
+    """Raise an error at the first bad row, or count bad impressions by reason and return the good rows, bool (n,)."""
+    impression = columns["impression"]
     starts = np.flatnonzero(np.diff(impression, prepend=-2))
-    first = np.repeat(starts, np.diff(np.append(starts, n)))  # row of each row's impression
+    first = np.repeat(starts, np.diff(np.append(starts, len(impression))))  # row of each row's impression
+    columns = columns | {"wanted": np.arange(len(impression)) - first + 1}
+    kept, skipped = np.ones(len(impression), dtype=bool), dict[str, int]()
+    for reason, wrong, message in _faults(columns, first):
+        found = np.flatnonzero(wrong & kept)
+        if not len(found):
+            continue
+        if bad == "error":
+            given = found if order is None else order[found]
+            row = int(given.argmin())
+            _refuse(message.format(**{name: values[found[row]] for name, values in columns.items()}), given[row], place)
+        skipped[reason] = len(np.unique(impression[found]))
+        kept &= ~np.isin(impression, impression[found])
+    if not kept.any():
+        listed = ", ".join(f"{count} with {reason}" for reason, count in skipped.items())
+        raise InvalidInputError(f"no impression is left: {listed}")
+    return skipped, kept
 
-    def twice() -> np.ndarray:
-        key = impression.astype(np.int64) * (int(columns["document"].max()) + 1) + columns["document"]
-        by_key = np.argsort(key, kind="stable")
-        again = np.zeros(n, dtype=bool)
-        again[by_key[1:]] = key[by_key[1:]] == key[by_key[:-1]]
-        return again
 
-    def value(name: str, row: int) -> str:
-        return f"{columns[name][row]:g}"
+def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple[str, np.ndarray, str]]:
+    """Yield each fault that sorted rows can have: its name, the bad rows, and a message with columns in braces."""
+    impression, query, document, position = (columns[name] for name in ("impression", "query", "document", "position"))
+    missing = (impression < 0) | (query < 0) | (document < 0)
+    yield "missing id", missing, "the impression, query or document is missing; every row needs all three"
+    advice = "If the log counts from 0, use first_position=0 (--first-position 0)"
+    wrong = (position < 1) | (position > _DEEPEST)
+    yield "position", wrong, f"the position must be an integer from 1 to {_DEEPEST}. {advice}"
+    yield "clicked", columns["clicked"] > 1, "clicked must be 0 or 1"
+    yield "two queries", query != query[first], "an earlier row of the impression has another query"
+    again = (columns["wanted"] > 1) & (position == np.roll(position, 1))
+    yield "position twice", again, "the impression has two documents at position {position}"
+    key = impression.astype(np.int64) * (int(document.max()) + 1) + document
+    by_key = np.argsort(key, kind="stable")
+    twice = np.zeros(len(key), dtype=bool)
+    twice[by_key[1:]] = np.diff(key[by_key]) == 0
+    yield "document twice", twice, "the impression shows this document twice"
+    gap = (
+        "position {wanted} of the impression is missing; the next row has position {position}. Log all shown documents"
+    )
+    yield "gap", position != columns["wanted"], gap
+    if (chance := columns.get("propensity")) is not None:
+        message = "the propensity must be above 0 and at most 1, got {propensity:g}"
+        yield "propensity", ~((chance > 0) & (chance <= 1)), message
+    if (ranker := columns.get("ranker")) is not None:
+        advice = "For interleaved lists, name the column of the ranker of each document: team=... (--columns team=...)"
+        yield "two rankers", ranker != ranker[first], f"an earlier row of the impression has another ranker. {advice}"
 
-    # fmt: off
-    faults: list[tuple[str, Callable[[], np.ndarray], Callable[[int], str]]] = [
-        ("missing id", lambda: (impression < 0) | (columns["query"] < 0) | (columns["document"] < 0),
-         lambda row: "the impression, query or document is missing; every row needs all three"),
-        ("position", lambda: (position < 1) | (position > _DEEPEST),
-         lambda row: f"the position must be an integer from 1 to {_DEEPEST}. If the log counts from 0, use "
-         "first_position=0 (--first-position 0)"),
-        ("clicked", lambda: columns["clicked"] > 1, lambda row: "clicked must be 0 or 1"),
-        ("two queries", lambda: columns["query"] != columns["query"][first],
-         lambda row: "an earlier row of the impression has another query"),
-        ("position twice", lambda: (first != np.arange(n)) & (position == np.roll(position, 1)),
-         lambda row: f"the impression has two documents at position {value('position', row)}"),
-        ("document twice", twice, lambda row: "the impression shows this document twice"),
-        ("gap", lambda: position != np.arange(n) - first + 1,
-         lambda row: f"position {row - first[row] + 1} of the impression is missing; the next row has position "
-         f"{value('position', row)}. Log all shown documents"),
-    ]
-    if "propensity" in columns:
-        faults.append(("propensity", lambda: ~((columns["propensity"] > 0) & (columns["propensity"] <= 1)),
-                       lambda row: f"the propensity must be above 0 and at most 1, got {value('propensity', row)}"))
-    if "ranker" in columns:
-        faults.append(("two rankers", lambda: columns["ranker"] != columns["ranker"][first],
-                       lambda row: "an earlier row of the impression has another ranker. For interleaved lists, "
-                       "name the column of the ranker of each document: team=... (--columns team=...)"))
-    # fmt: on
-    return faults
+
+def _refuse(message: str, row: int, place: Place) -> NoReturn:
+    message += '. Correct the log, or leave such impressions out with bad="skip" (--bad skip)'
+    if place.file and place.line is not None:
+        line = place.line + row if isinstance(place.line, int) else place.line[row]
+        raise DataFileError(message, place.file, int(line))
+    message = f"row {row + 1}: {message}"
+    raise DataFileError(message, place.file) if place.file else InvalidInputError(message)
 
 
 def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
@@ -283,17 +263,11 @@ def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
     if array.ndim != 1:
         raise InvalidInputError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.dtype.kind in "iub":
-        array = array.astype(np.int64)
-        if len(array) and (np.diff(array) >= 0).all():  # no sort is needed
-            new = np.diff(array, prepend=array[0] - 1) != 0
-            return Coded((np.cumsum(new) - 1).astype(np.int32), _texts(array[new].tolist()))
-        names, codes = np.unique(array, return_inverse=True)
+        names, codes = np.unique(array.astype(np.int64), return_inverse=True)
         return Coded(codes.astype(np.int32), _texts(names.tolist()))
     known: dict[str, int] = {}
-    texts = id_texts(array.tolist())
-    codes = np.array([-1 if is_missing(value) or not text else known.setdefault(text, len(known))
-                      for value, text in zip(array.tolist(), texts)], dtype=np.int32)  # fmt: skip
-    return Coded(codes, _texts(list(known)))
+    codes = [known.setdefault(text, len(known)) if text else -1 for text in id_texts(array.tolist())]
+    return Coded(np.array(codes, dtype=np.int32), _texts(known))
 
 
 def _coded_arrow(values: Any, name: str) -> Coded:
@@ -321,7 +295,7 @@ def _texts(names: Iterable[object]) -> np.ndarray:
 
 
 def _numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """A column as numbers; NaN for values that are not numbers, so that the row is refused by its place."""
+    """A column as numbers; NaN for values that are not numbers, so that the error names their row."""
     array = as_array(values, name)
     if array.dtype.kind in "OUT":
         return np.array([_number(value) for value in array.tolist()], dtype=np.float64)
@@ -356,34 +330,17 @@ def _times(values: ArrayLike, place: Place) -> np.ndarray | None:
         return None if np.isnat(array).any() else array.astype("datetime64[ns]").astype(np.int64)
     if array.dtype.kind not in "OUT":
         return None if np.isnan(array).any() else as_numbers(array, "time").astype(np.int64)
-    found = np.zeros(len(array), dtype=np.int64)
-    for row, value in enumerate(array.tolist()):
-        if is_missing(value) or value == "":
-            return None
-        try:
-            found[row] = value if isinstance(value, int | float) else _nanoseconds(str(value))
-        except ValueError:
-            message = f"time must be a number or a date such as 2026-01-31T12:00:00Z, got {value!r:.40}"
-            _refuse(message, row, place)
-    return found
+    if any(is_missing(value) or value == "" for value in array.tolist()):
+        return None
+    return np.array([_time(value, row, place) for row, value in enumerate(array.tolist())], dtype=np.int64)
 
 
-def _nanoseconds(text: str) -> int:
-    """A date in ISO format, UTC if it names no zone."""
-    when = datetime.fromisoformat(text)
+def _time(value: object, row: int, place: Place) -> int | float:
+    """A number, or the nanoseconds of a date in ISO format, which is UTC if it names no zone."""
+    if isinstance(value, int | float):
+        return value
+    try:
+        when = datetime.fromisoformat(str(value))
+    except ValueError:
+        _refuse(f"time must be a number or a date such as 2026-01-31T12:00:00Z, got {value!r:.40}", row, place)
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
-
-
-def _order(impression: np.ndarray, position: np.ndarray) -> np.ndarray | None:
-    """The order by impression and position, None for rows that have it."""
-    key = (impression.astype(np.int64) << 20) + position
-    return None if (np.diff(key) > 0).all() else np.argsort(key, kind="stable")
-
-
-def _refuse(message: str, row: int, place: Place) -> None:
-    advice = '. Correct the log, or leave such impressions out with bad="skip" (--bad skip)'
-    if place.file and place.line is not None:
-        line = place.line + row if isinstance(place.line, int) else int(place.line[row])
-        raise DataFileError(message + advice, place.file, line)
-    text = f"row {row + 1}: {message}{advice}"
-    raise DataFileError(text, place.file) if place.file else InvalidInputError(text)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from truerank.clicks.log import ClickLog, Place, coded_ids
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
 from truerank.core.names import nearest
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text
 from truerank.io import tables
 from truerank.io.streams import COMPRESSED, Source
-
-if TYPE_CHECKING:
-    from truerank.core.types import ArrayLike
 
 REQUIRED = ("impression", "query", "document", "position", "clicked")
 OPTIONAL = ("ranker", "propensity", "session", "time", "team")
@@ -48,22 +44,19 @@ def read_clicks(
     source : path, pandas.DataFrame, polars.DataFrame or pyarrow.Table
         One row for each shown document. The ending of a path gives the format: .parquet, .pq, .arrow, .feather, .csv,
         .tsv, .jsonl, .ndjson (text also .gz, .xz, .zst). With `format="ubi"`: the events of OpenSearch's UBI as JSON
-        lines, each an event, a search hit (`{"_source": {...}}`) or a search response.
+        lines. A line is an event, a search hit (`{"_source": {...}}`) or a search response.
     queries : path, optional
-        UBI's queries as JSON lines. Their `query_response_hit_ids` are the shown lists. Without this file, the events
-        named `shown_action` tell what was shown.
+        UBI's queries as JSON lines, whose `query_response_hit_ids` are the shown lists. Without this file, the events
+        named `shown_action` are the shown documents.
     format : {"table", "json-lines", "ubi"}, optional
         Default: by the ending.
     columns : dict of str to str, optional
-        Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from "impression", "query",
-        "document", "position" and "clicked", or from the optional "ranker", "propensity", "session", "time" and "team"
-        (see `ClickLog`). For UBI: "query" (default `user_query`), "session" (default `client_id`), "time" (default
-        `timestamp`) and "ranker".
+        Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from those of `ClickLog`. For UBI:
+        "query" (default `user_query`), "session" (`client_id`), "time" (`timestamp`) and "ranker" (none).
     first_position : {0, 1}, default=1
         The number of the first position in the log.
     bad : {"error", "skip"}, default="error"
-        Raise an error at the first bad row, or leave out its impression and count it in `skipped` (see `ClickLog`). For
-        UBI, clicks on documents that were not shown are bad rows, too.
+        As in `ClickLog`. For UBI, a click on a document that was not shown is bad, too.
     shown_action, click_action : str, default="impression", "click"
         UBI's `action_name` of a shown and of a clicked document. Other events are ignored.
 
@@ -88,25 +81,26 @@ def read_clicks(
     check_choice(kind, "format", ("table", "json-lines", "ubi"))
     if queries is not None and kind != "ubi":
         raise InvalidInputError('queries belong to UBI; add format="ubi" (--format ubi), or leave them out')
-    known = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL)
-    for name in sorted(set(columns or {}) - set(known)):
+    known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
+    for name in sorted(set(columns) - set(known)):
         raise InvalidInputError(f"columns has {name!r}{nearest(name, known)}; expected names of {', '.join(known)}")
-    named = {name: name for name in known} | (columns or {})
-    required = {*REQUIRED, *(columns or {})}
-    line: int | np.ndarray | None = None
     if kind == "ubi":
-        actions = (shown_action, click_action)
-        return _read_ubi(source, queries, _UBI | (columns or {}), actions, 1 - first_position, bad)
-    if kind == "json-lines":
-        found, line = _json_columns(source, named, required)
-    elif is_path:
-        found = _file_columns(source, named, required)
-        line = 2 if tables.table_kind(source) in ("csv", "tsv") else None
-    else:
+        return _read_ubi(source, queries, _UBI | columns, (shown_action, click_action), first_position, bad)
+    named, required = {name: name for name in known} | columns, {*REQUIRED, *columns}
+    if not is_path:
         names, column = tables._columns(source)
         found = {name: column(own) for name, own in _present(named, required, names).items()}
-    place = Place(os.fspath(source) if is_path else "", line)
-    return ClickLog(**found, first_position=first_position, bad=bad, place=place)
+        return ClickLog(**found, first_position=first_position, bad=bad)
+    line: int | np.ndarray | None = None
+    try:
+        if kind == "json-lines":
+            found, line = _json_columns(source, named, required)
+        else:
+            found = _file_columns(source, named, required)
+            line = 2 if tables.table_kind(source) in ("csv", "tsv") else None
+    except InvalidInputError as error:
+        raise DataFileError(str(error), os.fspath(source)) from error
+    return ClickLog(**found, first_position=first_position, bad=bad, place=Place(os.fspath(source), line))
 
 
 def _kind(path: PathLike) -> str:
@@ -122,7 +116,7 @@ def _kind(path: PathLike) -> str:
 
 
 def _present(named: dict[str, str], required: set[str], there: list[str]) -> dict[str, str]:
-    """Return the columns to read, or raise for a required one that is missing."""
+    """Return the columns to read, or raise an error for a required column that is missing."""
     for name in sorted(required):
         if named[name] not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
@@ -135,7 +129,7 @@ def _present(named: dict[str, str], required: set[str], there: list[str]) -> dic
 
 def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> dict[str, Any]:
     """Columns of a table file. Of Parquet, ids become codes before the next column is read."""
-    name = os.fspath(path)
+    name, found = os.fspath(path), dict[str, Any]()
     try:
         if tables.table_kind(path) != "parquet":
             table = tables.read_file(path, tables.table_kind(path), [named[key] for key in _IDS])
@@ -145,7 +139,6 @@ def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> 
             from pyarrow import parquet
 
             held = parquet.ParquetFile(file)
-            found: dict[str, Any] = {}
             for key, own in _present(named, required, held.schema_arrow.names).items():
                 batches = held.iter_batches(batch_size=1 << 16, columns=[own])
                 schema = arrow.schema([held.schema_arrow.field(own)])
@@ -155,10 +148,8 @@ def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> 
                 column = tables._bounded(batches, schema, file.size(), name).column(0)
                 found[key] = coded_ids(column, key) if key in _IDS else column.to_numpy()
             return found
-    except InvalidInputError as error:
-        raise DataFileError(str(error), name) from error
     except (OSError, ValueError, OverflowError) as error:
-        if isinstance(error, DataFileError) or (isinstance(error, OSError) and error.filename is not None):
+        if isinstance(error, TruerankError) or getattr(error, "filename", None) is not None:
             raise
         raise DataFileError(f"cannot be read as a table: {tables.first_line(error)}", name) from error
 
@@ -171,23 +162,24 @@ def _coded_batch(batch: Any) -> Any:
     return type(batch).from_arrays([encoded], names=batch.schema.names)
 
 
-def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Objects of JSON lines with their line numbers; search responses and hits are replaced by their `_source`."""
+def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """Objects of JSON lines with their file and line; search responses and hits are replaced by their `_source`."""
     with Source(path) as stream:
         for line, text in stream.lines(_LONGEST):
+            place = os.fspath(path), line
             if text is not None and not text.strip():
                 continue
             try:
                 row = json.loads(text) if text is not None else None
             except (ValueError, RecursionError) as error:
                 message = f"expected one JSON object per line, got invalid JSON ({tables.first_line(error)})"
-                raise DataFileError(message, os.fspath(path), line) from error
+                raise DataFileError(message, *place) from error
             hits = row["hits"].get("hits") if isinstance(row, dict) and isinstance(row.get("hits"), dict) else [row]
             for hit in hits if isinstance(hits, list) else [None]:
                 source = hit.get("_source", hit) if isinstance(hit, dict) else None
                 if not isinstance(source, dict):
-                    raise DataFileError("expected one JSON object per line", os.fspath(path), line)
-                yield line, source
+                    raise DataFileError("expected one JSON object per line", *place)
+                yield place, source
 
 
 def _at(row: object, path: str) -> Any:
@@ -207,7 +199,7 @@ def _at(row: object, path: str) -> Any:
 
 
 def _id_at(row: dict[str, Any], path: str, place: tuple[str, int]) -> str | None:
-    """An id as text, None for a missing one."""
+    """The id at a dotted path as text, None for a missing one."""
     value = _at(row, path)
     return None if value is None else _text(value, path, place)
 
@@ -222,59 +214,57 @@ def _json_columns(path: PathLike, named: dict[str, str], required: set[str]) -> 
     """Columns of JSON lines, and the line of each row."""
     columns: dict[str, list[Any]] = {name: [] for name in named}
     same: dict[str, str] = {}  # one object for equal ids
-    lines, keys = array("q"), dict[str, None]()
-    for line, row in _json_rows(path):
+    lines, keys = list[int](), dict[str, None]()
+    for place, row in _json_rows(path):
         keys |= dict.fromkeys(row)
-        lines.append(line)
+        lines.append(place[1])
         for name, own in named.items():
-            value = _id_at(row, own, (os.fspath(path), line)) if name in _IDS else _at(row, own)
+            value = _id_at(row, own, place) if name in _IDS else _at(row, own)
             columns[name].append(same.setdefault(value, value) if isinstance(value, str) else value)
     if not lines:
         raise DataFileError("the file has no rows", os.fspath(path))
     seen = [name for name, values in columns.items() if any(value is not None for value in values)]
-    try:
-        _present(named, required - set(seen), list(keys))
-    except InvalidInputError as error:
-        raise DataFileError(str(error), os.fspath(path)) from error
+    _present(named, required - set(seen), list(keys))
     return {name: columns[name] for name in columns if name in seen or name in REQUIRED}, np.asarray(lines)
 
 
 def _read_ubi(
-    source: PathLike, queries: PathLike | None, paths: dict[str, str], actions: tuple[str, str], shift: int, bad: str
+    source: PathLike,
+    queries: PathLike | None,
+    paths: dict[str, str],
+    actions: tuple[str, str],
+    first_position: int,
+    bad: str,
 ) -> ClickLog:
     """Join UBI's events, and its queries if they are given, to rows of shown documents."""
-    about: dict[str, dict[str, Any]] = {}  # of each query_id: query, session, time, ranker
+    about: dict[str, dict[str, Any]] = {}  # query, session, time and ranker of each query_id
     rows: dict[tuple[str, str], int] = {}
-    shown: list[tuple[str, str, Any]] = []
-    lines = array("q")
+    shown: list[tuple[str, str, Any, int]] = []  # query_id, document, position, line
+    clicks: list[tuple[tuple[str, str], tuple[str, int]]] = []
 
     def described(row: dict[str, Any], place: tuple[str, int]) -> str:
-        known = about.setdefault(_text(row["query_id"], "query_id", place), {})
+        name = _text(row["query_id"], "query_id", place)
+        known = about.setdefault(name, dict.fromkeys(paths))
         for key, path in paths.items():
-            if known.get(key) is None:
+            if known[key] is None:
                 known[key] = _at(row, path) if key == "time" else _id_at(row, path, place)
-        return id_text(row["query_id"])
+        return name
 
-    def show(name: str, document: str, position: ArrayLike | None, line: int) -> None:
-        known = rows.get((name, document))
-        if known is None or queries is not None or shown[known][2] != position:  # else it was scrolled to again
-            rows[name, document] = len(shown)
-            shown.append((name, document, position))
-            lines.append(line)
+    def show(name: str, document: str, position: Any, line: int) -> None:
+        row = rows.setdefault((name, document), len(shown))
+        if row == len(shown) or shown[row][2] != position:  # else the user scrolled to it again
+            shown.append((name, document, position, line))
 
-    for line, row in _json_rows(queries) if queries is not None else ():
-        place = (os.fspath(queries), line)  # type: ignore[arg-type]
+    for place, row in _json_rows(queries) if queries is not None else ():
+        hits = row.get("query_response_hit_ids") or []
         if row.get("query_id") is None:
             raise DataFileError("the query has no query_id", *place)
-        hits = row.get("query_response_hit_ids") or []
         if not isinstance(hits, list):
             raise DataFileError("query_response_hit_ids must be a list", *place)
         name = described(row, place)
         for position, hit in enumerate(hits, start=1):
-            show(name, _text(hit, "query_response_hit_ids", place), position, line)
-    clicks = []
-    for line, row in _json_rows(source):
-        place = (os.fspath(source), line)
+            show(name, _text(hit, "query_response_hit_ids", place), position, place[1])
+    for place, row in _json_rows(source):
         action = row.get("action_name")
         if action not in actions or row.get("query_id") is None:
             continue
@@ -283,35 +273,32 @@ def _read_ubi(
             raise DataFileError(f"the {action} has no event_attributes.object.object_id", *place)
         name = described(row, place)
         if action == actions[1]:
-            clicks.append((name, document, line))
+            clicks.append(((name, document), place))
         elif queries is None:
-            show(name, document, _at(row, "event_attributes.position.ordinal"), line)
+            show(name, document, _at(row, "event_attributes.position.ordinal"), place[1])
     if not shown:
         raise DataFileError(
             f"no event has the action_name {actions[0]!r}. Name the event of a shown document with shown_action=... "
             "(--shown-action ...), or add the queries with their hits (--queries FILE)", os.fspath(source)
         )  # fmt: skip
     clicked, lost = np.zeros(len(shown), dtype=np.int8), 0
-    for name, document, line in clicks:
-        if (name, document) in rows:
-            clicked[rows[name, document]] = 1
+    for key, place in clicks:
+        if key in rows:
+            clicked[rows[key]] = 1
         elif bad == "skip":
             lost += 1
         else:
             raise DataFileError(
-                f"the clicked document {document!r} was not shown for query_id {name!r}. Log all shown documents, or "
-                'leave such clicks out with bad="skip" (--bad skip)', os.fspath(source), line
+                f"the clicked document {key[1]!r} was not shown for query_id {key[0]!r}. Log all shown documents, or "
+                'leave such clicks out with bad="skip" (--bad skip)', *place
             )  # fmt: skip
-    impression, documents, positions = zip(*shown)
+    impression, documents, positions, lines = zip(*shown)
     columns = {key: [about[name][key] for name in impression] for key in paths}
-    for key in ("session", "ranker"):
-        if key in columns and not any(columns[key]):
-            del columns[key]
-    log = ClickLog(
-        impression, document=documents, position=positions, clicked=clicked, bad=bad, **columns,
-        first_position=1 if queries is not None else 1 - shift,
-        place=Place(os.fspath(source if queries is None else queries), np.asarray(lines)),
-    )  # fmt: skip
+    columns = {key: values for key, values in columns.items() if key in ("query", "time") or any(values)}
+    place = Place(os.fspath(source if queries is None else queries), np.asarray(lines))
+    first_position = 1 if queries is not None else first_position
+    log = ClickLog(impression, document=documents, position=positions, clicked=clicked, **columns,
+                   first_position=first_position, bad=bad, place=place)  # fmt: skip
     if lost:
         log.skipped["clicks on documents that were not shown"] = lost
     return log

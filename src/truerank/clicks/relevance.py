@@ -8,7 +8,6 @@ import numpy as np
 
 from truerank.clicks.log import ClickLog
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike
 from truerank.data.grouping import id_texts
 from truerank.data.ranking_data import RankingData
 
@@ -41,14 +40,17 @@ class LogisticRelevance:
         return w
 
 
-def pair_codes(log: ClickLog, queries: ArrayLike, offsets: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Return query · (documents of the log) + document of each row (n,), -1 for what the log does not have."""
-    known_queries = {name: code for code, name in enumerate(log.query_ids.tolist())}
-    known_documents = {name: code for code, name in enumerate(log.document_ids.tolist())}
-    names = id_texts(np.asarray(queries).tolist())
-    query = np.repeat([known_queries.get(name, -1) for name in names], np.diff(offsets)).astype(np.int64)
-    document = np.array([known_documents.get(name, -1) for name in id_texts(documents.tolist())], dtype=np.int64)
-    return np.where((query >= 0) & (document >= 0), query * len(log.document_ids) + document, -1)
+def pair_codes(
+    log: ClickLog, queries: np.ndarray, offsets: np.ndarray, documents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log's code of each row's query, and query · (number of documents) + document; -1 if unknown; (n,)."""
+    known = [{name: code for code, name in enumerate(ids.tolist())} for ids in (log.query_ids, log.document_ids)]
+    query, document = (
+        np.array([codes.get(name, -1) for name in id_texts(names.tolist())], dtype=np.int64)
+        for codes, names in zip(known, (np.asarray(queries), documents))
+    )
+    query = np.repeat(query, np.diff(offsets))
+    return query, np.where((query >= 0) & (document >= 0), query * len(log.document_ids) + document, -1)
 
 
 def rows_of_pairs(log: ClickLog, query: np.ndarray, document: np.ndarray, data: RankingData) -> np.ndarray:
@@ -57,7 +59,7 @@ def rows_of_pairs(log: ClickLog, query: np.ndarray, document: np.ndarray, data: 
         raise InvalidInputError(
             "the features have no document ids; name their column with document=... (--document-column ...)"
         )
-    code = pair_codes(log, data.query_ids, data.offsets, data.doc_ids)
+    _, code = pair_codes(log, data.query_ids, data.offsets, data.doc_ids)
     order = np.argsort(code, kind="stable")
     wanted = query.astype(np.int64) * len(log.document_ids) + document
     at = order[np.minimum(np.searchsorted(code[order], wanted), len(code) - 1)]

@@ -1,6 +1,6 @@
 """The value of a ranker that was never shown, estimated from the clicks on what other rankers showed.
 
-With n_dk impressions of document d of a query at position k, c_dk of them clicked, and a model m(d) of its relevance,
+With n_dk impressions of document d of a query at position k, c_dk clicks on them, and a model m(d) of its relevance,
 
     r̂(d) = m(d) + Σ_k (c_dk - β_k n_dk - α_k n_dk m(d)) / Σ_k α_k e_dk,      V_q = Σ_d [λ_rank(d) r̂(d) + β_rank(d)].
 
@@ -11,7 +11,8 @@ for "doubly-robust". V is the mean of V_q. A document that was never shown has n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -40,14 +41,13 @@ class ClickValue(NamedTuple):
     Attributes
     ----------
     value : float
-        Without the documents that were never shown. "doubly-robust" adds the mean that its model has for their query.
+        Documents that were never shown count 0, or with "doubly-robust" the mean of the model for their query.
     low, high : float
         Confidence interval that is valid for any relevance of the documents that were never shown.
     sampling_low, sampling_high : float
         Interval of `value` alone, which ignores those documents.
     least, most : float
-        The estimate if every document that was never shown has relevance 0, and 1. For a difference: the worst and the
-        best case.
+        The lowest and the highest estimate that relevances in [0, 1] of those documents give.
     support : float
         Share of the ranker's weight λ on documents that were shown.
     """
@@ -62,21 +62,12 @@ class ClickValue(NamedTuple):
     support: float
 
 
-class ClickValues(Mapping[str, ClickValue]):
+class ClickValues(dict[str, ClickValue]):
     """Values of rankers by name, and `difference` of any two; `str` gives a table."""
 
-    def __init__(self, ratings: _Ratings, lists: dict[str, _List], level: float, notes: list[str]) -> None:
+    def __init__(self, ratings: _Ratings, lists: dict[str, np.ndarray], level: float, notes: list[str]) -> None:
         self._ratings, self._lists, self.level, self.notes = ratings, lists, level, notes
-        self._values = {name: ratings.value([(chosen, 1.0)], level) for name, chosen in lists.items()}
-
-    def __getitem__(self, name: str) -> ClickValue:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+        super().__init__({name: ratings.value([(ranked, 1.0)], level) for name, ranked in lists.items()})
 
     def difference(self, a: str, b: str) -> ClickValue:
         """Return the value of a minus that of b on the same clicks; a document in both lists counts once."""
@@ -91,9 +82,8 @@ class ClickValues(Mapping[str, ClickValue]):
 
     def __str__(self) -> str:
         first, *others = self
-        named = list(self.items()) + [(f"{name} - {first}", self.difference(name, first)) for name in others]
         rows = []
-        for name, found in named:
+        for name, found in [*self.items(), *((f"{name} - {first}", self.difference(name, first)) for name in others)]:
             interval = f"[{found.low:.4f}, {found.high:.4f}]"
             sampling = f"[{found.sampling_low:.4f}, {found.sampling_high:.4f}]"
             rows.append([name, f"{found.value:.4f}", interval, sampling, f"{found.support:.1%}"])
@@ -127,8 +117,7 @@ def evaluate_from_clicks(
     cutoff : int, default=10
         Number of ranks that count.
     discount : {"clicks", "dcg"} or array (cutoff,), default="clicks"
-        λ: α_k, so that V is the number of clicks per impression; 1/log2(k + 1), the DCG of relevances in [0, 1]; or an
-        array.
+        λ: α_k, so that V is the number of clicks per impression; or 1/log2(k + 1), the DCG of relevances in [0, 1].
     estimator : {"self-normalised", "ips", "doubly-robust"}, default="self-normalised"
         Whether the clicks on a document are divided by its examined impressions, or by the number expected from the
         probability of each ranker (`propensity`, or else its share of the impressions). `"doubly-robust"` corrects a
@@ -138,7 +127,7 @@ def evaluate_from_clicks(
     min_shown : int, default=1
         Documents with fewer impressions count as never shown.
     about : {"clicks", "queries"}, default="clicks"
-        The sampling error of new impressions of these queries, or of other queries of the same kind, which is wider
+        The sampling error of new impressions of these queries, or of other queries of the same kind, which is larger
         (with Student's quantile for the number of queries).
     features : RankingData, optional
         Rows of the documents with `doc_ids`, for `"doubly-robust"`.
@@ -156,9 +145,9 @@ def evaluate_from_clicks(
 
     Notes
     -----
-    The error of clicks is summed by session, or by impression without sessions, so clicks of one user may depend on
-    each other. The bootstrap draws of the examination add its uncertainty. `notes` counts the queries that are left out
-    because a ranker lacks them. Time O(n log n), plus O(documents in the lists) for each of 100 draws.
+    The error of clicks is summed by session (by impression without sessions), so that the clicks of a user may depend
+    on each other. The bootstrap draws of the examination add its uncertainty. Time O(n log n), plus O(documents in the
+    lists) for each of 100 draws.
 
     Examples
     --------
@@ -186,8 +175,8 @@ def evaluate_from_clicks(
     lists = {name: _top(log, run, cutoff) for name, run in rankers.items()}
     every = np.bincount(log.query[log.offsets[:-1]], minlength=len(log.query_ids)).astype(np.float64)
     common = every > 0
-    for ranked in lists.values():
-        common &= np.isin(np.arange(len(every)), ranked.query)
+    for query, _, _ in lists.values():
+        common &= np.isin(np.arange(len(every)), query)
     if not common.any():
         raise InvalidInputError("the rankers and the log share no query; compare the query ids of both")
     notes = list(examination.reasons_)
@@ -197,33 +186,18 @@ def evaluate_from_clicks(
     notes += [f"left out of the log ({reason}): {count}" for reason, count in log.skipped.items()]
     shares = np.where(common, every if weights == "impressions" else 1.0, 0.0)
     curves = np.concatenate([[np.stack([examination.propensities_, examination.beta_])], examination.draws_[:_DRAWS]])
-    ratings = _Ratings(log, curves, _weights(discount, curves, cutoff), shares / shares.sum(), min_shown)
-    ratings.rate(estimator, features)
-    ratings.about, ratings.weighted = about, weights == "impressions"
-    return ClickValues(ratings, {name: ranked.of(common) for name, ranked in lists.items()}, level, notes)
+    lambdas, weighted = _weights(discount, curves, cutoff), weights == "impressions"
+    ratings = _Ratings(log, curves, lambdas, shares / shares.sum(), min_shown, estimator, features, about, weighted)
+    return ClickValues(ratings, {name: ranked[:, common[ranked[0]]] for name, ranked in lists.items()}, level, notes)
 
 
-class _List(NamedTuple):
-    """The best documents of each query: codes of query and of pair (below 0: not in the log), ranks from 0."""
-
-    query: np.ndarray
-    pair: np.ndarray
-    rank: np.ndarray
-
-    def of(self, chosen: np.ndarray) -> _List:
-        rows = chosen[self.query]
-        return _List(self.query[rows], self.pair[rows], self.rank[rows])
-
-
-def _top(log: ClickLog, run: object, cutoff: int) -> _List:
+def _top(log: ClickLog, run: object, cutoff: int) -> np.ndarray:
+    """The best documents of each query: codes of query and of pair (below 0: not in the log), ranks from 0; (3, r)."""
     given = as_run(run)
     rank = ranks_by_query(given.scores, given.offsets) - 1
-    known = {name: code for code, name in enumerate(log.query_ids.tolist())}
-    query = np.repeat([known.get(str(name), -1) for name in given.query_ids.tolist()], np.diff(given.offsets))
-    code = pair_codes(log, given.query_ids, given.offsets, given.doc_ids)
+    query, code = pair_codes(log, given.query_ids, given.offsets, given.doc_ids)
     pair = np.where(code < 0, -1 - np.arange(len(code)), code)  # documents that the log lacks all differ
-    keep = (rank < cutoff) & (query >= 0)
-    return _List(query[keep].astype(np.int64), pair[keep], rank[keep])
+    return np.stack([query, pair, rank])[:, (rank < cutoff) & (query >= 0)]
 
 
 def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.ndarray:
@@ -238,36 +212,37 @@ def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.n
     return np.broadcast_to(np.stack([values, np.zeros(cutoff)]), (len(curves), 2, cutoff))
 
 
+@dataclass
 class _Ratings:
     """Estimated relevances of the shown pairs (query, document), and linear functions of them with errors."""
 
+    log: ClickLog
+    curves: np.ndarray  # α and β for each draw (R, 2, K)
+    weights: np.ndarray  # λ, and what a document adds at any relevance, for each draw (R, 2, cutoff)
+    shares: np.ndarray  # of queries
+    min_shown: int
+    estimator: str
+    features: RankingData | None
     about: str
-    weighted: bool
+    weighted: bool  # by impressions
 
-    def __init__(
-        self, log: ClickLog, curves: np.ndarray, weights: np.ndarray, shares: np.ndarray, min_shown: int
-    ) -> None:
-        self.log, self.curves, self.weights, self.shares = log, curves, weights, shares
-        ranker = np.zeros(log.n_rows, dtype=np.int32) if log.ranker is None else log.ranker + 1
-        cells = log.cells(log.position, ranker)
-        place = cells.keys[0] - 1
-        inside = place < curves.shape[2]
-        inside &= ~np.isnan(curves[0, 0])[np.where(inside, place, 0)]
-        code = cells.query.astype(np.int64) * len(log.document_ids) + cells.document
-        self.pair, self.own = np.unique(code[inside], return_inverse=True)
-        self.query = self.pair // len(log.document_ids)
-        self.cells, self.inside = cells, inside
-        self.place, self.n, self.clicks = place[inside], cells.n[inside], cells.clicks[inside]
-        self.views = self._total(self.n)
-        self.shown = self.views >= min_shown
-
-    def _total(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self.own, weights=values, minlength=len(self.pair))
-
-    def rate(self, estimator: str, features: RankingData | None) -> None:
+    def __post_init__(self) -> None:
         """Estimate the relevances for each draw of the examination, and the residuals of the rows for the first."""
-        expected = self.n if estimator == ESTIMATORS[0] else self._expected()
-        model = self._cross_fitted(features) if estimator == "doubly-robust" else np.zeros(len(self.pair))
+        log = self.log
+        ranker = np.zeros(log.n_rows, dtype=np.int32) if log.ranker is None else log.ranker + 1
+        self.cells = cells = log.cells(log.position, ranker)
+        place = cells.keys[0] - 1
+        self.inside = place < self.curves.shape[2]
+        self.inside &= ~np.isnan(self.curves[0, 0])[np.where(self.inside, place, 0)]
+        code = cells.query * len(log.document_ids) + cells.document
+        self.pair, self.own = np.unique(code[self.inside], return_inverse=True)
+        self.query = self.pair // len(log.document_ids)
+        self.place, self.n, self.clicks = place[self.inside], cells.n[self.inside], cells.clicks[self.inside]
+        views = self._total(self.n)
+        self.shown = views >= self.min_shown
+        self.centred = self.estimator != ESTIMATORS[0]
+        expected = self._expected() if self.centred else self.n
+        model = self._cross_fitted() if self.estimator == "doubly-robust" else np.zeros(len(self.pair))
         ratings = []
         for alpha, beta in self.curves[:, :, self.place]:
             seen = np.maximum(self._total(alpha * expected), 1e-12)
@@ -277,46 +252,46 @@ class _Ratings:
         counts = np.maximum(np.bincount(self.query, minlength=len(self.shares)), 1)
         self.guess = np.bincount(self.query, weights=model, minlength=len(self.shares)) / counts
         # Residuals of rows, divided by the impressions of their pair. One impression has no residual: its click counts.
-        self.centred = estimator != ESTIMATORS[0]
         alpha, beta = self.curves[0, :, self.place].T
         fitted = beta + alpha * (model if self.centred else self.ratings)[self.own]
         scale = 1.0 / np.maximum(self._total(alpha * expected), 1e-12)
         if not self.centred:
-            fitted = np.where(self.views[self.own] > 1, fitted, 0.0)
-            scale *= np.sqrt(self.views / np.maximum(self.views - 1.0, 1.0))
-        cell = np.where(self.inside, np.cumsum(self.inside) - 1, -1)[self.cells.of_row]
+            fitted = np.where(views[self.own] > 1, fitted, 0.0)
+            scale *= np.sqrt(views / np.maximum(views - 1.0, 1.0))
+        cell = np.where(self.inside, np.cumsum(self.inside) - 1, -1)[cells.of_row]
         self.row_pair = np.where(cell >= 0, self.own[cell], -1)
-        self.residual = np.where(cell >= 0, (self.log.clicked - fitted[cell]) * scale[self.row_pair], 0.0)
+        self.residual = np.where(cell >= 0, (log.clicked - fitted[cell]) * scale[self.row_pair], 0.0)
+
+    def _total(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self.own, weights=values, minlength=len(self.pair))
 
     def _expected(self) -> np.ndarray:
         """Expected impressions of the cells, by the probability of their ranker among those that the query had."""
         log, starts = self.log, self.log.offsets[:-1]
-        size = int(self.cells.keys[1].max()) + 1
-        code = log.query[starts] * size + (0 if log.ranker is None else log.ranker[starts] + 1)
-        shape = (len(log.query_ids), size)
-        lists = np.bincount(code, minlength=shape[0] * size).reshape(shape)
+        shape = len(log.query_ids), int(self.cells.keys[1].max()) + 1
+        code = log.query[starts] * shape[1] + (0 if log.ranker is None else log.ranker[starts] + 1)
+        lists = np.bincount(code, minlength=math.prod(shape)).reshape(shape)
         if log.propensity is None:
             chance = np.where(lists > 0, lists.sum(axis=0), 0.0)
         else:
-            total = np.bincount(code, weights=log.propensity[starts], minlength=shape[0] * size).reshape(shape)
+            total = np.bincount(code, weights=log.propensity[starts], minlength=math.prod(shape)).reshape(shape)
             chance = total / np.maximum(lists, 1)
         chance /= np.maximum(chance.sum(axis=1, keepdims=True), 1e-300)
         ratio = lists.sum(axis=1, keepdims=True) * chance / np.maximum(lists, 1)
         return (self.cells.n * ratio[self.cells.query, self.cells.keys[1]])[self.inside]
 
-    def _cross_fitted(self, features: RankingData | None) -> np.ndarray:
+    def _cross_fitted(self) -> np.ndarray:
         """A relevance for each pair that does not depend on the clicks on it."""
-        log = self.log
         alpha, beta = self.curves[0, :, self.place].T
         seen, liked = self._total(alpha * self.n), self._total(self.clicks - beta * self.n)
         mean = liked.sum() / max(seen.sum(), 1e-12)
         by_query = [np.bincount(self.query, weights=values)[self.query] for values in (liked, seen)]
         result = (by_query[0] - liked + _PRIOR * mean) / (by_query[1] - seen + _PRIOR)
-        if features is None:
+        if self.features is None:
             return np.clip(result, 0.0, 1.0)
-        row = rows_of_pairs(log, self.query, self.pair % len(log.document_ids), features)
+        row = rows_of_pairs(self.log, self.query, self.pair % len(self.log.document_ids), self.features)
         there = np.flatnonzero(row >= 0)
-        model = LogisticRelevance(features.X[row[there]])
+        model = LogisticRelevance(self.features.X[row[there]])
         with one_blas_thread():
             for fold in range(_FOLDS):
                 test = self.query[there] % _FOLDS == fold
@@ -325,10 +300,10 @@ class _Ratings:
                 result[there[test]] = model.predict(found)[test]
         return np.clip(result, 0.0, 1.0)
 
-    def value(self, lists: list[tuple[_List, float]], level: float) -> ClickValue:
+    def value(self, lists: list[tuple[np.ndarray, float]], level: float) -> ClickValue:
         """The value of a list, or of several lists added with signs."""
-        query, pair, rank = (np.concatenate([getattr(ranked, name) for ranked, _ in lists]) for name in _List._fields)
-        sign = np.concatenate([np.full(len(ranked.query), by) for ranked, by in lists])
+        query, pair, rank = np.concatenate([ranked for ranked, _ in lists], axis=1)
+        sign = np.concatenate([np.full(ranked.shape[1], by) for ranked, by in lists])
         at = np.minimum(np.searchsorted(self.pair, pair), max(len(self.pair) - 1, 0))
         shown = (self.pair[at] == pair) & self.shown[at]
         share = self.shares[query] * sign
@@ -336,8 +311,7 @@ class _Ratings:
         # A document without a relevance counts once, with the sum of its weights in all lists.
         _, first, document = np.unique(pair, return_index=True, return_inverse=True)
         net = np.bincount(document, weights=sign * lam)
-        unknown = ~shown[first]
-        size = len(self.shares)
+        unknown, size = ~shown[first], len(self.shares)
         ratings = np.where(shown, self.ratings[at], 0.0)
         middle = np.bincount(query, weights=share * (lam * ratings + self.weights[0, 1, rank]), minlength=size)
         extra = self.shares[query[first]] * np.where(unknown, net, 0.0)
@@ -362,8 +336,9 @@ class _Ratings:
         whole = float(np.abs(share * lam).sum())
         support = float(np.abs(share * lam)[shown].sum()) / whole if whole > 0 else math.nan
         value += float((share * lam * np.where(shown, 0.0, self.guess[query])).sum())
-        low, high = least - error[0], most + error[2]
-        return ClickValue(value, low, high, value - error[1], value + error[1], least, most, support)
+        return ClickValue(
+            value, least - error[0], most + error[2], value - error[1], value + error[1], least, most, support
+        )
 
     def _of_clicks(self, by_list: np.ndarray, parts: np.ndarray) -> float:
         """Variance over sessions or impressions: of the clicks, and of the share of each query."""
