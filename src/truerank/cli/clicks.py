@@ -28,43 +28,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("action", choices=tuple(OF))
     parser.add_argument("files", nargs="*", metavar="FILE", help="click log; for interleave, the runs to mix")
-    log = parser.add_argument_group("reading the log")
-    log.add_argument("--format", choices=("table", "json-lines", "ubi"), help="log format (default: by its ending)")
-    log.add_argument("--queries", metavar="FILE", help="UBI queries, whose hits are the shown lists")
-    log.add_argument(
-        "--columns", nargs="+", metavar="NAME=COLUMN",
-        help="columns of impression query document position clicked ranker propensity session time team",
-    )  # fmt: skip
-    log.add_argument("--first-position", type=int, choices=(0, 1), help="number of the first position (default: 1)")
-    log.add_argument("--bad", choices=("error", "skip"), help="stop at a bad row, or leave out and count impressions")
-    log.add_argument("--shown-action", metavar="NAME", help="UBI action_name of a shown document (impression)")
-    log.add_argument("--click-action", metavar="NAME", help="UBI action_name of a click (click)")
-    fit = parser.add_argument_group("examination")
-    fit.add_argument("--model", choices=("position", "trust"), help="click model (default: position)")
-    fit.add_argument("--method", choices=("harvest", "em"), help="em reads features from --data (default: harvest)")
-    fit.add_argument("--max-position", type=int, metavar="K", help="deepest position (default: by clicks, at most 50)")
-    fit.add_argument("--data", metavar="FILE", help="documents with features and ids, a table or LETOR text")
-    fit.add_argument("--plot", metavar="FILE", help="examine: picture of the propensities (.png, .svg, .pdf)")
-    value = parser.add_argument_group("value and train-data")
-    value.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs of the rankers, or folders of runs")
-    value.add_argument("--cutoff", type=int, metavar="K", help="number of ranks that count (default: 10)")
-    value.add_argument("--discount", choices=("clicks", "dcg"), help="weight of a rank (default: clicks)")
-    value.add_argument("--estimator", choices=("self-normalised", "ips", "doubly-robust"), help="(self-normalised)")
-    value.add_argument("--weights", choices=("impressions", "uniform"), help="weights of queries (impressions)")
-    value.add_argument("--min-shown", type=int, metavar="N", help="impressions of a shown document (default: 1)")
-    value.add_argument(
-        "--about", choices=("clicks", "queries"),
-        help="intervals for new impressions of these queries, or for other queries like these (default: clicks)",
-    )  # fmt: skip
-    value.add_argument("--least", type=float, metavar="N", help="train-data: smallest divisor (default: 1)")
-    mix = parser.add_argument_group("interleave")
-    mix.add_argument("--log", metavar="LOG", help="clicks on interleaved lists, with the column team")
-    mix.add_argument("--length", type=int, metavar="N", help="documents in a list (default: 10)")
-    mix.add_argument("--unit", choices=("session", "query", "impression"), help="independent unit (default: session)")
-    mix.add_argument("--looks", type=int, metavar="N", help="number of looks in --json (default: 1)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="output: rows (.parquet, .csv) or lists (JSON lines)")
-    parser.add_argument("--level", type=float, metavar="P", help="level of intervals (default: 0.95)")
-    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
+    add = parser.add_argument_group("reading the log").add_argument
+    add("--format", choices=("table", "json-lines", "ubi"), help="log format (default: by its ending)")
+    add("--queries", metavar="FILE", help="UBI queries, whose hits are the shown lists")
+    fields = "impression query document position clicked ranker propensity session time team"
+    add("--columns", nargs="+", metavar="NAME=COLUMN", help=f"columns of {fields}")
+    add("--first-position", type=int, choices=(0, 1), help="number of the first position (default: 1)")
+    add("--bad", choices=("error", "skip"), help="stop at a bad row, or leave out and count impressions")
+    add("--shown-action", metavar="NAME", help="UBI action_name of a shown document (impression)")
+    add("--click-action", metavar="NAME", help="UBI action_name of a click (click)")
+    add = parser.add_argument_group("examination").add_argument
+    add("--model", choices=("position", "trust"), help="click model (default: position)")
+    add("--method", choices=("harvest", "em"), help="em reads features from --data (default: harvest)")
+    add("--max-position", type=int, metavar="K", help="deepest position (default: by clicks, at most 50)")
+    add("--data", metavar="FILE", help="documents with features and ids, a table or LETOR text")
+    add("--plot", metavar="FILE", type=options.OutputFile, help="examine: picture of the propensities (.png .svg .pdf)")
+    add = parser.add_argument_group("value and train-data").add_argument
+    add("--runs", nargs="+", metavar="RUN", help="TREC runs of the rankers, or folders of runs")
+    add("--cutoff", type=int, metavar="K", help="number of ranks that count (default: 10)")
+    add("--discount", choices=("clicks", "dcg"), help="weight of a rank (default: clicks)")
+    add("--estimator", choices=("self-normalised", "ips", "doubly-robust"), help="(default: self-normalised)")
+    add("--weights", choices=("impressions", "uniform"), help="weights of queries (default: impressions)")
+    add("--min-shown", type=int, metavar="N", help="impressions of a shown document (default: 1)")
+    about = "intervals for new impressions of these queries, or for other queries like these (default: clicks)"
+    add("--about", choices=("clicks", "queries"), help=about)
+    add("--least", type=float, metavar="N", help="train-data: smallest divisor (default: 1)")
+    add = parser.add_argument_group("interleave").add_argument
+    add("--log", metavar="LOG", help="clicks on interleaved lists, with the column team")
+    add("--length", type=int, metavar="N", help="documents in a list (default: 10)")
+    add("--unit", choices=("session", "query", "impression"), help="independent unit (default: session)")
+    add("--looks", type=int, metavar="N", help="number of looks in --json (default: 1)")
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", type=options.OutputFile, help="rows (.parquet, .csv) or lists (JSON lines)")
+    add("--level", type=float, metavar="P", help="level of intervals (default: 0.95)")
+    add("--seed", type=int, metavar="N", help="random seed (default: 0)")
     options.add_data_options(parser, columns=False)
     options.add_json_option(parser)
 
@@ -73,9 +70,8 @@ def run(args: argparse.Namespace) -> int:
     """Examine, value, make rows, or interleave."""
     known = {name for names in OF.values() for name in names}
     common.refuse_idle(args, sorted(known - set(OF[args.action])), f"does not belong to {args.action}")
-    common.check_file("-o", args.output)
     if args.action == "interleave":
-        return _interleave(args)
+        return _mix(args) if args.log is None else _compare(args)
     if len(args.files) != 1:
         raise common.UsageError(f"{args.action} reads one click log, got {len(args.files)} files")
     return {"examine": _examine, "value": _value, "train-data": _train_data}[args.action](args)
@@ -91,13 +87,11 @@ def _read(args: argparse.Namespace, path: str) -> Any:
 def _fitted(args: argparse.Namespace, log: Any) -> Any:
     from truerank.clicks.examination import Examination
 
-    data = None
-    if args.method == "em":
-        if args.data is None:
-            raise common.UsageError("--method em estimates relevance from features; add --data FILE")
-        data = common.read_data(args.data, args)
-    elif args.data is not None and args.action == "examine":
+    if args.method == "em" and args.data is None:
+        raise common.UsageError("--method em estimates relevance from features; add --data FILE")
+    if args.method != "em" and args.data is not None and args.action == "examine":
         raise common.UsageError("--data has no effect without --method em; leave it out")
+    data = common.read_data(args.data, args) if args.method == "em" else None
     settings = common.given(args, "model", "method", "max_position", *(["level"] if args.action == "examine" else []))
     return Examination(random_state=args.seed or 0, **settings).fit(log, data)
 
@@ -105,19 +99,16 @@ def _fitted(args: argparse.Namespace, log: Any) -> Any:
 def _examine(args: argparse.Namespace) -> int:
     from truerank.clicks.checkup import examine_log
 
-    common.check_writable(args.plot)
     log = _read(args, args.files[0])
     seen, found = _fitted(args, log), examine_log(log)
     if args.plot is not None:
         _plot(seen, args.plot)
-    report = seen.to_dict() | {"findings": found, "rows": log.n_rows, "impressions": log.n_impressions,
-                               "skipped": log.skipped}  # fmt: skip
-    return common.show(args, report, "\n".join([repr(log), *(f"  {text}" for text in found), "", str(seen)]))
+    about = {"findings": found, "rows": log.n_rows, "impressions": log.n_impressions, "skipped": log.skipped}
+    text = "\n".join([repr(log), *(f"  {finding}" for finding in found), "", str(seen)])
+    return common.show(args, seen.to_dict() | about, text)
 
 
 def _plot(seen: Any, path: str) -> None:
-    import numpy as np
-
     from truerank.core.files import atomic_write
     from truerank.report.figures import Figure
     from truerank.report.plots import draw
@@ -125,12 +116,11 @@ def _plot(seen: Any, path: str) -> None:
     ending = path.rpartition(".")[2].lower()
     if ending not in ("png", "svg", "pdf"):
         raise common.UsageError(f"--plot writes .png, .svg or .pdf, got {path}")
-    named = {"propensity": seen.propensities_, "lower end": seen.low_, "upper end": seen.high_}
-    series = {name: np.asarray(values).tolist() for name, values in named.items()}
+    series = {"propensity": seen.propensities_, "lower end": seen.low_, "upper end": seen.high_}
     note = "identified" if seen.identified_ else "NOT identified: " + "; ".join(seen.reasons_)
     ranks = [float(k) for k in range(1, seen.K_ + 1)]
     title, label = "Examination by position", "relative to position 1"
-    figure = Figure("examination", "lines", title, "position", label, ranks, series, note=note)
+    figure = Figure("examination", "lines", title, "position", label, ranks, common.plain(series), note=note)
     with atomic_write(path, "wb") as stream:
         draw(figure).savefig(stream, format=ending, dpi=150)
 
@@ -143,11 +133,10 @@ def _value(args: argparse.Namespace) -> int:
     if args.data is not None and args.estimator != "doubly-robust" and args.method != "em":
         raise common.UsageError("--data has no effect without --estimator doubly-robust or --method em; leave it out")
     log = _read(args, args.files[0])
-    runs = common.read_runs(args.runs)
     settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
     if args.data is not None and args.estimator == "doubly-robust":
         settings["features"] = common.read_data(args.data, args)
-    found = evaluate_from_clicks(log, runs, examination=_fitted(args, log), **settings)
+    found = evaluate_from_clicks(log, common.read_runs(args.runs), examination=_fitted(args, log), **settings)
     return common.show(args, found.to_dict(), str(found))
 
 
@@ -161,27 +150,28 @@ def _train_data(args: argparse.Namespace) -> int:
     seen = _fitted(args, log)
     found = training_data(log, common.read_data(args.data, args), seen, **common.given(args, "least"))
     write_table(found.data, args.output)
-    report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_,
-              "reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}  # fmt: skip
-    verdict = "identified" if seen.identified_ else "NOT identified"
+    report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_}
+    report |= {"reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}
     text = (
         f"truerank clicks: {args.output}: {found.data.n_rows} rows, {found.data.n_queries} queries; "
         f"{found.never_shown} documents never shown, with grade 0; {found.cut} relevances cut to [0, 1] "
         f"({found.cut_weight:.1%} of the examined impressions); {found.without_features} shown documents without "
-        f"features; propensities {verdict}"
+        f"features; propensities {'identified' if seen.identified_ else 'NOT identified'}"
     )
     return common.tell(args, report, text)
 
 
-def _interleave(args: argparse.Namespace) -> int:
-    if args.log is not None:
-        from truerank.clicks.interleaving import compare_interleaved
+def _compare(args: argparse.Namespace) -> int:
+    from truerank.clicks.interleaving import compare_interleaved
 
-        common.refuse_idle(args, ("output", "length", "seed"), "mixes lists, but --log compares")
-        if args.files:
-            raise common.UsageError("--log compares the teams of the log; leave the runs out")
-        found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))
-        return common.show(args, {"comparisons": found.to_dict()}, str(found))
+    common.refuse_idle(args, ("output", "length", "seed"), "mixes lists, but --log compares")
+    if args.files:
+        raise common.UsageError("--log compares the teams of the log; leave the runs out")
+    found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))
+    return common.show(args, {"comparisons": found.to_dict()}, str(found))
+
+
+def _mix(args: argparse.Namespace) -> int:
     import json
 
     from truerank.clicks.interleaving import interleave
@@ -194,7 +184,7 @@ def _interleave(args: argparse.Namespace) -> int:
     mixed = interleave(common.read_runs(args.files), random_state=args.seed or 0, **common.given(args, "length"))
     with common.output(args.output) as stream:
         for query, rows in mixed.items():
-            document, team = zip(*rows) if rows else ((), ())
-            line = {"query": query, "documents": document, "teams": team}
+            documents, teams = [document for document, _ in rows], [team for _, team in rows]
+            line = {"query": query, "documents": documents, "teams": teams}
             stream.write(json.dumps(line, ensure_ascii=False) + "\n")
     return common.tell(args, {"lists": len(mixed), "output": args.output}, f"truerank clicks: {len(mixed)} lists")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.clicks.log import ClickLog
+from truerank.core.printing import counted
 
-_BUSY, _EVERY = 200, 20  # clicks of a session, and lists of a session that clicks everything, beyond a person's
+_BUSY, _EVERY = 200, 20  # clicks of a session of a bot, or lists of a session that clicks everything
 _SHIFT = 0.2  # relative change of the click rate between fifths of the log's time
 
 
@@ -16,15 +17,13 @@ def examine_log(log: ClickLog) -> list[str]:
     Examples
     --------
     >>> examine_log(ClickLog([1, 1], ["q", "q"], ["a", "b"], [1, 2], [1, 0], ranker=["x", "x"]))[0]
-    'position 2 has no clicks in 1 impression; check that it is displayed and that its clicks are logged'
+    'position 2 has no clicks in 1 impression; check that it is displayed and its clicks are logged'
     """
     found = []
     shown, clicked = (np.bincount(log.position, weights=w) for w in (None, log.clicked))
     for k in np.flatnonzero((shown > 0) & (clicked == 0))[:3].tolist():
-        lists = f"{shown[k]:.0f} impression{'s' if shown[k] != 1 else ''}"
-        found.append(
-            f"position {k} has no clicks in {lists}; check that it is displayed and that its clicks are logged"
-        )
+        lists = counted(int(shown[k]), "impression")
+        found.append(f"position {k} has no clicks in {lists}; check that it is displayed and its clicks are logged")
     starts = log.offsets[:-1]
     if log.session is not None:
         session = log.session + 1
@@ -38,9 +37,7 @@ def examine_log(log: ClickLog) -> list[str]:
                 f"{bots.sum()} sessions look like bots ({_BUSY} clicks or more, or every document clicked) and make "
                 f"{share:.1%} of the clicks; remove them"
             )
-    if log.time is None:
-        found.append("the log has no times, so changes of the rankers or of the traffic by date are not checked")
-    elif log.n_impressions >= 1_000 and log.clicked.any():
+    if log.time is not None and log.n_impressions >= 1_000 and log.clicked.any():
         fifth = np.searchsorted(np.quantile(log.time, [0.2, 0.4, 0.6, 0.8]), log.time, side="right")
         rates = np.bincount(fifth, weights=log.clicked, minlength=5) / np.maximum(np.bincount(fifth, minlength=5), 1)
         if np.ptp(rates) > max(_SHIFT, 6 / np.sqrt(log.clicked.sum() / 5)) * log.clicked.mean():
@@ -53,7 +50,5 @@ def examine_log(log: ClickLog) -> list[str]:
         moved = np.bincount(cells.pair) > 1
         share = float(cells.n[moved[cells.pair]].sum()) / log.n_rows
         if share < 0.1:
-            found.append(
-                f"only {share:.1%} of the rows have documents at several positions; the rankers are too similar"
-            )
+            found.append(f"the rankers are too similar: only {share:.1%} of the rows show documents at other positions")
     return found + [f"left out ({reason}): {count}" for reason, count in log.skipped.items()]

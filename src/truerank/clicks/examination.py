@@ -22,8 +22,9 @@ for Unbiased Learning to Rank in Personal Search, WSDM 2018.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -50,19 +51,11 @@ _MODEL_TESTS = {
 }
 
 
-class Tables(NamedTuple):
-    """Sums over documents shown at positions k and l, by group of queries: clicks and impressions (G, K, K)."""
-
-    clicks: np.ndarray
-    shown: np.ndarray
-    documents: np.ndarray  # (K, K)
-
-
 class Examination:
     """How much each position is examined, estimated from a log of several rankers.
 
-    If different rankers show the same document of a query at different positions, its relevance is the same and only
-    the position changes the clicks. The rankers must be chosen at random, or at least independently of relevance.
+    If rankers show the same document of a query at different positions, only the position changes its clicks. The
+    rankers must be chosen at random, or at least independently of relevance.
 
     Parameters
     ----------
@@ -70,7 +63,7 @@ class Examination:
         Probability of a click at k: α_k r, or α_k r + β_k if users also click because of the position itself.
     method : {"harvest", "em"}, default="harvest"
         `"harvest"` compares documents that were shown at several positions. `"em"` (position model only) fits
-        examination and a logistic regression of relevance on features. It also works with one ranker, but its result
+        examination and a logistic regression of relevance on features. It needs only one ranker, but its result
         depends on the features.
     max_position : int, optional
         Deepest position to fit. Default: the deepest with 20 clicks or more, at most 50.
@@ -88,23 +81,19 @@ class Examination:
         β_k, 0 in the position model. Clicks determine relevance only up to scale and shift; here β_K = 0.
     low_, high_ : float64 arrays (K,)
         Bootstrap interval of `propensities_` over (groups of) queries, widened for few queries. NaN with one query.
-    pairs_ : int64 array (K,)
-        Number of other positions with which a position is compared directly.
-    documents_ : int64 array (K,)
-        Number of documents in these comparisons.
+    pairs_, documents_ : int64 arrays (K,)
+        Number of other positions with which a position is compared, and of documents in these comparisons.
     identified_ : bool
-        False if the log does not determine the propensities, or contradicts the model; `reasons_` explains why.
+        False if the log does not determine the propensities, or contradicts the model.
     reasons_ : list of str
+        Why the propensities are not identified, and what was not checked (changes by date, in a log without times).
     tests_ : dict of str to float
-        z of each test. The model is rejected beyond 2.58.
-
-        * ``relevance``: do clicks fall with the position equally for documents of high and of low click rate?
-          (position model)
-        * ``context``: does the click rate of a document at one position depend on the clicks above it?
-        * ``exclusion``: do clicks within one list exclude each other? Only below -2.58.
-        * ``balance``: do documents get equally many clicks at the same position in the lists of different rankers? The
-          assignment of rankers is rejected above 3.29.
-        * ``levels``: do click rates differ between documents, as the trust model needs? At least 3.
+        z of each test. `"relevance"` (position model): clicks fall with the position equally for documents of high and
+        of low click rate. `"context"`: the click rate of a document at a position does not depend on the clicks above
+        it. `"exclusion"`: clicks within a list do not exclude each other. The model is rejected beyond 2.58 (exclusion:
+        below -2.58). `"balance"`: a document gets equally many clicks at a position in the lists of all rankers; above
+        3.29 the assignment of rankers is rejected. `"levels"` (trust model): click rates differ between documents; at
+        least 3 is needed.
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
 
@@ -129,10 +118,6 @@ class Examination:
     >>> seen.propensities_[:3].round(1).tolist(), seen.identified_
     ([1.0, 0.5, 0.3], True)
     """
-
-    propensities_: np.ndarray
-    beta_: np.ndarray
-    draws_: np.ndarray
 
     def __init__(
         self,
@@ -179,8 +164,10 @@ class Examination:
         ends = stretched_percentiles(alpha[0], alpha[1:], n_groups, self.level)
         self.low_, self.high_ = np.maximum(ends, 0.0)
         problems = self._problems(log)
-        self.identified_ = self.method == "harvest" and not problems
+        self.identified_ = not problems
         self.reasons_ += problems
+        if self.identified_ and log.time is None:
+            self.reasons_.append("the log has no times, so changes of rankers and users by date were not checked")
         return self
 
     def _harvest(self, log: ClickLog, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -191,28 +178,26 @@ class Examination:
         cells = log.cells(np.minimum(log.position, K + 1), ranker, half)
         pair, place, inside = cells.pair, cells.keys[0] - 1, cells.keys[0] <= K
         group, n_groups = groups_of(cells.query, len(log.query_ids))
-        whole = _Sums(pair * K + place, cells.n, cells.clicks, inside)
-        found = tables(whole.key // K, group[whole.first], whole.key % K, whole.n, whole.clicks, K, n_groups)
-        self.pairs_ = np.count_nonzero(found.documents, axis=1)
-        self.documents_ = found.documents.sum(axis=1).astype(np.int64)
+        key, first, n, clicks = _summed(pair * K + place, cells, inside)
+        A, _, documents = tables(key // K, group[first], key % K, n, clicks, K, n_groups)
+        self.pairs_ = np.count_nonzero(documents, axis=1)
+        self.documents_ = documents.sum(axis=1).astype(np.int64)
         counts = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups), size=self.n_draws)
         counts = np.vstack([np.ones(n_groups), counts])
-        A = _resampled(found.clicks, counts)
+        A = np.tensordot(counts, A, axes=1)
         reached = connected(A[0])
-        theta = _masked(ladder(A, reached), reached)
+        theta = np.where(reached, np.exp(ladder(A, reached)), np.nan)
         # Weights of a high level of relevance: click rates in the other half of the impressions, over those expected.
-        split = _Sums((pair * 2 + cells.keys[2]) * K + place, cells.n, cells.clicks, inside)
-        owner, at = split.key // K, split.key % K
-        expected = np.bincount(owner, weights=split.n * np.nan_to_num(theta[0][at]), minlength=2 * int(pair[-1] + 1))
-        clicks = np.bincount(owner, weights=split.clicks, minlength=len(expected))
-        rate = np.where(expected > 0, clicks / np.maximum(expected, 1e-12), np.nan).reshape(-1, 2)[:, ::-1].ravel()
-        mean = float(cells.clicks.sum() / max(expected.sum(), 1e-12))
-        high = rate / (rate + max(mean, 1e-12))
+        key, first, n, clicks = _summed((pair * 2 + cells.keys[2]) * K + place, cells, inside)
+        owner, at = key // K, key % K
+        expected = np.bincount(owner, weights=n * np.nan_to_num(theta[0][at]), minlength=2 * int(pair[-1] + 1))
+        rate = np.bincount(owner, weights=clicks, minlength=len(expected)) / np.maximum(expected, 1e-12)
+        rate = np.where(expected > 0, rate, np.nan).reshape(-1, 2)[:, ::-1].ravel()
+        high = rate / (rate + max(float(cells.clicks.sum() / max(expected.sum(), 1e-12)), 1e-12))
         sums = []
         for weight in (high, 1.0 - high):
-            w = np.nan_to_num(weight)[owner]
-            level = tables(owner, group[split.first], at, split.n, split.clicks, K, n_groups, w)
-            sums += [_resampled(level.clicks, counts), _resampled(level.shown, counts)]
+            level = tables(owner, group[first], at, n, clicks, K, n_groups, np.nan_to_num(weight)[owner])
+            sums += [np.tensordot(counts, level[0], axes=1), np.tensordot(counts, level[1], axes=1)]
         self.tests_["context"], self.tests_["balance"] = _same_spot_tests(log, cells, group, K)
         self.tests_["exclusion"] = _exclusion(log, K)
         if self.model == "trust":
@@ -239,11 +224,11 @@ class Examination:
         used, own = np.unique(row[keep], return_inverse=True)
         model = LogisticRelevance(features.X[used])
         group, n_groups = groups_of(cells.query[keep], len(log.query_ids))
-        found = em(model, own, place, n, c, K, 200)
-        thetas = [found[0]]
+        theta, coefficients = _em_rounds(model, own, place, n, c, np.full(K, 0.5), None, 200)
+        thetas = [theta]
         for _ in range(min(self.n_draws, 20)):
             times = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups)).astype(np.float64)[group]
-            thetas.append(em(model, own, place, n * times, c * times, K, 20, found)[0])
+            thetas.append(_em_rounds(model, own, place, n * times, c * times, theta, coefficients, 20)[0])
         alpha = np.array([theta / theta[0] for theta in thetas])
         return alpha, np.zeros_like(alpha)
 
@@ -256,14 +241,11 @@ class Examination:
             found.append("the log does not name what chose each list (ranker)")
         elif len(np.unique(log.ranker[log.ranker >= 0])) < 2:
             found.append("one ranker alone chose the lists; its positions follow relevance")
-        missing = np.flatnonzero(np.isnan(self.propensities_)) + 1
-        if len(missing):
-            found.append(f"no clicked documents connect {_positions(missing)} with position 1")
-        wide = np.flatnonzero(self.high_ - self.low_ > self.propensities_) + 1
-        if len(wide):
-            found.append(f"the interval of {_positions(wide)} is wider than the propensity; collect more data")
-        apart = _apart_in_time(log)
-        if apart > _APART:
+        if lost := _positions(np.isnan(self.propensities_)):
+            found.append(f"no clicked documents connect {lost} with position 1")
+        if wide := _positions(self.high_ - self.low_ > self.propensities_):
+            found.append(f"the interval of {wide} is wider than the propensity; collect more data")
+        if (apart := _apart_in_time(log)) > _APART:
             found.append(
                 f"the rankers were changed by date (their times differ by {apart:.0%}), so other changes mix in"
             )
@@ -294,25 +276,26 @@ class Examination:
         return settings | {"identified": self.identified_, "reasons": self.reasons_, "tests": self.tests_} | columns
 
     def __str__(self) -> str:
-        header: list[Any] = ["position", "propensity", f"{self.level:.0%} interval", "ranks", "documents"]
-        rows: list[list[Any]] = []
-        for k in range(self.K_):
-            interval = f"[{self.low_[k]:.4f}, {self.high_[k]:.4f}]"
-            rows.append([k + 1, f"{self.propensities_[k]:.4f}", interval, int(self.pairs_[k]), int(self.documents_[k])])
-        if self.model == "trust":
-            for row, value in zip([header, *rows], ["beta", *(f"{beta:.4f}" for beta in self.beta_)]):
-                row.insert(3, value)
+        columns: dict[str, Iterable[object]] = {
+            "position": range(1, self.K_ + 1),
+            "propensity": [f"{alpha:.4f}" for alpha in self.propensities_],
+            f"{self.level:.0%} interval": [f"[{low:.4f}, {high:.4f}]" for low, high in zip(self.low_, self.high_)],
+            "beta": [f"{beta:.4f}" for beta in self.beta_],
+            "ranks": self.pairs_.tolist(),
+            "documents": self.documents_.tolist(),
+        }
+        if self.model == "position":
+            del columns["beta"]
         verdict = f"{self.model} model: {'identified' if self.identified_ else 'NOT identified'}"
-        return "\n".join([table(rows, header), "", verdict, *(f"  {reason}" for reason in self.reasons_)])
+        rows = [list(row) for row in zip(*columns.values())]
+        return "\n".join([table(rows, list(columns)), "", verdict, *(f"  {reason}" for reason in self.reasons_)])
 
 
-class _Sums:
-    """Cells added up by a key: ascending `key`, `n`, `clicks`, and the number of one cell of each."""
-
-    def __init__(self, key: np.ndarray, n: np.ndarray, clicks: np.ndarray, keep: np.ndarray) -> None:
-        self.key, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
-        self.first = np.flatnonzero(keep)[first]
-        self.n, self.clicks = np.bincount(inverse, weights=n[keep]), np.bincount(inverse, weights=clicks[keep])
+def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Cells added up by a key: ascending keys, the number of one cell of each, impressions and clicks."""
+    keys, first, inverse = np.unique(key[keep], return_index=True, return_inverse=True)
+    n, clicks = (np.bincount(inverse, weights=values[keep]) for values in (cells.n, cells.clicks))
+    return keys, np.flatnonzero(keep)[first], n, clicks
 
 
 def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
@@ -332,8 +315,11 @@ def tables(
     K: int,
     n_groups: int,
     weight: np.ndarray | None = None,
-) -> Tables:
-    """Match every two places, from 0, of a pair (query and document); cells (c,) are sorted by pair and place."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Match every two places, from 0, of a pair (query and document); cells (c,) are sorted by pair and place.
+
+    Returns A and M of the module's formulas by group (n_groups, K, K), and the number of documents (K, K).
+    """
     A, M = np.zeros((2, n_groups * K * K))
     documents = np.zeros(K * K)
     for step in range(1, K):
@@ -350,7 +336,7 @@ def tables(
             M += np.bincount(index, weights=w * n[k] * n[other] / both, minlength=len(M))
             documents += np.bincount(at, minlength=K * K)
     shape = (n_groups, K, K)
-    return Tables(A.reshape(shape), M.reshape(shape), documents.reshape(K, K))
+    return A.reshape(shape), M.reshape(shape), documents.reshape(K, K)
 
 
 def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
@@ -377,12 +363,8 @@ def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
 
 def connected(A: np.ndarray) -> np.ndarray:
     """Positions (K,) that clicked documents connect with position 1."""
-    linked = (A > 0) & (A.T > 0)
-    reached = np.zeros(len(A), dtype=bool)
-    reached[0] = True
-    for _ in range(len(A)):
-        reached |= linked[reached].any(axis=0)
-    return reached
+    linked = (A > 0) & (A.T > 0) | np.eye(len(A), dtype=bool)
+    return np.linalg.matrix_power(linked, len(A))[0]
 
 
 def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -411,28 +393,28 @@ def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.n
         matrix = N[:, places[:, None], places]
         scale = np.trace(matrix, axis1=1, axis2=2)[:, None, None] * 1e-12 * np.eye(len(places))
         beta[:, places] = np.linalg.solve(matrix + scale + 1e-300 * np.eye(len(places)), rhs[:, places, None])[:, :, 0]
-    return _masked(np.log(alpha), reached), np.where(reached, beta, np.nan), difference.sum(axis=(1, 2))
+    alpha, beta = np.where(reached, [np.exp(np.log(alpha)), beta], np.nan)
+    return alpha, beta, difference.sum(axis=(1, 2))
 
 
-def em(
+def _em_rounds(
     model: LogisticRelevance,
     row: np.ndarray,
     place: np.ndarray,
     n: np.ndarray,
     c: np.ndarray,
-    K: int,
+    theta: np.ndarray,
+    coefficients: np.ndarray | None,
     rounds: int,
-    start: tuple[np.ndarray, np.ndarray] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Examination (K,) and coefficients by regression EM (Wang et al. 2018, equations 3 to 6), of cells (c,)."""
-    theta, coefficients = (np.full(K, 0.5), None) if start is None else (start[0].copy(), start[1])
     relevance = np.full(len(model.X), 0.5) if coefficients is None else model.predict(coefficients)
-    shown = np.bincount(place, weights=n, minlength=K)
+    shown = np.maximum(np.bincount(place, weights=n, minlength=len(theta)), 1e-300)
     weight = np.bincount(row, weights=n, minlength=len(model.X))
     for _ in range(rounds):
         t, r = theta[place], relevance[row]
         no_click = (n - c) / np.maximum(1.0 - t * r, 1e-12)
-        seen = np.bincount(place, weights=c + no_click * t * (1.0 - r), minlength=K) / np.maximum(shown, 1e-300)
+        seen = np.bincount(place, weights=c + no_click * t * (1.0 - r), minlength=len(theta)) / shown
         liked = np.bincount(row, weights=c + no_click * r * (1.0 - t), minlength=len(model.X))
         coefficients = model.fit(liked, weight, coefficients)
         relevance = model.predict(coefficients)
@@ -440,17 +422,7 @@ def em(
         theta = np.clip(seen, 1e-6, 1.0)
         if change < 1e-5:
             break
-    assert coefficients is not None
     return theta, coefficients
-
-
-def _resampled(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Sums of (G, K, K) over groups with multiplicities `counts` (R, G)."""
-    return (counts @ values.reshape(len(values), -1)).reshape(len(counts), *values.shape[1:])
-
-
-def _masked(u: np.ndarray, reached: np.ndarray) -> np.ndarray:
-    return np.where(reached, np.exp(u), np.nan)
 
 
 def _z(values: np.ndarray) -> float:
@@ -465,12 +437,6 @@ def _clustered(sums: np.ndarray) -> float:
     return float(sums.sum()) / spread if spread > 0 else 0.0
 
 
-def _clicks_above(log: ClickLog) -> np.ndarray:
-    """Clicks above each row in its list (n,)."""
-    running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
-    return running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))
-
-
 def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> tuple[float, float]:
     """z of two comparisons of rankers that show a document at the same position.
 
@@ -478,7 +444,9 @@ def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> 
     of the impressions, so that their products have mean 0 if only document and position matter. Balance: does one
     ranker get more clicks than the others? The largest z of a ranker, with Bonferroni's correction.
     """
-    above = np.bincount(cells.of_row, weights=_clicks_above(log), minlength=len(cells.n))
+    running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
+    above = running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))  # clicks above each row in its list
+    above = np.bincount(cells.of_row, weights=above, minlength=len(cells.n))
     keep = cells.keys[0] <= K
     size = int(cells.keys[1].max()) + 1
     spot = cells.pair * (K + 1) + cells.keys[0]
@@ -516,26 +484,14 @@ def _exclusion(log: ClickLog, K: int) -> float:
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         shape = np.add.reduceat(mixed ^ (mixed >> np.uint64(32)), starts)
         shape += log.query[starts].astype(np.uint64) * np.uint64(0x94D049BB133111EB)
-    _, lists, times = np.unique(shape, return_inverse=True, return_counts=True)
-    often = times >= 2
-    if not often.any():
-        return 0.0
-    number = np.where(often, np.cumsum(often) - 1, -1)[lists]
-    rows = (number[log.impression] >= 0) & (log.position <= K)
-    of_row = number[log.impression[rows]]
-    n = times[often].astype(np.float64)
-    hits = np.bincount(of_row * K + log.position[rows] - 1, weights=log.clicked[rows], minlength=len(n) * K).reshape(
-        -1, K
-    )
-    total = np.add.reduceat(np.where(log.position <= K, log.clicked, False).astype(np.float64), starts)
-    repeated = number >= 0
-    square = np.bincount(number[repeated], weights=total[repeated] ** 2, minlength=len(n))
+    _, first, lists = np.unique(shape, return_index=True, return_inverse=True)
+    n, inside = np.bincount(lists), log.position <= K
+    cell = lists[log.impression[inside]] * K + log.position[inside] - 1
+    hits = np.bincount(cell, weights=log.clicked[inside], minlength=len(n) * K).reshape(-1, K)
+    total = np.add.reduceat((log.clicked & inside).astype(np.float64), starts)
     alone = (hits - hits**2 / n[:, None]).sum(axis=1)
-    excess = square - hits.sum(axis=1) ** 2 / n - alone
-    query = np.zeros(len(n), dtype=np.int64)
-    query[number[repeated]] = log.query[starts][repeated]
-    by_query = np.bincount(query, weights=excess)
-    return _clustered(by_query)
+    excess = np.bincount(lists, weights=total**2) - hits.sum(axis=1) ** 2 / n - alone  # 0 for a list that occurs once
+    return _clustered(np.bincount(log.query[starts[first]], weights=excess))
 
 
 def _apart_in_time(log: ClickLog) -> float:
@@ -552,6 +508,8 @@ def _apart_in_time(log: ClickLog) -> float:
     return max((0.5 * float(np.abs(a - b).sum()) for i, a in enumerate(share) for b in share[:i]), default=0.0)
 
 
-def _positions(numbers: np.ndarray) -> str:
-    texts = [str(number) for number in numbers[:4].tolist()] + (["…"] if len(numbers) > 4 else [])
-    return f"position{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"
+def _positions(which: np.ndarray) -> str:
+    """The positions that a mask (K,) marks, "" for none."""
+    texts = [str(number) for number in (np.flatnonzero(which) + 1).tolist()]
+    more = ", …" if len(texts) > 4 else ""
+    return f"position{'s' if len(texts) > 1 else ''} {', '.join(texts[:4])}{more}" if texts else ""

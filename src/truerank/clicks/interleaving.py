@@ -15,14 +15,14 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
-from truerank.data.grouping import ranks_by_query
+from truerank.data.grouping import query_of_rows, ranks_by_query
 from truerank.io.trec import as_run
 
 
 def team_draft(lists: Mapping[str, Any], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Return a mixed list of (document, team): in each round every ranker picks its best document that is left.
+    """Return a mixed list of (document, team): in rounds, rankers in random order pick their best document left.
 
-    Each round draws its order of rankers (Radlinski et al. 2008; several rankers: Schuth et al. 2014).
+    Radlinski et al. 2008; for several rankers Schuth et al. 2014.
 
     Examples
     --------
@@ -33,12 +33,11 @@ def team_draft(lists: Mapping[str, Any], length: int, rng: np.random.Generator) 
     taken: dict[str, str] = {}
     while left and len(taken) < length:
         for name in [list(left)[place] for place in rng.permutation(len(left))]:
-            if len(taken) < length:
-                pick = next((document for document in left[name] if document not in taken), None)
-                if pick is None:
-                    del left[name]
-                else:
-                    taken[pick] = name
+            pick = next((document for document in left[name] if document not in taken), None)
+            if pick is None:
+                del left[name]
+            elif len(taken) < length:
+                taken[pick] = name
     return list(taken.items())
 
 
@@ -50,8 +49,8 @@ def interleave(
     Parameters
     ----------
     rankers : dict of str to run
-        Two or more: paths, dicts of query to {document: score}, or any run that `evaluate` accepts. A query that a
-        ranker lacks is served by the others.
+        Two or more: paths, dicts of query to {document: score}, or any run that `evaluate` accepts. If a ranker lacks a
+        query, the others make its list.
     length : int, default=10
     random_state : int or NumPy generator, optional
         Use another seed for each impression: the same seed gives a query the same list.
@@ -59,7 +58,7 @@ def interleave(
     Returns
     -------
     dict of str to list of (document, team)
-        Show the documents in this order, and log the team of each: `compare_interleaved` reads it.
+        The documents in the order to show them. Log their teams for `compare_interleaved`.
 
     Examples
     --------
@@ -72,9 +71,7 @@ def interleave(
     lists: dict[str, dict[str, list[str]]] = {}
     for name, given in rankers.items():
         run = as_run(given)
-        order = np.lexsort(
-            (ranks_by_query(run.scores, run.offsets), np.repeat(np.arange(run.n_queries), np.diff(run.offsets)))
-        )
+        order = np.lexsort((ranks_by_query(run.scores, run.offsets), query_of_rows(run.offsets)))
         documents = run.doc_ids[order].tolist()
         for query, start, stop in zip(run.query_ids.tolist(), run.offsets, run.offsets[1:]):
             lists.setdefault(query, {})[name] = documents[start:stop]
@@ -84,7 +81,7 @@ def interleave(
 class Preference(NamedTuple):
     """A comparison of two rankers: the mean outcome of units, above 0 if a is better.
 
-    `low` and `high` belong to a confidence sequence and `p` is always valid, so they may be looked at after every unit.
+    The interval is a confidence sequence and p is always valid, so you may look at them after every unit.
     """
 
     a: str
@@ -124,16 +121,11 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     log : ClickLog
         With `team`, the ranker of each document. Units are sorted by `time`, or else by their order in the log.
     unit : {"session", "query", "impression"}, optional
-        What is independent. Default: session if the log has sessions, else impression.
+        The independent unit. Default: session if the log has sessions, else impression.
     level : float in (0, 1), default=0.95
         Of all intervals together: each has level 1 - (1 - level) / (number of pairs).
     looks : int, default=1
-        Number of looks that `sequence` holds, evenly spread over the units.
-
-    Returns
-    -------
-    Preferences
-        A list of `Preference`, one for each pair.
+        Number of looks in `sequence`, evenly spread over the units.
 
     Notes
     -----
@@ -187,14 +179,10 @@ def compare_arms(
     arm : array (n,) of two ids
         The first in sorted order is a.
     share : float in (0, 1), default=0.5
-        Probability of arm a, by design.
+        Probability p of arm a, by design. `mean` estimates the difference of the arms by the mean of
+        c (A/p - (1 - A)/(1 - p)).
     level, looks
         As in `compare_interleaved`.
-
-    Returns
-    -------
-    Preference
-        `mean` is the difference of the arms' means: the mean of c (A/p - (1 - A)/(1 - p)), in [-1/(1 - p), 1/p].
 
     Examples
     --------

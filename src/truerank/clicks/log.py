@@ -107,7 +107,7 @@ class ClickLog:
         place: Place = Place(),  # noqa: B008 (immutable)
     ) -> None:
         check_choice(bad, "bad", ("error", "skip"))
-        ids = {"impression": impression, "query": query, "document": document}
+        ids: dict[str, Any] = {"impression": impression, "query": query, "document": document}
         ids |= {"ranker": ranker, "session": session, "team": team}
         coded = {name: coded_ids(values, name) for name, values in ids.items() if values is not None}
         columns = {name: column.codes for name, column in coded.items()}
@@ -266,8 +266,8 @@ def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
         names, codes = np.unique(array.astype(np.int64), return_inverse=True)
         return Coded(codes.astype(np.int32), _texts(names.tolist()))
     known: dict[str, int] = {}
-    codes = [known.setdefault(text, len(known)) if text else -1 for text in id_texts(array.tolist())]
-    return Coded(np.array(codes, dtype=np.int32), _texts(known))
+    numbers = [known.setdefault(text, len(known)) if text else -1 for text in id_texts(array.tolist())]
+    return Coded(np.array(numbers, dtype=np.int32), _texts(known))
 
 
 def _coded_arrow(values: Any, name: str) -> Coded:

@@ -89,7 +89,7 @@ def read_clicks(
     named, required = {name: name for name in known} | columns, {*REQUIRED, *columns}
     if not is_path:
         names, column = tables._columns(source)
-        found = {name: column(own) for name, own in _present(named, required, names).items()}
+        found: dict[str, Any] = {name: column(own) for name, own in _present(named, required, names).items()}
         return ClickLog(**found, first_position=first_position, bad=bad)
     line: int | np.ndarray | None = None
     try:
@@ -295,10 +295,10 @@ def _read_ubi(
     impression, documents, positions, lines = zip(*shown)
     columns = {key: [about[name][key] for name in impression] for key in paths}
     columns = {key: values for key, values in columns.items() if key in ("query", "time") or any(values)}
-    place = Place(os.fspath(source if queries is None else queries), np.asarray(lines))
+    origin = Place(os.fspath(source if queries is None else queries), np.asarray(lines))
     first_position = 1 if queries is not None else first_position
     log = ClickLog(impression, document=documents, position=positions, clicked=clicked, **columns,
-                   first_position=first_position, bad=bad, place=place)  # fmt: skip
+                   first_position=first_position, bad=bad, place=origin)  # fmt: skip
     if lost:
         log.skipped["clicks on documents that were not shown"] = lost
     return log

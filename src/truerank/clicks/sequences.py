@@ -28,16 +28,10 @@ _GRID, _BLOCK = 200, 2048
 
 
 class Sequence(NamedTuple):
-    """A confidence sequence at some looks.
+    """A confidence sequence at L looks; every field is an array (L,).
 
-    Attributes
-    ----------
-    n : int64 array (L,)
-        Units seen at each look.
-    mean, low, high : float64 arrays (L,)
-        The mean so far and its interval, which never widens from one look to the next.
-    p : float64 array (L,)
-        Smallest always-valid p so far of the mean `null`.
+    `n` is the number of units so far, `mean` their mean. The interval [`low`, `high`] never widens from one look to the
+    next. `p` is the smallest always-valid p so far of the mean `null`.
     """
 
     n: np.ndarray
@@ -69,11 +63,6 @@ def confidence_sequence(
     level : float in (0, 1), default=0.95
     looks : array (L,) of int, optional
         After how many values to look. Default: once, at the end.
-
-    Raises
-    ------
-    InvalidInputError
-        If values are outside the bounds, or looks do not rise.
 
     Notes
     -----

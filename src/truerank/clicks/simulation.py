@@ -46,6 +46,7 @@ def simulate(
     impressions : int, default=100_000
         Number of lists. Each has a query and a ranker drawn uniformly.
     depth : int, default=10
+        Length of the lists.
     examination : array (depth,), optional
         θ_k, at most 1 and not rising. Default: 1/k.
     noise : float in [0, 1), default=0.1
@@ -131,8 +132,7 @@ def _clicks(rng: np.random.Generator, model: str, relevance: np.ndarray, theta: 
     if model != "cascade":
         alpha, beta = trust_of(theta) if model == "trust" else (theta, np.zeros(len(theta)))
         return rng.random(relevance.shape, dtype=np.float32) < relevance * alpha + beta
-    clicks = np.zeros(relevance.shape, dtype=bool)
-    reading = np.ones(len(relevance), dtype=bool)
+    clicks, reading = np.zeros(relevance.shape, dtype=bool), np.ones(len(relevance), dtype=bool)
     for k, going_on in enumerate(theta / np.append(1.0, theta[:-1])):
         reading &= rng.random(len(relevance)) < going_on
         clicks[:, k] = reading & (rng.random(len(relevance)) < relevance[:, k])

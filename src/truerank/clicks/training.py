@@ -15,27 +15,17 @@ from truerank.data.ranking_data import RankingData, check_ranking_data
 
 
 class TrainingClicks(NamedTuple):
-    """Rows to train on, and how they were made.
-
-    Attributes
-    ----------
-    data : RankingData
-        All documents with features of the queries in the log; the grade is the estimated relevance in [0, 1].
-    cut : int
-        Number of relevances that were clipped to [0, 1].
-    cut_weight : float
-        Share of the examined impressions on them.
-    without_features : int
-        Shown documents that the features lack.
-    never_shown : int
-        Rows of documents that no list showed; their grade is 0.
-    """
+    """Rows to train on (`data`, with estimated relevances in [0, 1] as grades), and how they were made."""
 
     data: RankingData
     cut: int
+    """Number of relevances that were clipped to [0, 1]."""
     cut_weight: float
+    """Share of the examined impressions on documents with clipped relevances."""
     without_features: int
+    """Number of shown documents without features."""
     never_shown: int
+    """Number of rows of documents that no list showed; their grade is 0."""
 
 
 def training_data(
@@ -60,16 +50,10 @@ def training_data(
     least : float > 0, default=1
         Smallest divisor: clips the weight of clicks on documents with fewer examined impressions.
 
-    Raises
-    ------
-    InvalidInputError
-        If no shown document has features.
-
     Notes
     -----
-    Documents that were never shown have grade 0, as in Joachims et al. (2017), where a clicked document is compared
-    with all others. A ranker that learns from the shown documents alone does not learn why the others were not shown:
-    on OHSUMED this costs 0.06 of nDCG@10.
+    Documents that were never shown have grade 0, as in Joachims et al. (2017). A ranker that learns from the shown
+    documents alone does not learn why the others were not shown; on OHSUMED this costs 0.06 of nDCG@10.
 
     Train with an objective that is linear in the grades, `objective="ips-lambdarank"` or "mse". Objectives that compare
     grades would learn the noise of the estimates.
@@ -77,13 +61,12 @@ def training_data(
     check_ranking_data(features, "features")
     check_choice(weights, "weights", ("queries", "documents"))
     least = check_number(least, "least", minimum=0.0, open_minimum=True)
-    cells = log.cells(log.position)
+    cells, n = log.cells(log.position), features.n_rows
     alpha, beta = examination.click_rates(cells.keys[0])
     row = rows_of_pairs(log, cells.query, cells.document, features)
     known = ~np.isnan(alpha) & (row >= 0)
     if not known.any():
         raise InvalidInputError("no shown document has features; compare the query and document ids of both")
-    n = features.n_rows
     seen = np.bincount(row[known], weights=(alpha * cells.n)[known], minlength=n)
     liked = np.bincount(row[known], weights=(cells.clicks - beta * cells.n)[known], minlength=n)
     shown = np.bincount(row[row >= 0], minlength=n) > 0
@@ -104,6 +87,5 @@ def training_data(
         query_weight=query_weight / query_weight.mean() if weights == "queries" else None,
         sample_weight=divisor / divisor.mean() if weights == "documents" else None,
     )
-    lacking = len(np.unique(cells.pair[row < 0]))
-    cut_weight = float(seen[rows][out].sum() / max(seen.sum(), 1e-300))
+    cut_weight, lacking = float(seen[rows][out].sum() / max(seen.sum(), 1e-300)), len(np.unique(cells.pair[row < 0]))
     return TrainingClicks(data, int(out.sum()), cut_weight, lacking, int((~shown[rows]).sum()))
