@@ -530,9 +530,11 @@ def test_deploy_to_an_engine_that_answers_anything(scripted, model, capsys, aske
     sentence(capsys, "deploy")
 
 
-@pytest.mark.parametrize("kind", ["painless", "solr"])
+@pytest.mark.parametrize("kind", OLD)
 def test_deploy_reads_back_what_an_engine_confirms(scripted, model, capsys, kind):
-    server = scripted(("PUT", "", CONFIRMED), ("DELETE", "", CONFIRMED), ("GET", "", there(kind, OLD[kind])))
+    server = scripted(
+        ("GET /_ltr/_featureset", "", FEATURE_SET), ("GET", "", there(kind, OLD[kind])), ("", "", CONFIRMED)
+    )
     assert deployed(model, kind, server.url, "--replace") == 1
     assert "did not confirm that it holds 'm'" in sentence(capsys, "deploy")
 

@@ -174,9 +174,9 @@ def test_solr_and_the_ltr_plugin(engine, models):
     with pytest.raises(EngineError, match="status 400"):
         deploy(models["trees"], engine.url, "m", kind="ltr", feature_set="films", replace=True)
     assert engine.store == stored  # what was there is put back
-    assert [method for method, *_ in engine.log][-3:] == ["DELETE", "POST", "PUT"]
+    assert [method for method, *_ in engine.log][-4:] == ["DELETE", "POST", "PUT", "GET"]
     (kept,) = Path().glob("m.*.json")
-    assert json.loads(kept.read_text()) == engine.log[-1][2]  # the body that puts it there
+    assert json.loads(kept.read_text()) == engine.log[-2][2]  # the body that puts it there
     with pytest.raises(EngineError, match="did not confirm that it holds 'm'"):
         deploy(models["linear"], f"{engine.url}/solr/films", "m", replace=True)
     assert engine.store == stored

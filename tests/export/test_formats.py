@@ -254,7 +254,7 @@ def test_a_column_with_missing_values_is_no_sum(format):
         assert json.loads(export)["script"]["params"]["shift"] == 3  # and not so large that all scores are one
 
 
-@pytest.mark.parametrize("format", ["onnx", "ranklib", "catboost"])
+@pytest.mark.parametrize("format", ["xgboost", "ranklib", "catboost"])
 def test_rows_that_float32_moves_over_a_border_are_told_in_the_certificate(format):
     rng = np.random.default_rng(0)
     X = np.column_stack([1.0 + 1e-12 * rng.uniform(size=200), rng.uniform(size=200)])

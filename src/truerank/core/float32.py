@@ -70,40 +70,47 @@ def largest_rounding_to(threshold: np.ndarray) -> np.ndarray:
 
 
 def inputs_of(X: Matrix) -> str:
-    """The kind of numbers in a matrix, of `INPUTS`, judged by a sample: "decimal" where all have short texts.
+    """Return the kind of numbers in a matrix, a key of `INPUTS`, judged by a sample of rows.
 
-    "close" is a matrix of float64 numbers with a column in which rounding to float32 makes different numbers equal:
-    whole numbers above 2^24, times in seconds with fractions, small differences of large numbers.
+    "decimal" is a matrix in which all numbers have short texts. "close" is a matrix of float64 numbers with a column in
+    which rounding to float32 makes different numbers equal: whole numbers above 2^24, times in seconds with fractions,
+    small differences of large numbers.
 
     Examples
     --------
     >>> inputs_of(np.array([[0.3, 2.0]])), inputs_of(np.array([[1 / 3]])), inputs_of(np.float32([[0.3, 2.0]]))
     ('decimal', 'float64', 'float32')
     """
+    return numbers_of(X)[0]
+
+
+def numbers_of(X: Matrix) -> tuple[str, list[int]]:
+    """Return `inputs_of(X)`, and the columns that make a matrix "close"."""
     values = stored(X)
     step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
     if values.dtype != np.float32 and _are_decimals(values[::step].ravel()):
-        return "decimal"
+        return "decimal", []
     if are_float32(values):
-        return "float32"
-    return "close" if _float32_merges(X) else "float64"
+        return "float32", []
+    close = _close_columns(X)
+    return "close" if close else "float64", close
 
 
-def _float32_merges(X: Matrix) -> bool:
-    """Whether rounding to float32 merges different numbers of a column, in a sample of rows."""
-    rows = X[:: max(1, X.shape[0] // _SAMPLE)]
+def _close_columns(X: Matrix) -> list[int]:
+    """Return the columns in which rounding to float32 merges different numbers, in a sample of rows."""
+    rows, found = X[:: max(1, X.shape[0] // _SAMPLE)], []
     if hasattr(rows, "tocsc"):
         rows = rows.tocsc()
         columns = np.split(rows.data, rows.indptr[1:-1])
     else:
         columns = list(rows.T)
-    for column in columns:
+    for number, column in enumerate(columns):
         values = column[np.isfinite(column)]
         with np.errstate(over="ignore"):
             rounded = _count_different(values.astype(np.float32))
         if rounded < (1.0 - _MERGED) * len(values) and rounded < (1.0 - _MERGED) * _count_different(values):
-            return True
-    return False
+            found.append(number)
+    return found
 
 
 def _count_different(values: np.ndarray) -> int:

@@ -227,6 +227,7 @@ class RowSource(ABC):
             dense=all(shape.dense for shape in shapes),
             finite=all(shape.finite for shape in shapes),
             inputs=inputs,
+            close_columns=sorted({column for shape in shapes for column in shape.close_columns}),
             float32=all(shape.float32 for shape in shapes),
             missing=any(shape.missing for shape in shapes),
             weighs_rows=any(shape.weighs_rows for shape in shapes),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.float32 import are_float32, holds_missing, inputs_of
+from truerank.core.float32 import are_float32, holds_missing, numbers_of
 
 Merge = Callable[[Any, Any], Any]
 
@@ -27,6 +27,7 @@ class Description:
     dense: bool
     finite: bool
     inputs: str
+    close_columns: list[int]
     float32: bool
     missing: bool
     weighs_rows: bool
@@ -40,6 +41,7 @@ class Description:
         with np.errstate(all="ignore"):
             finite = bool(np.isfinite(np.sum(values, dtype=np.float64))) or bool(np.isfinite(values).all())
         weight = data.row_weight
+        inputs, close_columns = numbers_of(data.X)
         return cls(
             n_rows=data.n_rows,
             n_features=data.n_features,
@@ -50,7 +52,8 @@ class Description:
             judged=data.y is not None,
             dense=not hasattr(data.X, "tocsr"),
             finite=finite,
-            inputs=inputs_of(data.X),
+            inputs=inputs,
+            close_columns=close_columns,
             float32=are_float32(values),
             missing=holds_missing(values),
             weighs_rows=data.sample_weight is not None,

@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import INPUTS, are_float32, shortest_decimal
+from truerank.core.float32 import INPUTS, are_float32, largest_rounding_to, shortest_decimal
 from truerank.core.names import resolve
 from truerank.core.printing import counted
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
-from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_linear
+from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear
 from truerank.export.run import evaluators
 
 _CASES = 20_000  # border cases at most
+_MERGED = 2_000
 _MADE_UP = 200
 _ROUNDING = 1e-12  # of probabilities: where a calibrator is flat, those of different scores differ by rounding alone
 
@@ -54,6 +55,10 @@ class Certificate:
         Rows with a feature at or next to a threshold, and how many of them have another score.
     missing_cases, missing_differences : int
         The same for rows with a missing feature.
+    merged_cases : int
+    merged_difference : float
+        Rows with a float64 number that float32 merges with a threshold, and the largest difference of their scores.
+        Programs that hold float64 features, and other kinds of numbers, have no such rows.
     evaluators : dict of str to float
         Largest difference by evaluator: "mimic" is truerank's interpreter, the others are the engines' libraries.
     policy : dict
@@ -82,6 +87,8 @@ class Certificate:
     border_differences: int
     missing_cases: int
     missing_differences: int
+    merged_cases: int
+    merged_difference: float
     evaluators: dict[str, float]
     policy: dict[str, Any]
     notes: tuple[str, ...]
@@ -124,6 +131,10 @@ class Certificate:
                     ("missing features", self.missing_cases, self.missing_differences),
                 )
             ),
+            *(
+                f"{self.merged_cases} rows with numbers that float32 merges: largest difference {value:.3g}"
+                for value in [self.merged_difference] * (self.merged_cases > 0)
+            ),
             *self.notes,
         ]
         return "\n".join(lines)
@@ -137,6 +148,7 @@ class _Differences:
         self.agreeing = np.ones(n_queries, dtype=bool)
         self.out_of_order = self.ties_made = self.ties_broken = 0
         self.of_cases: dict[str, int] = {}
+        self.merged = 0.0
 
     def add_rows(self, evaluator: str, expected: np.ndarray, scores: np.ndarray, offsets: Any, rounding: float) -> None:
         """Compare the scores of rows, and their orders within queries."""
@@ -149,6 +161,8 @@ class _Differences:
 
     def add_cases(self, kind: str, differences: np.ndarray, tolerance: float) -> None:
         """Count the cases whose scores differ."""
+        if kind == "merged":
+            self.merged = max(self.merged, float(np.abs(differences).max()))
         self.of_cases[kind] = max(
             self.of_cases.get(kind, 0), int((~(np.abs(differences) <= tolerance)).sum())
         )  # nan, too
@@ -192,6 +206,7 @@ def certify_export(
     cases = {
         "border": border_cases(form, X, properties.float32, inputs, properties.tiny),
         "missing": missing_cases(form, X, missing),
+        "merged": merged_cases(form, X) if properties.float32 and inputs == "float64" else X[:0],
     }
     expected_of = {kind: reference_scores(form, rows) for kind, rows in cases.items() if len(rows)}
     scale = 1.0 + float(np.abs(expected).max(initial=0.0))
@@ -220,6 +235,7 @@ def certify_export(
         ties_broken=found.ties_broken, tied=tied / max(len(X), 1),
         border_cases=len(cases["border"]), border_differences=found.of_cases.get("border", 0),
         missing_cases=len(cases["missing"]), missing_differences=found.of_cases.get("missing", 0),
+        merged_cases=len(cases["merged"]), merged_difference=found.merged,
         evaluators=found.by_evaluator, policy=policy,
         notes=notes, distilled=distilled, model_hash=_hash(_model_bytes(form)), export_hash=_hash(raw),
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
@@ -412,6 +428,23 @@ def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tin
         keep = keep[:: -(-len(keep) // _CASES)]
     rows = X[np.arange(len(keep)) % len(X)].copy()
     rows[np.arange(len(keep)), columns[keep]] = numbers[keep]
+    return rows
+
+
+def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
+    """Return rows of X with one feature at the largest number that float32 merges with a threshold of the model.
+
+    The ends of the places of fuzzy leaves count as thresholds.
+    """
+    features, steps = thresholds_of(form)
+    if isinstance(form.body, Fuzzy):
+        places = form.body.places
+        features = np.concatenate([features, np.repeat(places.features, places.sizes)])
+        steps = np.concatenate([steps, places.upper])
+    keep = np.arange(0, len(steps), -(-len(steps) // _MERGED) or 1)
+    keep = keep[np.isfinite(steps[keep])]
+    rows = X[np.arange(len(keep)) % max(len(X), 1)].copy()
+    rows[np.arange(len(keep)), features[keep]] = largest_rounding_to(steps[keep].astype(np.float32))
     return rows
 
 

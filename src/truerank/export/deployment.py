@@ -67,8 +67,8 @@ def deploy(
     Raises
     ------
     EngineError
-        If the engine refuses, does not answer, or does not confirm that it has the model. Scripts and Solr's models
-        are read back and compared.
+        If the engine refuses, does not answer, or does not confirm that it has the model, which is read back and
+        compared.
     InvalidInputError
         If the name is taken and `replace` is False, or the feature set lacks a feature.
     """
@@ -162,9 +162,13 @@ def _put_into_plugin(engine: Engine, name: str, feature_set: str, body: object, 
     if old is not None and not replace:
         raise _taken(name, "the LTR plugin's store")
 
-    def put(body: object, method: str = "PUT", place: str = place) -> None:
-        result = engine.request(method, place, body, form={"result": str})["result"]
+    def put(body: Any, method: str = "PUT", to: str = place) -> None:
+        result = engine.request(method, to, body, form={"result": str})["result"]
         _confirm(result in ("created", "updated"), "stored", name)
+        form = {"_source": {"model": {"model": {"type": str, "definition": None}}}}
+        held = engine.request("GET", place, form=form)["_source"]["model"]["model"]
+        sent = body["model"]["model"]
+        _confirm(all(held[part] == sent[part] for part in ("type", "definition")), "holds", name)
 
     def new() -> None:
         if old is not None:

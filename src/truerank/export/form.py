@@ -237,7 +237,15 @@ def form_of(model: Scorer, feature_names: Sequence[str] | None = None, *, calibr
         return replace(form, calibration=calibration_of(model) if calibrated else None, model=model)
     form = _form_of_ranker(model)
     names = _names(model, form.n_features, feature_names)
-    return replace(form, names=names, inputs=getattr(model, "inputs_", None), model=model)
+    return replace(form, names=names, inputs=_inputs(model, form), model=model)
+
+
+def _inputs(model: Scorer, form: ModelForm) -> str | None:
+    """Return the kind of numbers in training; float32 may merge numbers of columns that the model does not use."""
+    inputs = getattr(model, "inputs_", form.inputs)
+    if inputs == "close" and not set(getattr(model, "close_columns_", form.used)) & set(form.used.tolist()):
+        return "float64"
+    return inputs
 
 
 def _names(model: Scorer, n_features: int, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -280,7 +288,7 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
             form = replace(form, normalizers=_normalizers(step))
     named = model if getattr(model, "feature_names_in_", None) is not None else before[0]
     names = _names(named, int(before[0].n_features_in_), feature_names)
-    return replace(form, names=names, inputs=getattr(model, "inputs_", form.inputs), model=model)
+    return replace(form, names=names, inputs=_inputs(model, form), model=model)
 
 
 def _unbinned(form: ModelForm, binning: Any) -> ModelForm:

@@ -35,6 +35,8 @@ class Format:
         Forms that the format holds exactly.
     float32 : bool
         Whether its programs round features to float32.
+    float64_if_close : bool
+        Whether the export asks for float64 features if float32 merges numbers of the training rows.
     missing : {"nan", "zero"}
         The value of an absent feature in its programs.
     expression : bool
@@ -59,6 +61,7 @@ class Format:
     tiny: float = 0.0
     float32_scores: bool = False
     scorer: str = ""
+    float64_if_close: bool = False
 
 
 _PLUGIN = Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False)
@@ -70,7 +73,7 @@ _FORMATS: dict[str, Format] = {
     "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
     "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
     "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
-    "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True),
+    "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True, float64_if_close=True),
     "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
     "vespa": Format("truerank.export.vespa:write", _ALL, expression=True),
     "python": Format("truerank.export.python:write", _ALL, expression=True),
@@ -175,6 +178,10 @@ def export_model(
     if certify is not None and certify.n_rows == 0:
         raise InvalidInputError("certify has no rows, so nothing would be compared. Give rows as the engine logs them.")
     inputs = _inputs(form, certify)
+    if inputs == "close" and own.float64_if_close and form.kind != "trees":
+        own = replace(own, float32=False)
+    elif inputs == "close":
+        inputs = "float64"
     try:
         if format == "painless":
             from truerank.export.painless import write
@@ -288,9 +295,8 @@ def least_score(form: ModelForm, data: RankingData, missing: str) -> float | Non
 def _inputs(form: ModelForm, data: RankingData) -> str:
     """Return the kind of numbers to export for: that of the training data, or that of the given rows."""
     known = form.inputs
-    kind = known or "decimal"
     if data is not None and known != "float32":
-        given = inputs_of(data.X)
-        if known is None or given == "float32" or known == "decimal":
-            kind = given
-    return "float64" if kind == "close" else kind
+        given = inputs_of(data.X[:, form.used])
+        if known in (None, "decimal") or given in ("float32", "close"):
+            return given
+    return known or "decimal"

@@ -1,7 +1,8 @@
-"""ONNX: input `features` float32 (N, p), output `score` float64 (N,), of few standard operators.
+"""ONNX: input `features` (N, p), output `score` float64 (N,), of few standard operators.
 
-The features are widened to float64 and all arithmetic is float64, so scores are `predict`'s to rounding. Plain trees of
-unequal shape are a TreeEnsembleRegressor, whose sums are float32.
+The features are float32, or float64 in a model of numbers that float32 merges (`inputs` is "close"). All arithmetic is
+float64, so that scores equal those of `predict` up to rounding. Plain trees of unequal shape are a
+TreeEnsembleRegressor with float32 features and sums.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
     with imports_of_extra("onnx", "onnx", "an export to ONNX"):
         from onnx import TensorProto, helper
     graph = _Graph()
+    wide = inputs == "close"
     if form.kind == "stumps":
         form = as_oblivious(form)
     if form.kind == "trees":
@@ -63,9 +65,12 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
             steps = ("Mul", "Add") if form.normalizers.affine else ("Sub", "Div")
             x = graph.add(steps[1], graph.add(steps[0], x, first), second)
         arrays = arrays_of(form)
-        _round_questions(form, arrays, inputs)
+        if not wide:
+            _round_questions(form, arrays, inputs)
+        # Rounded questions are about raw features.
+        asked = x if wide else raw
         total = {"linear": _linear, "oblivious": _oblivious, "fuzzy": _fuzzy, "polynomial": _polynomial}[form.kind](
-            graph, raw if form.kind in ("oblivious", "fuzzy") else x, arrays, raw
+            graph, asked if form.kind in ("oblivious", "fuzzy") else x, arrays, asked
         )
         if form.linear_start is not None:
             total = graph.add("Add", total, _linear_start(graph, x, arrays))
@@ -73,9 +78,10 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
     if form.calibration is not None:
         total = _probability(graph, total, form.calibration)
     graph.nodes.append(helper.make_node("Identity", [total], ["score"]))
+    number = TensorProto.DOUBLE if wide else TensorProto.FLOAT
     proto = helper.make_graph(
         graph.nodes, name,
-        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["N", form.n_features])],
+        [helper.make_tensor_value_info("features", number, ["N", form.n_features])],
         [helper.make_tensor_value_info("score", TensorProto.DOUBLE, ["N"])],
         graph.constants,
     )  # fmt: skip

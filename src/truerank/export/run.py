@@ -141,11 +141,13 @@ def _onnx(content: Any) -> dict[str, Evaluator]:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    reference = ReferenceEvaluator(onnx.load_from_string(content))
+    model = onnx.load_from_string(content)
+    reference = ReferenceEvaluator(model)
+    number = onnx.helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
 
     def mimic(X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            result: Any = reference.run(None, {"features": X.astype(np.float32)})
+            result: Any = reference.run(None, {"features": X.astype(number)})
         return np.asarray(result[0], dtype=np.float64)
 
     runs: dict[str, Evaluator] = {"mimic": mimic}
@@ -156,7 +158,7 @@ def _onnx(content: Any) -> dict[str, Evaluator]:
         options.intra_op_num_threads = 1
         session: Any = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         runs[f"onnxruntime {onnxruntime.__version__}"] = lambda X: np.asarray(
-            session.run(None, {"features": X.astype(np.float32)})[0], dtype=np.float64
+            session.run(None, {"features": X.astype(number)})[0], dtype=np.float64
         )
     return runs
 

@@ -12,7 +12,7 @@ from truerank.compat.foreign_objects import refuse_foreign_data
 from truerank.compat.query_column import without_query_column
 from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked
 from truerank.core.errors import InvalidInputError, WrongTypeError, warn
-from truerank.core.float32 import holds_missing, inputs_of, stored
+from truerank.core.float32 import holds_missing, numbers_of, stored
 from truerank.core.types import ArrayLike, Matrix
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
@@ -37,6 +37,7 @@ class AcceptedData:
     n_features_in_: int
     feature_names_in_: np.ndarray
     inputs_: str
+    close_columns_: list[int]
     saw_missing_: bool
 
     def _without_query_column(self, X: Matrix, qid: Any) -> tuple[Any, Any]:
@@ -103,10 +104,11 @@ class AcceptedData:
     def _training_data(self, X: Matrix, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
         data = self._judged_rows(X, y, qid, query_weight)
         if getattr(data.X, "is_binned_matrix", False):
-            for known in ("inputs_", "saw_missing_"):  # of an earlier fit
+            for known in ("inputs_", "saw_missing_", "close_columns_"):  # of an earlier fit
                 self.__dict__.pop(known, None)
         else:
-            self.inputs_, self.saw_missing_ = inputs_of(data.X), holds_missing(stored(data.X))
+            self.inputs_, self.close_columns_ = numbers_of(data.X)
+            self.saw_missing_ = holds_missing(stored(data.X))
         return data
 
     def _judged_rows(self, X: Matrix, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
@@ -184,7 +186,7 @@ class AcceptedData:
             instead = self.instead_of_parts or "fit to `data.gather()` if the rows fit here"
             raise InvalidInputError(f"{name} does not learn from partitions: {instead}")
         self.n_features_in_ = data.n_features
-        self.inputs_, self.saw_missing_ = about.inputs, about.missing
+        self.inputs_, self.close_columns_, self.saw_missing_ = about.inputs, about.close_columns, about.missing
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)

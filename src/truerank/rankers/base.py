@@ -50,9 +50,11 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Number of queries seen in fit.
     status_ : str
         Why training stopped, in words.
-    inputs_ : {"float32", "decimal", "float64"}
+    inputs_ : {"float32", "decimal", "float64", "close"}
         Numbers in the training columns, for exports to programs with float32 features: float32 numbers, float64
-        numbers with short decimal texts, or any float64 numbers.
+        numbers with short decimal texts, any float64 numbers, or float64 numbers that float32 merges.
+    close_columns_ : list of int
+        Columns of numbers that float32 merges.
     saw_missing_ : bool
         Whether a training value was missing. If not, the side of missing values was not learned.
     training_sketch_ : TrainingSketch
@@ -61,8 +63,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        "n_features_in_", "feature_names_in_", "n_queries_in_", "status_", "inputs_", "saw_missing_",
-        "training_sketch_",
+        "n_features_in_", "feature_names_in_", "n_queries_in_", "status_", "inputs_", "close_columns_",
+        "saw_missing_", "training_sketch_",
     )  # fmt: skip
     training_sketch_size: ClassVar[int] = SIZE  # 0 for no sketch; on a class or an object, before fit
     uses_eval_set: ClassVar[bool] = False  # has early stopping, or a choice by validation queries
@@ -427,6 +429,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             )
         if getattr(self, "inputs_", "decimal") not in INPUTS:
             raise ModelFileError(f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}")
+        close = getattr(self, "close_columns_", [])
+        if not isinstance(close, list) or not all(type(k) is int and 0 <= k < self.n_features_in_ for k in close):
+            raise ModelFileError(f"{name}: close_columns_ must be a list of column numbers, got {close!r:.60}")
         if type(getattr(self, "saw_missing_", True)) is not bool:
             raise ModelFileError(f"{name}: saw_missing_ must be true or false, got {self.saw_missing_!r:.60}")
         names = getattr(self, "feature_names_in_", None)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.errors import ModelFileError
+from truerank.core.float32 import numbers_of
 from truerank.core.types import Matrix
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
@@ -91,10 +92,18 @@ class FittedTrees(CategoryColumns):
         """
         check_is_fitted(self)
         plain = copy.copy(self)
+        if not hasattr(self, "category_features_"):
+            return plain
         for name in ("category_names_", *CATEGORIES):
             plain.__dict__.pop(name, None)
         plain.categorical = None
-        plain.inputs_ = "float64"  # statistics are any numbers
+        tables = self._category_tables()
+        statistics = dict(zip(tables.features.tolist(), np.split(tables.statistics, np.cumsum(tables.sizes)[:-1])))
+        plain.close_columns_ = [
+            *(k for k in getattr(self, "close_columns_", []) if k not in statistics),
+            *(k for k, own in statistics.items() if numbers_of(own[:, None])[1]),
+        ]
+        plain.inputs_ = "close" if plain.close_columns_ else "float64"  # statistics are any numbers
         return plain
 
     def _category_tables(self) -> CategoryTables:
