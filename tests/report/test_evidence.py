@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from truerank import AdaRank, CalibratedRanker, RidgeRanker, load_sample, read_letor, save_model, write_letor
 from truerank.cli import main
@@ -47,16 +48,27 @@ def test_what_it_says():
         assert part in page
     assert "truerank report &lt;&amp;&gt;" in page
     (table,) = data_of(page, "columns")
-    assert table["columns"] == ["query", "documents", "relevant", "system 0", "system 1", "difference"]
+    assert table["columns"] == ["query", "documents", "relevant", "difference", "system 0", "system 1"]
     from truerank import evaluate
 
     values = [evaluate("AP", s.judgements, s.scores, convention="trec").per_query["AP"] for s in systems]
-    np.testing.assert_allclose([row[-1] for row in table["rows"]], sorted(values[1] - values[0], reverse=True))
+    np.testing.assert_allclose([row[3] for row in table["rows"]], sorted(values[1] - values[0], reverse=True))
     (ranked,) = data_of(page, "systems")
     first = ranked["queries"]["q0"][1]
     own = systems[1].scores[:8]
     assert [document["score"] for document in first] == sorted(own.tolist(), reverse=True)
     assert len(page) < 3_000_000
+
+
+def test_the_headline_of_one_system_has_its_interval():
+    from truerank import evaluate
+
+    (system,) = made_systems(systems=1)
+    values = evaluate("AP", system.judgements, system.scores, convention="trec").per_query["AP"]
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+    low, high = values.mean() - half, values.mean() + half
+    page = make_report([system], measures="AP", convention="trec")
+    assert f"AP of system 0 is {values.mean():.4f} (95 % interval {low:.4f} to {high:.4f})." in page
 
 
 def test_p_is_corrected_over_all_systems_and_measures():

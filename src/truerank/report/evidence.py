@@ -34,7 +34,7 @@ from truerank.significance import measure_interval
 from truerank.significance.comparison import Comparison, MeasuredValues, compare_measures
 from truerank.significance.unjudged import about_unjudged, judged_shares
 
-_RANKED_QUERIES = 60  # queries whose rankings are on the page: those that differ most, and others evenly
+_RANKED_QUERIES = 60  # queries whose rankings are on the page
 _RANKED_DOCUMENTS = 10
 _RANKED_SYSTEMS = 4
 _REASONS = 4
@@ -177,7 +177,7 @@ def _summary(
     elif other and first in compared:
         text = _verdict(systems, results, first, compared[first], other)
     else:
-        low, high = measure_interval(result.measures[first], result.per_query[first])[:2]
+        _, low, high = measure_interval(result.measures[first], result.per_query[first])
         text = headline(f"{first} of {systems[0].name} is {result[first]:.4f} (95 % interval {low:.4f} to {high:.4f}).")
     text += _picture(systems, results, first, other)
     if result.empty:
@@ -346,9 +346,11 @@ def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, 
         for q, (name, n, r) in enumerate(zip(judgements.query_ids, sizes, relevant))
     ]
     if other:
-        columns.append("difference" if len(systems) == 2 else f"{systems[other].name} - {systems[0].name}")
+        columns.insert(3, "difference" if len(systems) == 2 else f"{systems[other].name} - {systems[0].name}")
         difference = values[other] - values[0]
-        rows = [[*rows[q], _number(difference[q])] for q in np.argsort(-np.nan_to_num(difference), kind="stable")]
+        for row, value in zip(rows, difference):
+            row.insert(3, _number(value))
+        rows = [rows[q] for q in np.argsort(-np.nan_to_num(difference), kind="stable")]
     return Section("queries", "Queries", data_table(columns, rows, "queries", pick="query-box"), folded=True)
 
 
@@ -513,8 +515,9 @@ def _rankings(
             )
         queries[names[q]] = sides
     text = rankings([s.name for s in systems], queries, 1.0)
-    what = "those that differ most and others evenly" if len(systems) > 1 else "the hardest and others evenly"
-    note = f"The first {_RANKED_DOCUMENTS} documents of {len(chosen)} of {m} queries: {what}."
+    what = "those that differ most" if len(systems) > 1 else "the hardest"
+    note = f"This section has the first {_RANKED_DOCUMENTS} documents of {counted(len(chosen), 'query')}"
+    note += "." if len(chosen) == m else f" of {m}: {what}, and an even sample of the others."
     if any(reasons.values()):
         note += " Main contributions: features that raise (+) or lower (\u2212) a score against the mean of its query."
     return Section("rankings", "Rankings of a query", text + paragraph(note, quiet=True), folded=True)

@@ -33,7 +33,7 @@
 
   // Tables: sorted by their column buttons, searched, shown 25 rows at a time.
   const SHOWN = 25;
-  const format = (value) => value === null ? "" : typeof value === "number" && !Number.isInteger(value) ? value.toFixed(4) : String(value);
+  const format = (value, whole) => value === null ? "" : typeof value === "number" && !whole ? value.toFixed(4) : String(value);
   const makeTable = (holder) => {
     const { columns, rows, label, pick } = read(holder.querySelector("script"));
     const state = { column: -1, descending: false, text: "", page: 0 };
@@ -52,6 +52,7 @@
     scroll.className = "scroll"; scroll.tabIndex = 0; scroll.setAttribute("role", "region"); scroll.setAttribute("aria-label", label);
     const table = document.createElement("table"), head = table.createTHead().insertRow(), body = table.createTBody();
     const numeric = columns.map((_, k) => rows.every((row) => row[k] === null || typeof row[k] === "number"));
+    const whole = columns.map((_, k) => rows.every((row) => row[k] === null || Number.isInteger(row[k])));
     columns.forEach((name, k) => {
       const cell = document.createElement("th"), button = document.createElement("button");
       cell.scope = "col"; cell.className = numeric[k] ? "number" : ""; button.type = "button"; button.textContent = name;
@@ -80,7 +81,7 @@
             link.href = "#rankings"; link.textContent = value;
             link.addEventListener("click", () => { document.getElementById("rankings").closest("details").open = true; const box = document.getElementById(pick); box.value = value; box.dispatchEvent(new Event("change")); });
             cell.append(link);
-          } else cell.textContent = format(value);
+          } else cell.textContent = format(value, whole[k]);
         });
         return line;
       }));
@@ -122,7 +123,7 @@
           add(line, "td", String(k + 1), "number");
           add(line, "td", document_.id);
           const grade = add(line, "td");
-          add(grade, "span", document_.grade === null ? "?" : format(document_.grade), "grade" + (document_.grade >= relevant ? " relevant" : ""));
+          add(grade, "span", document_.grade === null ? "?" : format(document_.grade, Number.isInteger(document_.grade)), "grade" + (document_.grade >= relevant ? " relevant" : ""));
           add(line, "td", format(document_.score), "number");
           if (some) {
             const why = add(line, "td", undefined, "why");
