@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -18,13 +19,17 @@ def page(name: str) -> str:
     parser.description = summary
     import_module(module).configure(parser)
     description = (parser.description or summary).strip().rstrip(".")
-    lines = [f"# truerank {name}", "", f"{description[:1].upper()}{description[1:]}.", "", "```text"]
-    lines += [short_usage(parser), "```"]
+    actions = re.split(r"\. (?=[a-z-]+[^.:]*: )", description)
+    about = f"{description[:1].upper()}{description[1:]}."
+    if len(actions) > 1:
+        about = f"{summary[:1].upper()}{summary[1:]}.\n\n" + "\n".join(f"* {text}" for text in actions)
+    lines = [f"# truerank {name}", "", about, "", "```text", short_usage(parser), "```"]
     rare = []
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if action.dest != "help"]
         rare += [action for action in actions if action.dest in RARE]
-        lines += _section(str(group.title), [action for action in actions if action.dest not in RARE])
+        title = str(group.title).replace("positional arguments", "arguments")
+        lines += _section(title, [action for action in actions if action.dest not in RARE])
     lines += _section("rare options", rare)
     return "\n".join(lines) + "\n"
 
@@ -32,14 +37,18 @@ def page(name: str) -> str:
 def _section(title: str, actions: list[argparse.Action]) -> list[str]:
     if not actions:
         return []
-    rows = ["", f"## {title[:1].upper()}{title[1:]}", "", "| argument | value | meaning |", "| --- | --- | --- |"]
+    rows = []
     for action in actions:
         names = ", ".join(f"`{option}`" for option in action.option_strings) or f"`{action.metavar or action.dest}`"
         value = ", ".join(map(str, action.choices)) if action.choices else str(action.metavar or "")
         value = "" if action.nargs == 0 or (not action.option_strings and not action.choices) else value
-        text = str(action.help or "").replace("%%", "%")
-        rows.append(f"| {names} | {value} | {text} |".replace("|}", "}").replace("\n", " "))
-    return rows
+        text = str(action.help or "").replace("%%", "%").replace(f": {value} (", " (")
+        rows.append([names, value, text.replace("\n", " ").replace("|", "\\|")])
+    header = ["argument", "value", "meaning"]
+    if not any(value for _, value, _ in rows):
+        header, rows = ["argument", "meaning"], [[names, text] for names, _, text in rows]
+    rows = [header, ["---"] * len(header), *rows]
+    return ["", f"## {title[:1].upper()}{title[1:]}", "", *("| " + " | ".join(row) + " |" for row in rows)]
 
 
 def main() -> None:

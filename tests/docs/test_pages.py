@@ -152,7 +152,9 @@ def test_every_command_has_a_page(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sys.argv", ["make_command_pages.py", str(tmp_path)])
     make_command_pages.main()
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for name in COMMANDS:
+        assert f"- {name}: api/commands/{name.replace(' ', '-')}.md\n" in site
         text = (tmp_path / f"{name.replace(' ', '-')}.md").read_text(encoding="utf-8")
         assert text.startswith(f"# truerank {name}\n")
         assert f"]({name.replace(' ', '-')}.md)" in (tmp_path / "index.md").read_text(encoding="utf-8")

@@ -21,9 +21,9 @@ OF = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.description = (
-        "examine LOG: how much each position is examined, and whether the log identifies it. value LOG --runs RUN ...: "
+        "examine LOG: how much each position is examined, and whether the log identifies it. value LOG --runs RUN …: "
         "the value of rankers that were never shown, and the share of their lists that nobody saw. train-data LOG "
-        "--data FILE -o FILE: documents with estimated relevances as grades. interleave RUN RUN ... -o FILE: "
+        "--data FILE -o FILE: documents with estimated relevances as grades. interleave RUN RUN … -o FILE: "
         "mixed lists. interleave --log LOG: the comparison of rankers by clicks on mixed lists."
     )
     parser.add_argument("action", choices=tuple(OF))

@@ -108,6 +108,7 @@ class ImportedRanker(Ranker):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         if hasattr(X, "columns"):
             self._check_order(X.columns)
+            refuse_texts(X)
             X = X.to_numpy()
         if len(getattr(X, "shape", ())) == 2:
             self._check_width(X.shape[1])
@@ -218,3 +219,15 @@ class ImportedRanker(Ranker):
         else:
             BinaryTrees(*(parts[name] for name in _PARTS["trees"])).check(p)
         self._prepare()
+
+
+def refuse_texts(frame: Any) -> None:
+    """Refuse a data frame with a column that is not numeric, such as categories."""
+    for name in frame.columns:
+        try:
+            np.asarray(frame[name], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"column {name!r} is not numeric, and an imported model reads numbers. Replace each category by its "
+                f"number in the training data of the model, in pandas: frame[{name!r}] = frame[{name!r}].cat.codes"
+            ) from error

@@ -84,6 +84,9 @@ def test_xgboost_of_categories(tmp_path, params):
         ranker = import_model(tmp_path / name)
         for rows in (X, odd):
             np.testing.assert_array_equal(ranker.predict(rows), booster.predict(matrix(rows), output_margin=True))
+    booster.dump_model(tmp_path / "dump.json", dump_format="json")
+    with pytest.raises(ModelFileError, match=r"dump with categorical splits .*booster.save_model\('model.json'\)"):
+        import_model(tmp_path / "dump.json")
 
 
 def test_lightgbm_random_forests_are_means(rows, tmp_path):

@@ -138,6 +138,16 @@ def test_columns_go_by_name(tmp_path):
         imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=1)
 
 
+def test_texts_in_a_frame_are_refused_with_the_name_of_the_column(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    ranker = imported(tmp_path, SOLR_LINEAR)
+    frame = pandas.DataFrame({name: [1.0, 2.0] for name in ranker.feature_names_})
+    name = frame.columns[0]
+    for values in (["red", "blue"], pandas.Categorical(["red", "blue"])):
+        with pytest.raises(InvalidInputError, match=f"column '{name}' is not numeric, .*cat.codes"):
+            ranker.predict(frame.assign(**{name: values}))
+
+
 def test_only_names_that_a_tool_made_up_give_way_to_places(tmp_path):
     def dump(*features):
         return [NODE | {"split": name, "children": LEAVES} for name in features]

@@ -230,7 +230,11 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
             if missing not in by_id:
                 raise reader.fail(f"{at}.missing", f"expected one of its children, got {missing!r}")
             if isinstance(node.get("split_condition"), list):
-                raise reader.fail(f"{at}.split_condition", "categorical splits are not read")
+                raise reader.fail(
+                    f"{at}.split_condition",
+                    "a JSON dump with categorical splits cannot be imported; "
+                    "save the model itself: booster.save_model('model.json')",
+                )
             value = reader.float32(node.get("split_condition"), f"{at}.split_condition")
             return Split(found[name], _below(value), by_id[yes], by_id[no], missing_right=missing == no)
 
