@@ -179,7 +179,8 @@ def evaluate_from_clicks(
         common &= np.isin(np.arange(len(every)), query)
     if not common.any():
         raise InvalidInputError("the rankers and the log share no query; compare the query ids of both")
-    notes = list(examination.reasons_)
+    notes = [] if examination.identified_ else ["propensities NOT identified: the values and intervals may be wrong"]
+    notes += examination.reasons_
     if lost := int((every > 0).sum() - common.sum()):
         share = 1.0 - every[common].sum() / every.sum()
         notes.append(f"queries left out because a ranker lacks them: {lost} ({share:.1%} of the impressions)")
