@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from truerank.core.checks import as_array, as_numbers, check_not_dates, check_not_masked
+from truerank.core.checks import as_array, as_numbers, check_plain
 from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
 from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
@@ -179,8 +179,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
 def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
     """Return finite scores as a C-contiguous float64 array (n,), without a copy where they are one."""
-    check_not_masked(scores, "scores")
-    check_not_dates(scores, "scores")
+    check_plain(scores, "scores")
     if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1 and len(scores):
         values = np.ascontiguousarray(scores)
     else:

@@ -117,9 +117,9 @@ class CalibratedRanker(Ranker):
             X = ranker._numbered(ranker._named_columns(frame_of(X)), learns)
         return super()._checked(X, reset=reset)
 
-    def _judged_rows(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
+    def _training_data(self, X: Any, y: Any, qid: Any, query_weight: Any) -> RankingData:
         """Add the texts of categories to the rows of a data frame, for the ranker."""
-        data = super()._judged_rows(X, y, qid, query_weight)
+        data = super()._training_data(X, y, qid, query_weight)
         texts = getattr(getattr(self, "_numbering", None), "category_names_", None)
         if isinstance(X, RankingData) or not texts or data.feature_names is None:
             return data

@@ -24,8 +24,15 @@ def check_not_masked(values: ArrayLike, name: str) -> None:
         )
 
 
-def check_not_dates(values: Any, name: str) -> None:
-    """Refuse dates and durations, which NumPy would turn into numbers of whatever unit they are stored in."""
+def check_plain(values: Any, name: str) -> None:
+    """Refuse what a conversion to numbers would misread: Dask collections, masked entries, dates and durations."""
+    if is_dask(values):
+        raise InvalidInputError(
+            "X is a Dask collection, which would be taken whole into memory; data of it are made by "
+            "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, and X.compute() brings all "
+            "rows here"
+        )
+    check_not_masked(values, name)
     is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
     columns = zip(values.columns, values.dtypes) if is_frame else [(None, getattr(values, "dtype", None))]
     for label, dtype in columns:
@@ -57,7 +64,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Values as float64, nan and infinite ones among them, or an error where they are no real numbers."""
     array = as_array(values, name)
-    check_not_dates(array, name)
+    check_plain(array, name)
     if array.dtype.kind == "c":
         raise InvalidInputError(f"{name} must be real numbers, got complex ones")
     try:
@@ -73,16 +80,6 @@ def is_dask(values: ArrayLike) -> bool:
         return False
     # Dask's own would build theirs for the answer; xarray's arrays give None where their values are here.
     return type(values).__module__.startswith("dask") or graph() is not None
-
-
-def check_not_dask(X: Any) -> None:
-    """Refuse a Dask collection where its rows would be taken whole into memory."""
-    if is_dask(X):
-        raise InvalidInputError(
-            "X is a Dask collection, which would be taken whole into memory; data of it are made by "
-            "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, and X.compute() brings all "
-            "rows here"
-        )
 
 
 def check_positive_int(value: object, name: str, minimum: int = 1) -> int:

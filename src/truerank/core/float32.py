@@ -13,7 +13,8 @@ INPUTS = {
     "close": "float64 numbers too close for float32",
 }  # fmt: skip
 """Kinds of numbers that columns hold: which float64 numbers a float32 number can come from."""
-_SAMPLE, _LONG = 4096, 256
+_SAMPLE, _LONG = 4096, 256  # rows, and numbers without a short text
+_SORTED = 65_536  # numbers, or 1,024 rows of them
 _MERGED = 0.01  # share of a column's different values; rounding merges fewer of values that fill a range
 _BLOCK_VALUES = 16_384  # that stay in a processor's cache
 
@@ -49,8 +50,7 @@ def finite_threshold(border: np.ndarray, inputs: str, below: bool = False) -> np
 
 def shortest_decimal(values: ArrayLike) -> np.ndarray:
     """The float64 numbers that have the shortest decimal texts of `values` as float32."""
-    values = np.asarray(values, dtype=np.float32)
-    return np.array([float(str(value)) for value in values.ravel()], dtype=np.float64).reshape(values.shape)
+    return np.asarray(values, dtype=np.float32).astype("U").astype(np.float64)
 
 
 def largest_rounding_to(threshold: np.ndarray) -> np.ndarray:
@@ -98,24 +98,27 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
 
 def _close_columns(X: Matrix) -> list[int]:
     """Return the columns in which rounding to float32 merges different numbers, in a sample of rows."""
-    rows, found = X[:: max(1, X.shape[0] // _SAMPLE)], []
+    n_rows = min(_SAMPLE, max(1024, _SORTED // max(1, X.shape[1])))
+    rows = X[:: max(1, X.shape[0] // n_rows)]
     if hasattr(rows, "tocsc"):
         rows = rows.tocsc()
-        columns = np.split(rows.data, rows.indptr[1:-1])
+        parts = np.split(rows.data, rows.indptr[1:-1])
     else:
-        columns = list(rows.T)
-    for number, column in enumerate(columns):
-        values = column[np.isfinite(column)]
-        with np.errstate(over="ignore"):
-            rounded = _count_different(values.astype(np.float32))
-        if rounded < (1.0 - _MERGED) * len(values) and rounded < (1.0 - _MERGED) * _count_different(values):
-            found.append(number)
-    return found
-
-
-def _count_different(values: np.ndarray) -> int:
-    ordered = np.sort(values)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + (len(values) > 0)
+        parts = [np.ascontiguousarray(rows.T)]
+    close = []
+    for values in parts:
+        finite = np.isfinite(values)
+        most = np.count_nonzero(finite, axis=-1)
+        different = []
+        for kind in (np.float32, np.float64):
+            with np.errstate(over="ignore"):
+                ordered = np.sort(np.where(finite, values, np.nan).astype(kind))  # nan comes last
+            steps = ordered[..., 1:] > ordered[..., :-1]
+            different.append(np.count_nonzero(steps, axis=-1) + (most > 0))
+            if (different[0] >= (1.0 - _MERGED) * most).all():
+                break
+        close.append(different[0] < (1.0 - _MERGED) * different[-1])
+    return np.flatnonzero(np.hstack(close)).tolist() if close else []
 
 
 def stored(X: Any) -> np.ndarray:
@@ -152,5 +155,5 @@ def _are_decimals(values: np.ndarray) -> bool:
     with np.errstate(over="ignore"):
         short = usual & (digits >= 0) & (np.rint(values * power) / power == values)
         rest = values[~short][:_LONG]
-        # A few first: of other numbers hardly any pass.
-        return all(np.array_equal(part, shortest_decimal(part)) for part in (rest[:8], rest))
+        few = rest[:8]  # of other numbers hardly any pass
+        return np.array_equal(few, shortest_decimal(few)) and np.array_equal(rest, shortest_decimal(rest))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from truerank.core.printing import note
@@ -19,7 +20,17 @@ from truerank.core.printing import note
 FIRST = 2.0
 """Seconds after which a fit's progress is shown."""
 _LONGEST = 60.0
-_local = threading.local()
+
+
+class _Local(threading.local):
+    """The running fits of a thread, the outermost first, and how many there are with those that `unheard` hides."""
+
+    def __init__(self) -> None:
+        self.fits: list[Fit] = []
+        self.depth = 0
+
+
+_local = _Local()
 _running: list[Fit] = []  # of all threads, the outermost first
 _lock = threading.Lock()
 _shown: list[Callable[[str], None]] = []
@@ -72,6 +83,7 @@ class Fit:
     callbacks: Sequence[Callback] = ()
     watched: tuple[str, str] = ("valid_0", "validation")  # names of the validation set and its measure
     started: float = field(default_factory=time.monotonic)
+    outermost: bool = True
     latest: Round | None = None
     arrays: Callable[[], dict[str, Any]] = dict
 
@@ -79,19 +91,22 @@ class Fit:
 @contextmanager
 def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
     """Register a fit and its callbacks for the block; `tell` inside it calls them."""
-    fit = Fit(name, callbacks)
-    stack = _stack()
+    stack = _local.fits
+    fit = Fit(name, callbacks, outermost=_local.depth == 0)
     stack.append(fit)
+    _local.depth += 1
     with _lock:
         _running.append(fit)
-        if _shown and not any(thread.name == "progress" for thread in threading.enumerate()):
+        if _shown and "progress" not in map(attrgetter("name"), threading.enumerate()):
             threading.Thread(target=_show, name="progress", daemon=True).start()
     try:
         yield fit
-        for callback in [callback for one in stack for callback in one.callbacks]:
-            if isinstance(callback, Lines):
-                callback.finish()
+        for one in stack:
+            for callback in one.callbacks:
+                if isinstance(callback, Lines):
+                    callback.finish()
     finally:
+        _local.depth -= 1
         stack.remove(fit)
         with _lock:
             _running.remove(fit)
@@ -100,7 +115,7 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
 @contextmanager
 def unheard() -> Iterator[None]:
     """Hide the rounds of the block from the callbacks of outer fits: they belong to a trial."""
-    outside, _local.fits = _stack(), []
+    outside, _local.fits = _local.fits, []
     try:
         yield
     finally:
@@ -121,12 +136,12 @@ def tell(round: int, of: int | None = None, validation: float | None = None, **v
     >>> heard
     ['round 1 of 10, valid_0 validation 0.2500', 'round 2 of 10, loss 0.5']
     """
-    stack = _stack()
+    stack = _local.fits
     if not stack:
         return False
     fit = stack[-1]
     measures = {} if validation is None else {fit.watched[0]: {fit.watched[1]: float(validation)}}
-    numbers = {name: float(value) for name, value in values.items()}
+    numbers = dict(zip(values, map(float, values.values())))
     fit.latest = Round(fit.name, round, of, measures, numbers, fit.arrays())
     stop = False
     for one in stack:
@@ -137,7 +152,7 @@ def tell(round: int, of: int | None = None, validation: float | None = None, **v
 
 def show_arrays(arrays: Callable[[], dict[str, Any]]) -> None:
     """Add the result of `arrays()` to each round of the running fit."""
-    for fit in _stack()[-1:]:
+    for fit in _local.fits[-1:]:
         fit.arrays = arrays
 
 
@@ -174,13 +189,6 @@ def show_line(line: str) -> bool:
     for write in _shown[-1:]:
         write(line)
     return bool(_shown)
-
-
-def _stack() -> list[Fit]:
-    if not hasattr(_local, "fits"):
-        _local.fits = []
-    stack: list[Fit] = _local.fits
-    return stack
 
 
 def _show() -> None:

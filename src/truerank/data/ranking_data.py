@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array, as_numbers, check_not_dask, check_not_dates, check_not_masked
+from truerank.core.checks import as_array, as_numbers, check_plain
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import Grouping, RowsByQuery, group_rows, id_texts, offsets_of, one_query, places_of
@@ -136,7 +136,8 @@ class RankingData(Grouping):
             None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
         )
         self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
-        self._as_judged_throughout()
+        self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
+        self.category_names = self.position = None
 
     @classmethod
     def from_grouped(
@@ -163,12 +164,9 @@ class RankingData(Grouping):
         self.sample_weight = sample_weight
         self.feature_names = None if feature_names is None else list(feature_names)
         self.order, self.n_joined = order, n_joined
-        self._as_judged_throughout()
-        return self
-
-    def _as_judged_throughout(self) -> None:
         self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
         self.category_names = self.position = None
+        return self
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
         """Return the same data with other judgements for measures, without a copy.
@@ -508,7 +506,7 @@ def check_ranking_data(data: object, name: str = "data") -> None:
 
 def check_column_names(X: object) -> None:
     """Raise an error for a data frame with two columns of the same name."""
-    names = [] if hasattr(X, "column_names") else [str(name) for name in getattr(X, "columns", ())]
+    names = [] if hasattr(X, "column_names") else list(map(str, getattr(X, "columns", ())))
     if len(set(names)) < len(names):
         double = next(name for name in names if names.count(name) > 1)
         raise InvalidInputError(
@@ -524,18 +522,17 @@ def as_matrix(X: Any) -> Any:
     InvalidInputError
         If X is not two-dimensional or not numeric. Learners check infinite and missing values.
     """
-    check_not_dask(X)
     if getattr(X, "is_binned_matrix", False):
         return X
+    check_plain(X, "X")
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
         return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     try:
-        check_not_masked(X, "X")
         array = np.asarray(X)
-        check_not_dates(array, "X")
+        check_plain(array, "X")
         if array.dtype not in (np.float32, np.float64):
             if array.dtype.kind == "c":
                 raise InvalidInputError("Complex data not supported: X must hold real numbers")

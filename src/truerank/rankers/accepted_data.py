@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from truerank.compat.foreign_objects import refuse_foreign_data
 from truerank.compat.query_column import without_query_column
-from truerank.core.checks import check_not_dask, check_not_dates, check_not_masked
+from truerank.core.checks import check_not_masked, check_plain
 from truerank.core.errors import InvalidInputError, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of, stored
 from truerank.core.types import ArrayLike, Matrix
@@ -44,45 +44,38 @@ class AcceptedData:
         return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        check_not_dask(X)
+        """Return rows (n, p) as checked values, or a BinnedMatrix if the ranker allows it; `reset` is for training."""
+        if getattr(X, "is_binned_matrix", False):
+            self._check_values(X)
+            if reset:
+                self.n_features_in_ = int(X.shape[1])
+                self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+            else:
+                self._check_width(int(X.shape[1]))
+            return X
         refuse_foreign_data(X)
-        check_not_masked(X, "X")
-        check_not_dates(X, "X")
-        if hasattr(X, "tocsr") and not self.allow_sparse:
-            raise WrongTypeError(
-                f"Sparse data was passed to {type(self).__name__}, which needs a dense matrix; call X.toarray(), or "
-                "use a linear ranker that takes sparse rows"
-            )
+        check_plain(X, "X")
         check_column_names(X)
         X = X if reset else self._named_columns(X)
-        with np.errstate(invalid="ignore"):  # scikit-learn adds up X to look for nan: huge float32 values overflow
-            try:
-                matrix = validate_data(
-                    self,
-                    X,
-                    reset=reset,
-                    dtype=[np.float64, np.float32],
-                    order="C",
-                    accept_sparse="csr" if self.allow_sparse else False,
-                    ensure_all_finite="allow-nan" if self.allow_nan else True,
-                )
-                self._check_magnitude(matrix)
-                return matrix
-            except ValueError as error:
-                names = getattr(X, "columns", None)
-                if names is not None and not reset and "feature names should match" in str(error):
-                    raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
-                if hasattr(X, "dtypes") and names is not None:
-                    for name, dtype in zip(names, X.dtypes):
-                        if getattr(dtype, "kind", "O") == "O":
-                            raise InvalidInputError(
-                                f"column {name!r} has the type {dtype}, and {type(self).__name__} reads numbers: leave "
-                                f"it out, or use ObliviousBoosting(categorical=[{name!r}])"
-                            ) from error
-                if "contains NaN" not in str(error):
-                    raise
-                # scikit-learn's advice is a classifier of its own.
-                raise InvalidInputError(f"Input X contains NaN. {_about_missing(type(self).__name__)}") from error
+        try:
+            matrix = validate_data(
+                self, X, reset=reset, dtype=[np.float64, np.float32], order="C", accept_sparse="csr",
+                ensure_all_finite=False,
+            )  # fmt: skip
+        except ValueError as error:
+            names = getattr(X, "columns", None)
+            if names is not None and not reset and "feature names should match" in str(error):
+                raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
+            if hasattr(X, "dtypes") and names is not None:
+                for name, dtype in zip(names, X.dtypes):
+                    if getattr(dtype, "kind", "O") == "O":
+                        raise InvalidInputError(
+                            f"column {name!r} has the type {dtype}, and {type(self).__name__} reads numbers: leave "
+                            f"it out, or use ObliviousBoosting(categorical=[{name!r}])"
+                        ) from error
+            raise
+        self._check_values(matrix)
+        return matrix
 
     def _named_columns(self, X: Matrix) -> Any:
         """Return the columns of fit by name, if a data frame has them in another order or among others."""
@@ -101,43 +94,41 @@ class AcceptedData:
             f"{self.n_features_in_ - len(lacking)}: make the missing ones, or fit again without them."
         )
 
-    def _training_data(self, X: Matrix, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
-        data = self._judged_rows(X, y, qid, query_weight)
+    def _training_data(self, X: Any, y: Any, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
+        name = type(self).__name__
+        if isinstance(X, RankingData):
+            refuse_again(y, qid)
+            data = X
+            self._check_given(data)
+        else:
+            if y is None:
+                raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
+            matrix = self._checked(X, reset=True)
+            check_not_masked(y, "y")
+            grades = as_grades(y if hasattr(y, "to_numpy") else column_or_1d(y, warn=True), matrix.shape[0])
+            if qid is None:
+                refuse_one_long_list(
+                    len(grades),
+                    f"{name}.fit",
+                    "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
+                    "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
+                    "fit(X, y, qid=qid))",
+                )
+            data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
+            if data.n_joined:
+                warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")
+        if query_weight is not None:
+            data = data.replaced(query_weight=as_query_weight(query_weight, data.offsets, order=data.order))
         if getattr(data.X, "is_binned_matrix", False):
             for known in ("inputs_", "saw_missing_", "close_columns_"):  # of an earlier fit
                 self.__dict__.pop(known, None)
         else:
             self.inputs_, self.close_columns_ = numbers_of(data.X)
-            self.saw_missing_ = holds_missing(stored(data.X))
+            self.saw_missing_ = self.allow_nan and holds_missing(stored(data.X))
         return data
 
-    def _judged_rows(self, X: Matrix, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
-        if isinstance(X, RankingData):
-            return self._given_data(X, y, qid, query_weight)
-        if y is None:
-            raise InvalidInputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        matrix = self._matrix(X, reset=True)
-        grades = as_grades(_column(y), matrix.shape[0])
-        if qid is None:
-            self._refuse_one_long_list(
-                "fit",
-                len(grades),
-                "fit(X, y, qid=qid). In cross_validate and GridSearchCV groups= alone does not reach fit: call "
-                "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
-                "fit(X, y, qid=qid))",
-            )
-        data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
-        if query_weight is not None:
-            data.query_weight = as_query_weight(query_weight, data.offsets, order=data.order)
-        if data.n_joined:
-            warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")
-        return data
-
-    def _refuse_one_long_list(self, method: str, n_rows: int, advice: str) -> None:
-        refuse_one_long_list(n_rows, f"{type(self).__name__}.{method}", advice)
-
-    def _given_data(self, data: RankingData, y: ArrayLike, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
-        refuse_again(y, qid)
+    def _check_given(self, data: RankingData) -> None:
+        """Check a RankingData to train on, and store the names and the number of its columns."""
         if data.y is None:
             raise InvalidInputError(
                 "the data have no grades, which training requires: pass y, or name the column of grades "
@@ -157,10 +148,6 @@ class AcceptedData:
                 f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
                 "query_weight, or data without sample_weight"
             )
-        if query_weight is None:
-            return data
-        weight = as_query_weight(query_weight, data.offsets, order=data.order)
-        return data.replaced(query_weight=weight)
 
     @property
     def category_names(self) -> dict[str, list[str]]:
@@ -241,26 +228,14 @@ class AcceptedData:
         X, y, qid = eval_set
         if y is None:
             raise InvalidInputError("eval_set has no grades (y)")
-        return RankingData(self._matrix(X, reset=False), y, qid)
+        return RankingData(self._checked(X, reset=False), y, qid)
 
     def _rows_to_score(self, X: Matrix) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
         """Return rows to score, and a function that returns scores to the caller's order."""
         if isinstance(X, RankingData):
             self._check_columns(X)
             return X.X, X.restore
-        return self._matrix(X, reset=False), lambda scores: scores
-
-    def _matrix(self, X: Matrix, *, reset: bool) -> Any:
-        """Return rows (n, p) as checked values, or a BinnedMatrix if the ranker allows it."""
-        if not getattr(X, "is_binned_matrix", False):
-            return self._checked(X, reset=reset)
-        self._check_values(X)
-        if reset:
-            self.n_features_in_ = int(X.shape[1])
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        else:
-            self._check_width(int(X.shape[1]))
-        return X
+        return self._checked(X, reset=False), np.asarray
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
@@ -289,49 +264,38 @@ class AcceptedData:
         self._check_values(data.X)
 
     def _check_values(self, X: Any) -> None:
+        """Refuse bins, sparse rows, nan and infinity that the ranker does not allow, and products that overflow."""
+        name = type(self).__name__
         if getattr(X, "is_binned_matrix", False):
             if not self.allow_binned:
-                raise InvalidInputError(f"{type(self).__name__} takes no BinnedMatrix; pass the values themselves")
+                raise InvalidInputError(f"{name} takes no BinnedMatrix; pass the values themselves")
             return
-        if hasattr(X, "tocsr"):
-            if not self.allow_sparse:
-                raise WrongTypeError(
-                    f"{type(self).__name__} needs a dense matrix, these data are sparse; call X.toarray()"
-                )
-            X = X.data
-        self._check_magnitude(X)
-        # A sum is finite only if every entry is (or huge values overflow it, which the full test then settles).
-        with np.errstate(all="ignore"):
-            total = float(np.sum(X, dtype=np.float64))
-        if np.isfinite(total):
+        sparse = hasattr(X, "tocsr")
+        if sparse and not self.allow_sparse:
+            raise WrongTypeError(f"{name} needs a dense matrix, these data are sparse; call X.toarray()")
+        values = X.data if sparse else X
+        low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))  # nan if a value is missing
+        if np.isnan(low) and self.allow_nan:
+            low, high = (float(least.reduce(values, axis=None, initial=0.0)) for least in (np.fmin, np.fmax))
+        if low >= -LARGEST_VALUE and high <= LARGEST_VALUE:
             return
-        bad = np.isinf(X) if self.allow_nan else ~np.isfinite(X)
+        bad = np.isinf(values) if self.allow_nan else ~np.isfinite(values)
         if bad.any():
             place = np.argwhere(bad)[0].tolist()
             raise InvalidInputError(
                 f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
-                f"{type(self).__name__} needs finite values"
-                + ("" if self.allow_nan or np.isinf(X).any() else f". {_about_missing(type(self).__name__)}")
+                f"{name} needs finite values"
+                + ("" if self.allow_nan or np.isinf(values).any() else f". {_about_missing(name)}")
             )
-
-    def _check_magnitude(self, X: Any) -> None:
-        """Refuse finite numbers whose products overflow."""
-        values = X.data if hasattr(X, "tocsr") else X
-        if values.dtype == np.float32:
-            return
-        with np.errstate(all="ignore"):
-            flat = values.ravel()
-            if np.dot(flat, flat) <= LARGEST_VALUE**2:
-                return
-            beyond = np.flatnonzero(np.isfinite(flat) & (np.abs(flat) > LARGEST_VALUE))
-        if len(beyond):
-            column = int(X.indices[beyond[0]] if hasattr(X, "tocsr") else beyond[0] % X.shape[1])
-            names = getattr(self, "feature_names_in_", None)
-            name = default_names(X.shape[1])[column] if names is None else names[column]
-            raise InvalidInputError(
-                f"column {str(name)!r} holds {flat[beyond[0]]:.3g}, and products of numbers beyond {LARGEST_VALUE:g} "
-                "overflow. Divide the column by a power of ten, or write missing values as nan."
-            )
+        flat = values.ravel()
+        first = int(np.argmax(np.abs(flat) > LARGEST_VALUE))
+        column = int(X.indices[first] if sparse else first % X.shape[1])
+        names = getattr(self, "feature_names_in_", None)
+        label = default_names(X.shape[1])[column] if names is None else names[column]
+        raise InvalidInputError(
+            f"column {str(label)!r} holds {flat[first]:.3g}, and products of numbers beyond {LARGEST_VALUE:g} "
+            "overflow. Divide the column by a power of ten, or write missing values as nan."
+        )
 
 
 def watched_elsewhere(sets: list[tuple[str, Any]], more: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -361,8 +325,3 @@ def _about_missing(name: str) -> str:
         f'better, RankerPipeline("score-binning", {name}()) gives them a bin of their own (--prepare score-binning), '
         f"and make_pipeline(SimpleImputer(), {name}()) fills them in"
     )
-
-
-def _column(y: ArrayLike) -> Any:
-    check_not_masked(y, "y")
-    return y if y is None or hasattr(y, "to_numpy") else column_or_1d(y, warn=True)

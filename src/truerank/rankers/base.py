@@ -20,9 +20,9 @@ from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.rounds import fitting
 from truerank.core.types import Matrix, PathLike, RandomState
-from truerank.data.grouping import Grouping, group_rows, ranks_by_query
-from truerank.data.provenance import SIZE, Score, TrainingSketch, outermost_fit
-from truerank.data.ranking_data import Judgements, RankingData, as_matrix
+from truerank.data.grouping import Grouping, group_rows, ranks_by_query, refuse_one_long_list
+from truerank.data.provenance import SIZE, Score, TrainingSketch
+from truerank.data.ranking_data import RankingData, as_grades
 from truerank.data.row_source import Rows, RowSource, elsewhere, source_of
 from truerank.measures import parse_measure
 from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
@@ -194,12 +194,12 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             if watched:
                 told.watched = watched[-1][0], fresh._watched_measure().name
             more = more or {}
-            with outermost_fit() as outermost, data.fitting(self, valid):
+            with data.fitting(self, valid):
                 fresh._fit(data, valid, **more)
                 if watched:
                     fresh.evals_result_ = values_by_round(fresh, watched, call.cutoffs, call.measures)
             begun = self if getattr(self, "warm_start", False) else more.get("begun")
-            fresh._keep_sketch(data if outermost else None, begun)
+            fresh._keep_sketch(data if told.outermost else None, begun)
             if not elsewhere and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
                 warn_of_flat_scores(fresh, data)
             for name in call.settings:
@@ -287,7 +287,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             grouping: Grouping = X
         else:
             if qid is None:
-                self._refuse_one_long_list("rank", len(scores), "rank(X, qid=qid)")
+                refuse_one_long_list(len(scores), f"{type(self).__name__}.rank", "rank(X, qid=qid)")
             grouping = group_rows(qid, len(scores))
         return grouping.restore(ranks_by_query(grouping.grouped(scores), grouping.offsets))
 
@@ -363,10 +363,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         check_is_fitted(self)
         X, qid = self._without_query_column(X, qid)
         X, y, qid = source_of(X, y, qid)
-        data: Rows
         if isinstance(X, Rows):
             refuse_again(y, qid)
-            scores, judgements, data = X.scores(self), X.judgements(), X
         else:
             if qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError(
@@ -375,10 +373,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                     "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
                     "fit(X, y, qid=qid))"
                 )
-            judgements, grouping = Judgements.from_labels(y, qid)
-            scores = grouping.grouped(self.predict(X, qid=qid))
-            data = RankingData(as_matrix(X), y, qid)
-        return Score.of(float(self._measure().mean(judgements, scores)), self, data)
+            names = getattr(self, "feature_names_in_", None)
+            X = RankingData(self._checked(X, reset=False), as_grades(y, None), qid, feature_names=names)
+        return Score.of(float(self._measure().mean(X.judgements(), X.scores(self))), self, X)
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters as in scikit-learn, also under the names of other libraries."""

@@ -223,7 +223,7 @@ def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingDat
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         ranker._check_columns(X)
         return X
-    matrix = X if getattr(X, "is_binned_matrix", False) else ranker._checked(X, reset=False)
+    matrix = ranker._checked(X, reset=False)
     return RankingData(matrix, None, qid, feature_names=getattr(ranker, "feature_names_in_", None))
 
 
