@@ -51,6 +51,21 @@ def test_train_and_predict(files, capsys):
     assert capsys.readouterr().out == out.read_text()
 
 
+def test_documents_without_ids_are_numbered(files, capsys):
+    texts, labels = news(60, 0)
+    rows = [f"{label},{text}" for text, label in zip(texts, labels)]
+    (files / "bare.csv").write_text("\n".join(["label,text", *rows]))
+    (files / "bare.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    model, words = str(files / "model.json"), ["--classifier", "naive-bayes", "--method", "temperature"]
+    train, data = str(files / "bare.csv"), str(files / "bare.jsonl")
+    assert main(["text", "classify", data, "--train", train, "--model", model, *words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["predictions"]
+    assert [one["id"] for one in found] == [str(k) for k in range(1, 61)]
+    (files / "mixed.jsonl").write_text('{"id": "a", "text": "grain"}\n{"text": "ship"}')
+    assert main(["text", "classify", str(files / "mixed.jsonl"), "--model", model]) == 1
+    assert "line 2: no id" in capsys.readouterr().err
+
+
 def test_folders_and_numbers(files, capsys):
     texts, labels = news(60)
     for k, (text, label) in enumerate(zip(texts, labels)):
@@ -226,8 +241,8 @@ def test_misuse(files, capsys):
     data = str(files / "train.jsonl")
     for words, message in (
         ([data, "--cv", "3"], "--cv belongs to learning: give --train FILE"),
-        (["--train", data, "-o", str(files / "out")], "--output belongs to what is classified: give DATA"),
-        (["--train", data, "--cost-fn", "3"], "--cost-fn belongs to what is classified"),
+        (["--train", data, "-o", str(files / "out")], "--output belongs to classifying: give DATA"),
+        (["--train", data, "--cost-fn", "3"], "--cost-fn belongs to classifying"),
         (["--train", data, "--separator", ""], "--separator must be at least one character"),
     ):
         assert main(["text", "classify", *words, "--model", model]) == 2

@@ -156,6 +156,15 @@ def test_evaluate_explains_and_converts(files, capsys):
     assert main(["evaluate", "--data", str(files / "data.txt"), "--explain", "1"]) == 2
 
 
+def test_every_convention_names_measures_that_always_have_trec(files, capsys):
+    command = ("evaluate", "--qrels", files / "qrels.txt", files / "run.txt", "--measures", "ndcg_cut_10 nDCG@10")
+    report = as_json(capsys, *command, "--every-convention")
+    assert report["fixed"] == {"ndcg_cut_10": "trec"}
+    assert len(set(report["conventions"]["ndcg_cut_10"].values())) == 1
+    assert main([str(word) for word in (*command, "--every-convention")]) == 0
+    assert "ndcg_cut_10 always has the convention trec. Use nDCG@10" in capsys.readouterr().out
+
+
 def test_files_of_one_name_are_named_by_their_paths(files, capsys):
     (files / "other").mkdir()
     (files / "other" / "run.txt").write_text((files / "run2.txt").read_text())

@@ -52,7 +52,9 @@ def test_named_columns(make):
         read_table(table, query="q", grade="rel", document="name")
     with pytest.raises(InvalidInputError, match="no column 'qid' .query.*columns are 'q', 'rel'"):
         read_table(table)
-    with pytest.raises(InvalidInputError, match="'name' is not numeric: row 1 has 'x'; column 'title' .*--categorical"):
+    with pytest.raises(
+        InvalidInputError, match="'name' is not numeric: row 1 has 'x'; column 'title' .*Pass categories="
+    ):
         read_table(table, query="q", grade="rel")
     judged = read_table(table, query="q", grade="rel", features=[])
     assert (judged.X.shape, judged.y.tolist()) == ((2, 0), [1, 0])
@@ -168,7 +170,7 @@ def test_missing_cells():
         pa.table({"qid": [1, 1], "y": [0, 1], "a": [1, None]}),
         pd.DataFrame({"qid": [1, 1], "y": [0, 1], "a": pd.array([1, None], dtype="Int64")}),
     ):
-        with pytest.raises(InvalidInputError, match="column 'a' has no value in row 2.*--missing nan"):
+        with pytest.raises(InvalidInputError, match="column 'a' has no value in row 2.*Pass missing='nan'"):
             read_table(table)
         assert np.isnan(read_table(table, missing="nan").X[1, 0])
 

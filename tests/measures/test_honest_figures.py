@@ -128,3 +128,13 @@ def test_the_geometric_mean_of_no_query_is_0():
         "AP(empty='skip')": 0.0,
     }
     assert parse_measure("GMAP").aggregate(np.array([0.5, np.nan]), np.array([0.0, 1.0])) == 0.0
+
+
+def test_rows_without_queries_are_named_as_one_query():
+    rows = [1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4]
+    alone = evaluate("AP", *rows)
+    note = "1 query of 4 rows: pass qid if the rows belong to several queries"
+    assert repr(alone) == str(alone) == f"{{'AP': {alone['AP']!r}}} ({note})"
+    assert note in alone._repr_html_()
+    assert note not in repr(evaluate("AP", *rows, qid=[7, 7, 8, 8]))
+    assert note not in repr(evaluate("AP", *rows, qid=[7, 7, 7, 7]))

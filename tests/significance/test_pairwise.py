@@ -13,13 +13,14 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table
 from truerank.data.samples import load_sample
 from truerank.io.trec import as_qrels
-from truerank.measures import AP, GMAP, NumRet
+from truerank.measures import AP, DCG, GMAP, FunctionMeasure, NumRet
 from truerank.rankers.baselines import SingleFeature
 from truerank.significance import (
     benjamini_hochberg,
     compare_rankers,
     compare_values,
     groups_alike,
+    mean_interval,
     measure_interval,
     randomisation,
     step_down_max_t,
@@ -242,7 +243,17 @@ def test_an_interval_is_of_what_a_report_shows(measure, to, back):
     own = to(values[~np.isnan(values)])
     assert found.estimate == pytest.approx(measure.aggregate(values))
     ends = stats.t.interval(0.95, 4, own.mean(), stats.sem(own))
-    assert found[1:] == pytest.approx(tuple(back(np.array(ends))))
+    assert found[1:] == pytest.approx(tuple(np.clip(back(np.array(ends)), 0, 1)))
+
+
+def test_an_interval_of_a_bounded_measure_ends_at_its_limit():
+    values = np.array([1.0, 1.0, 1.0, 1.0, 0.2])
+    assert mean_interval(values).high > 1
+    assert measure_interval(AP, values).high == 1
+    assert measure_interval(AP, 1 - values).low == 0
+    assert measure_interval(DCG, values).high == mean_interval(values).high
+    assert measure_interval(FunctionMeasure(np.mean), values).high > 1
+    assert np.isnan(measure_interval(AP, np.ones(3)).high)
 
 
 def test_a_count_has_no_interval():

@@ -6,7 +6,13 @@ import argparse
 import warnings
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from truerank.calibration.diagnostics import expected_calibration_error
+from truerank.calibration.names import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
+from truerank.io.scores import read_scores
+from truerank.models.model_file import load_model, save_model
 
 CHOOSE = "choose"
 
@@ -28,58 +34,31 @@ FEWEST = 10
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    from truerank.calibration.names import CALIBRATORS, SYNONYMS
-
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a ranker that `truerank train` wrote")
-    parser.add_argument(
-        "judged", nargs="?", metavar="DATA", help="judged queries that MODEL was not trained on (with --cv: any)"
+    add = options.adder(parser)
+    add("model [MODEL]", "a ranker that `truerank train` wrote")
+    add("judged [DATA]", "judged queries that MODEL was not trained on (with --cv: any judged queries)")
+    add("--scores FILE", "in place of MODEL: the scores of the rows of --data, one on each line")
+    add("--data FILE", "judged documents of --scores")
+    text = (
+        f"calibrator: {', '.join(CALIBRATORS)}, or {CHOOSE}: average them with weights from cross-validated log loss, "
     )
-    parser.add_argument("--scores", metavar="FILE", help="in place of MODEL: one score a line, for the rows of --data")
-    parser.add_argument("--data", metavar="FILE", help="judged documents of --scores")
-    parser.add_argument(
-        "--method",
-        default=CHOOSE,
-        choices=[*CALIBRATORS, *SYNONYMS, CHOOSE],
-        metavar="NAME",
-        help=f"{', '.join(CALIBRATORS)}; or {CHOOSE}: their average weighted by cross-validated log loss, "
-        f"or one of them if it is clearly better (default: {CHOOSE})",
-    )
-    parser.add_argument("--rel", type=float, default=1, metavar="G", help="lowest grade that is relevant (default: 1)")
-    parser.add_argument(
-        "--monotone", action="store_true", help=f"a higher score never gets a lower probability (with {CHOOSE}: always)"
-    )
-    parser.add_argument(
-        "--cv",
-        type=int,
-        metavar="K",
-        help="train the ranker of MODEL again on DATA, and calibrate cross-validated scores of K folds",
-    )
-    parser.add_argument(
-        "--query-statistics", action="store_true", help="let P also depend on the score's place within its query"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the folds (default: 0)")
-    parser.add_argument(
-        "-o",
-        "--output",
-        "--model",
-        required=True,
-        metavar="FILE",
-        dest="output",
-        type=options.OutputFile,
-        help="where the calibrated model goes, as JSON",
-    )
-    options.add_cluster_option(parser)
-    options.add_training_option(parser)
+    text += f"unless one of them is clearly better (default: {CHOOSE})"
+    add("--method NAME", text, choices=[*CALIBRATORS, *SYNONYMS, CHOOSE], default=CHOOSE)
+    add("--rel G", "lowest grade that is relevant (default: 1)", type=float, default=1)
+    add("--monotone", f"never give a higher score a lower probability (always so with {CHOOSE})")
+    text = "train the ranker of MODEL again on DATA, and calibrate on cross-validated scores of K folds"
+    add("--cv K", text, type=int)
+    add("--query-statistics", "let the probability depend also on the rank of the score within its query")
+    add("--seed N", "seed of the folds (default: 0)", type=int)
+    text = "output file of the calibrated model, as JSON"
+    add("-o --output --model FILE", text, required=True, dest="output", type=options.OutputFile)
+    options.share(parser, "cluster", "out-of-core", "training")
     options.add_data_options(parser)
-    options.add_json_option(parser)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
-    from truerank.calibration.diagnostics import expected_calibration_error
-    from truerank.models.model_file import save_model
-
     _check_usage(args)
     found = _scores(args) if args.model is None else _ranker(args)
     choice, relevant, seen = found.choice, found.relevant, found.seen
@@ -122,8 +101,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_usage(args: argparse.Namespace) -> None:
-    from truerank.calibration.names import calibrator_class
-
     if args.monotone and args.method == CHOOSE:
         raise common.UsageError(f"--monotone: --method {CHOOSE} makes every calibrator monotone; leave it out")
     if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
@@ -165,10 +142,7 @@ def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) ->
 
 
 def _ranker(args: argparse.Namespace) -> _Found:
-    import numpy as np
-
     from truerank.calibration.ranker import cross_fitted_scores
-    from truerank.models.model_file import load_model
     from truerank.rankers.base import Ranker
 
     model = load_model(args.model)
@@ -220,10 +194,6 @@ def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
 
 def _scores(args: argparse.Namespace) -> _Found:
     """As `_ranker`, for a file of scores."""
-    import numpy as np
-
-    from truerank.io.scores import read_scores
-
     data = common.read_graded(args.data, args, features=False)
     scores = np.asarray(read_scores(args.scores, data.n_rows))
     relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel

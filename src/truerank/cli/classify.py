@@ -8,8 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from truerank.calibration.names import CALIBRATORS, SYNONYMS
 from truerank.cli import common, options
-from truerank.cli.index import add_bad_option
+from truerank.io.documents import BETWEEN, read_documents
+from truerank.io.tables import table_kind
+from truerank.models.model_file import load_model, save_model
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
@@ -30,44 +35,38 @@ class Examples(NamedTuple):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     from truerank.calibration.joint import SOFTMAX_METHODS
-    from truerank.calibration.names import CALIBRATORS, SYNONYMS
 
-    parser.add_argument(
-        "data",
-        nargs="?",
-        metavar="DATA",
-        help='documents to classify: JSON lines {"id", "text", "labels"}, a CSV or Parquet table with such columns, or '
-        "a folder with one folder of text files for each label. Fields of text other than labels are the text; where "
-        "there are none, fields of numbers are the features",
+    add = options.adder(parser)
+    add(
+        "data [DATA]",
+        'documents to classify: JSON lines {"id", "text", "labels"}, a CSV or Parquet table with such columns, or a '
+        "folder with a folder of text files for each label. The text is in all text fields except labels. Without text "
+        "fields, the numeric fields are the features. Documents without ids get their number, from 1",
     )
-    parser.add_argument("--model", required=True, metavar="FILE", help="the model, as JSON: written with --train")
-    parser.add_argument("--train", metavar="FILE", help="labelled documents to learn from, in the same forms")
-    learn = parser.add_argument_group("learning (with --train)")
-    learn.add_argument("--classifier", choices=CLASSIFIERS, help="what learns (default: linear-svm)")
+    add("--model FILE", "the model, as JSON: written with --train, else read", required=True)
+    add("--train FILE", "labelled documents to learn from, in the same forms")
+    learn = options.adder(
+        parser.add_argument_group("learning (with --train)"), to="train", why="belongs to learning: give --train FILE"
+    )
+    learn("--classifier", "learning algorithm (default: linear-svm)", choices=CLASSIFIERS)
     methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
-    learn.add_argument(
-        "--method", choices=methods, metavar="NAME",
-        help=f"calibrator: {', '.join(methods)} (default: pool, their average by cross-validated log loss)",
-    )  # fmt: skip
-    learn.add_argument("--words", type=int, metavar="N", help="keep N words by mutual information (default: all)")
-    learn.add_argument(
-        "--min-documents", type=int, metavar="N", help="minimum number of documents that contain a word (default: 3)"
+    text = f"calibrator: {', '.join(methods)} (default: pool, their average weighted by cross-validated log loss)"
+    learn("--method NAME", text, choices=methods)
+    learn("--words N", "keep the N words with the highest mutual information (default: all)", type=int)
+    learn("--min-documents N", "minimum number of documents that contain a word (default: 3)", type=int)
+    learn("--cv K", "folds of the calibration scores (default: 5)", type=int)
+    learn("--seed N", "random seed (default: 0)", type=int)
+    add("--label-field NAME", "field of the labels (default: labels, else label)")
+    add("--text-field NAME", "text field to use; may be repeated (default: all)", action="append")
+    add("--separator C", "separator of several labels in a cell of a table (default: ;)")
+    decided = options.adder(
+        parser.add_argument_group("classifying (with DATA)"), to="data", why="belongs to classifying: give DATA"
     )
-    learn.add_argument("--cv", type=int, metavar="K", help="folds of the calibration scores (default: 5)")
-    learn.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
-    options.belongs(learn._group_actions, "train", "belongs to learning: give --train FILE")
-    parser.add_argument("--label-field", metavar="NAME", help="field of the labels (default: labels, else label)")
-    parser.add_argument("--text-field", action="append", metavar="NAME", help="field that is text (default: all)")
-    parser.add_argument("--separator", metavar="C", help="between several labels in a cell of a table (default: ;)")
-    decided = parser.add_argument_group("classifying (with DATA)")
-    decided.add_argument("--cost-fp", type=float, metavar="C", help="cost of a label given wrongly (default: 1)")
-    decided.add_argument("--cost-fn", type=float, metavar="C", help="cost of a label left out (default: 1)")
-    options.add_output_option(decided, "where the JSON lines go (default: stdout)")
-    options.belongs(decided._group_actions, "data", "belongs to what is classified: give DATA")
-    add_bad_option(parser)
-    options.add_json_option(parser)
+    decided("--cost-fp C", "cost of a label given wrongly (default: 1)", type=float)
+    decided("--cost-fn C", "cost of a label left out (default: 1)", type=float)
+    decided("-o --output FILE", "output file of JSON lines (default: stdout)", type=options.Output)
+    options.share(parser, "bad", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
     from truerank.calibration.text_classifier import TextClassifier
-    from truerank.models.model_file import save_model
 
     examples = read_examples(args.train, args)
     if examples.labels is None:
@@ -119,7 +117,6 @@ def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
 
 def _load(path: str) -> Any:
     from truerank.calibration.text_classifier import TextClassifier
-    from truerank.models.model_file import load_model
 
     model = load_model(path)
     if not isinstance(model, TextClassifier):
@@ -167,8 +164,6 @@ def _figures(
 
     A label that the model does not know is a decision that was missed; its log loss would be infinite.
     """
-    import numpy as np
-
     names = [str(name) for name in model.classes_]
     true = np.array([[name in some for name in names] for some in labels])
     given = np.array([[name in some for name in names] for some in decided])
@@ -203,11 +198,9 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
     if path != "-" and Path(path).is_dir():
         records = list(_of_folder(Path(path)))
         return Examples([r[0] for r in records], [r[1] for r in records], [[r[2]] for r in records])
-    from truerank.io.documents import BETWEEN, read_documents
-
     separator = (args.separator or ";") if _is_table(path) else BETWEEN
     fields = LABELS if args.label_field is None else (args.label_field,)
-    documents = list(read_documents(path, bad=args.bad, texts=fields))
+    documents = list(read_documents(path, bad=args.bad, texts=fields, numbered=True))
     there = {name for document in documents for name in document.text}
     field = next((name for name in fields if name in there), None)
     wrong = [name for name in args.text_field or () if name not in there - {field}]
@@ -227,8 +220,6 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
 
 
 def _is_table(path: str | None) -> bool:
-    from truerank.io.tables import table_kind
-
     return path is not None and path != "-" and not Path(path).is_dir() and table_kind(path) is not None
 
 
@@ -243,8 +234,6 @@ def _text(document: Any, label_field: str | None, fields: list[str] | None) -> s
 
 
 def _numbers(path: str, documents: list[Any], names: list[str]) -> Any:
-    import numpy as np
-
     if not names:
         raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers")
     for document in documents:

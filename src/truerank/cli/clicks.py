@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.core.files import atomic_write
+from truerank.io.tables import write_table
+from truerank.report.figures import Figure
+from truerank.report.plots import draw
 
 LOG = ("format", "queries", "columns", "first_position", "bad", "shown_action", "click_action")
 FIT = ("model", "method", "max_position")
@@ -19,51 +24,55 @@ OF = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "examine LOG: how much each position is examined, and whether the log identifies it. value LOG --runs RUN …: "
-        "the value of rankers that were never shown, and the share of their lists that nobody saw. train-data LOG "
-        "--data FILE -o FILE: documents with estimated relevances as grades. interleave RUN RUN … -o FILE: "
-        "mixed lists. interleave --log LOG: the comparison of rankers by clicks on mixed lists."
+        "examine LOG: estimate how often each position is examined, and whether the log identifies it. value LOG "
+        "--runs RUN …: estimate the value of rankers that were never shown, and the share of their lists that "
+        "nobody saw. train-data LOG --data FILE -o FILE: write documents with estimated relevance as grades. "
+        "interleave RUN RUN … -o FILE: write mixed lists. interleave --log LOG: compare rankers by the clicks on "
+        "mixed lists."
     )
-    parser.add_argument("action", choices=tuple(OF))
-    parser.add_argument("files", nargs="*", metavar="FILE", help="click log; for interleave, the runs to mix")
-    add = parser.add_argument_group("reading the log").add_argument
-    add("--format", choices=("table", "json-lines", "ubi"), help="log format (default: by its ending)")
-    add("--queries", metavar="FILE", help="UBI queries, whose hits are the shown lists")
-    fields = "impression query document position clicked ranker propensity session time team"
-    add("--columns", nargs="+", metavar="NAME=COLUMN", help=f"columns of {fields}")
-    add("--first-position", type=int, choices=(0, 1), help="number of the first position (default: 1)")
-    add("--bad", choices=("error", "skip"), help="stop at a bad row, or leave out and count impressions")
-    add("--shown-action", metavar="NAME", help="UBI action_name of a shown document (impression)")
-    add("--click-action", metavar="NAME", help="UBI action_name of a click (click)")
-    add = parser.add_argument_group("examination").add_argument
-    add("--model", choices=("position", "trust"), help="click model (default: position)")
-    add("--method", choices=("harvest", "em"), help="em reads features from --data (default: harvest)")
-    add("--max-position", type=int, metavar="K", help="deepest position (default: by clicks, at most 50)")
-    add("--data", metavar="FILE", help="documents with features and ids, a table or LETOR text")
-    add("--plot", metavar="FILE", type=options.OutputFile, help="examine: picture of the propensities (.png .svg .pdf)")
-    add = parser.add_argument_group("value and train-data").add_argument
-    add("--runs", nargs="+", metavar="RUN", help="TREC runs of the rankers, or folders of runs")
-    add("--cutoff", type=int, metavar="K", help="number of ranks that count (default: 10)")
-    add("--discount", choices=("clicks", "dcg"), help="weight of a rank (default: clicks)")
-    add("--estimator", choices=("self-normalised", "ips", "doubly-robust"), help="(default: self-normalised)")
-    add("--weights", choices=("impressions", "uniform"), help="weights of queries (default: impressions)")
-    add("--min-shown", type=int, metavar="N", help="impressions of a shown document (default: 1)")
-    about = "intervals for new impressions of these queries, or for other queries like these (default: clicks)"
-    add("--about", choices=("clicks", "queries"), help=about)
-    add("--least", type=float, metavar="N", help="train-data: smallest divisor (default: 1)")
-    add = parser.add_argument_group("interleave").add_argument
-    add("--log", metavar="LOG", help="clicks on interleaved lists, with the column team")
-    add("--length", type=int, metavar="N", help="documents in a list (default: 10)")
-    add("--unit", choices=("session", "query", "impression"), help="independent unit (default: session)")
-    add("--looks", type=int, metavar="N", help="number of looks in --json (default: 1)")
-    add = parser.add_argument
-    add("-o", "--output", metavar="FILE", type=options.OutputFile, help="rows (.parquet, .csv) or lists (JSON lines)")
-    add("--level", type=float, metavar="P", help="level of intervals (default: 0.95)")
-    add("--seed", type=int, metavar="N", help="random seed (default: 0)")
+    add = options.adder(parser)
+    add("action", "task, see above", choices=tuple(OF))
+    add("files [FILE …]", "click log; for interleave, the runs to mix")
+    log = options.adder(parser.add_argument_group("reading the log"))
+    log("--format", "log format (default: by the file's ending)", choices=("table", "json-lines", "ubi"))
+    log("--queries FILE", "UBI queries, whose hits are the shown lists")
+    log(
+        "--columns NAME=COLUMN …",
+        "columns of impression query document position clicked ranker propensity session time team",
+    )
+    log("--first-position", "number of the first position (default: 1)", type=int, choices=(0, 1))
+    log("--bad", "stop at a bad row, or leave out and count its impression (default: error)", choices=("error", "skip"))
+    log("--shown-action NAME", "UBI action_name of a shown document (default: impression)")
+    log("--click-action NAME", "UBI action_name of a click (default: click)")
+    fit = options.adder(parser.add_argument_group("examination"))
+    fit("--model", "click model (default: position)", choices=("position", "trust"))
+    fit("--method", "estimator; em needs the features of --data (default: harvest)", choices=("harvest", "em"))
+    fit("--max-position K", "deepest position (default: by the number of clicks, at most 50)", type=int)
+    fit("--data FILE", "documents with features and ids, a table or LETOR text")
+    fit("--plot FILE", "examine: picture of the propensities (.png, .svg, .pdf)", type=options.OutputFile)
+    value = options.adder(parser.add_argument_group("value and train-data"))
+    value("--runs RUN …", "TREC runs of the rankers, or folders of runs")
+    value("--cutoff K", "number of ranks that count (default: 10)", type=int)
+    value("--discount", "weight of a rank (default: clicks)", choices=("clicks", "dcg"))
+    value("--estimator", "(default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust"))
+    value("--weights", "weights of queries (default: impressions)", choices=("impressions", "uniform"))
+    value("--min-shown N", "impressions that make a document count as shown (default: 1)", type=int)
+    text = (
+        "population of the intervals: new impressions of these queries, or other queries like these (default: clicks)"
+    )
+    value("--about", text, choices=("clicks", "queries"))
+    value("--least N", "train-data: smallest divisor (default: 1)", type=float)
+    mix = options.adder(parser.add_argument_group("interleave"))
+    mix("--log LOG", "clicks on interleaved lists, with the column team")
+    mix("--length N", "documents in a list (default: 10)", type=int)
+    mix("--unit", "independent unit (default: session)", choices=("session", "query", "impression"))
+    mix("--looks N", "number of looks in --json (default: 1)", type=int)
+    add("-o --output FILE", "rows (.parquet, .csv) or lists (JSON lines)", type=options.OutputFile)
+    add("--level P", "level of the intervals (default: 0.95)", type=float)
+    add("--seed N", "random seed (default: 0)", type=int)
     options.add_data_options(parser, columns=False)
-    options.add_json_option(parser)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,10 +118,6 @@ def _examine(args: argparse.Namespace) -> int:
 
 
 def _plot(seen: Any, path: str) -> None:
-    from truerank.core.files import atomic_write
-    from truerank.report.figures import Figure
-    from truerank.report.plots import draw
-
     ending = path.rpartition(".")[2].lower()
     if ending not in ("png", "svg", "pdf"):
         raise common.UsageError(f"--plot writes .png, .svg or .pdf, got {path}")
@@ -142,7 +147,6 @@ def _value(args: argparse.Namespace) -> int:
 
 def _train_data(args: argparse.Namespace) -> int:
     from truerank.clicks.training import training_data
-    from truerank.io.tables import write_table
 
     if args.data is None or args.output is None:
         raise common.UsageError("train-data needs the features (--data FILE) and an output table (-o FILE)")
@@ -172,8 +176,6 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _mix(args: argparse.Namespace) -> int:
-    import json
-
     from truerank.clicks.interleaving import interleave
 
     common.refuse_idle(args, (*LOG, "unit", "looks", "level"), "belongs to --log")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+import numpy as np
 
 from truerank.cli import options
 from truerank.cli.options import UsageError as UsageError
+from truerank.compat.other_names import advice
+from truerank.core.errors import DataFileError, ModelFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
+from truerank.core.files import read_text
 from truerank.core.names import nearest
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
@@ -23,13 +28,17 @@ from truerank.core.printing import plain as plain
 from truerank.core.printing import print_json as print_json
 from truerank.core.printing import progress as progress
 from truerank.core.printing import table as table
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from truerank.data.columns import Columns
-    from truerank.data.ranking_data import RankingData
-    from truerank.io.trec import Qrels
+from truerank.data.columns import Columns, as_in_training, chosen_columns, names_of, take_columns
+from truerank.data.provenance import training_queries
+from truerank.data.ranking_data import RankingData
+from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
+from truerank.io.letor.read import read_letor
+from truerank.io.streams import open_output
+from truerank.io.tables import read_table, table_kind
+from truerank.io.trec import Qrels, files_of, read_run, run_name
+from truerank.models import registry
+from truerank.models.model_file import load_model
+from truerank.significance import paired_t, randomisation, win_loss
 
 _POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has digits on both sides of the point
 
@@ -41,8 +50,6 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
     if "categorical" not in ranker.get_params(deep=False):
         what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
         raise UsageError(f"--categorical: {what}. oblivious-boosting can use them")
-    from truerank.data.columns import chosen_columns, names_of
-
     columns = chosen_columns(names_of(data), args.categorical)
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
@@ -51,8 +58,6 @@ def with_position(data: RankingData, args: argparse.Namespace) -> RankingData:
     """Return the data with the column of `--position` as positions; it is no feature."""
     if args.position is None:
         return data
-    from truerank.data.columns import chosen_columns, names_of, take_columns
-
     columns = chosen_columns(names_of(data), [args.position])
     if len(columns) != 1:
         raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
@@ -102,8 +107,6 @@ DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil
 
 def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
     """Misuse where an option of reading is about the other kind of files, and none that is named is of that kind."""
-    from truerank.io.tables import table_kind
-
     named = [getattr(args, key, None) or [] for key in DATA_FILES]
     files = [one for some in named for one in ([some] if isinstance(some, str) else some)]
     if {bool(table_kind(file)) for file in files if file != "-"} | {table} == {True, False}:
@@ -118,7 +121,6 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like
     """The files of a pattern, one partition each, with the same columns as `read_data`."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
-    from truerank.io.tables import table_kind
 
     columns = _columns(args, like)
     tables = {bool(table_kind(path)) for path in expand(pattern)}
@@ -149,8 +151,6 @@ def settle_convention(args: argparse.Namespace) -> str:
 
 def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     """The columns of `like`, if it is a model or data with column names; else those of the options."""
-    from truerank.data.columns import Columns
-
     features, exclude, position = (getattr(args, name, None) for name in ("features", "exclude", "position"))
     if position is not None:  # is read even if the others leave it out
         features = features and [*features, position]
@@ -200,8 +200,6 @@ def read_data(
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     known = reading_of(like) if reading is None else dict(reading)
     missing = args.missing or known.pop("missing", "error")
-    from truerank.io.tables import read_table, table_kind
-
     _check_kind(args, path, path != "-" and bool(table_kind(path)))
     if path != "-" and table_kind(path):
         return read_table(
@@ -217,8 +215,6 @@ def read_data(
             categories=categories if features else None,
             dtype=dtype,
         )
-    from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
-    from truerank.io.letor.read import read_letor
 
     source: Any = path
     if groups is not None:
@@ -278,10 +274,6 @@ def about_training(
     InvalidInputError
         Where more than half of the queries trained a model.
     """
-    import numpy as np
-
-    from truerank.data.provenance import training_queries
-
     allowed = args.allow_training_queries
     keep, lines, report = np.ones(data.n_queries, dtype=bool), [], {}
     for path, model in models.items():
@@ -317,8 +309,6 @@ def with_note(path: str, qrels: Qrels) -> Qrels:
 
 def run_paths(arguments: Iterable[str]) -> list[str]:
     """The files; a folder is replaced by its files in order of names, without hidden ones."""
-    from truerank.io.trec import files_of
-
     paths: list[str] = []
     for argument in arguments:
         if os.path.isdir(argument):
@@ -336,8 +326,6 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
 
     Two runs of one name are misuse; with `or_paths` the paths are the names then.
     """
-    from truerank.io.trec import run_name
-
     names = [run_name(path.removesuffix(".json")) for path in paths]
     if len(set(names)) < len(names):
         if or_paths:
@@ -349,8 +337,6 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
 
 def read_runs(arguments: Iterable[str]) -> dict[str, Any]:
     """Return the TREC runs in files and folders by name."""
-    from truerank.io.trec import read_run
-
     paths = run_paths(arguments)
     return {name: read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
 
@@ -362,8 +348,6 @@ def load_ranker(path: str) -> Any:
     ------
     ModelFileError
     """
-    from truerank.models.model_file import load_model
-
     model = load_model(path)
     check_ranks(model, path)
     return model
@@ -371,7 +355,6 @@ def load_ranker(path: str) -> Any:
 
 def check_ranks(model: Any, path: str) -> None:
     """Raise `ModelFileError` unless the model of a file is a ranker, or a pipeline that ends in one."""
-    from truerank.core.errors import ModelFileError
     from truerank.rankers.base import Ranker
 
     last = model.steps[-1][1] if hasattr(model, "steps") else model
@@ -384,8 +367,6 @@ def check_ranks(model: Any, path: str) -> None:
 
 def predicted(model: Any, data: RankingData) -> np.ndarray:
     """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
-    from truerank.data.columns import as_in_training
-
     data = as_in_training(data, getattr(model, "feature_names_in_", None))
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
@@ -448,8 +429,6 @@ def listed(text: str) -> list[Any] | None:
 
 def ranker_class(name: str) -> type[Any]:
     """The class of a ranker by its command line name; any other name is misuse."""
-    from truerank.models import registry
-
     if name not in registry.RANKERS:
         near = nearest(name, registry.RANKERS)
         raise UsageError(f"unknown ranker {name!r}{near}; known are: {', '.join(registry.RANKERS)}")
@@ -463,8 +442,6 @@ def make_ranker(
 
     Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
-    from truerank.compat.other_names import advice
-
     cls = ranker_class(name)
     known = cls().get_params(deep=False)
     unknown = [key for key in settings if key not in known]
@@ -496,10 +473,6 @@ def output(path: str | None) -> Iterator[IO[str]]:
     if path is None or path == "-":
         yield sys.stdout
         return
-    import io
-
-    from truerank.io.streams import open_output
-
     with open_output(path) as raw:
         stream = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         yield stream
@@ -547,15 +520,11 @@ def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
 
 def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
     """Numbers of queries that a wins, loses and ties against b, and p-values of two paired tests."""
-    from truerank.significance import paired_t, randomisation, win_loss
-
     return win_loss(a, b)._asdict() | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
 
 
 def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[str, str]:
     """The second word of each numbered line by the first; `form` describes a line in messages, as "id URL"."""
-    from truerank.core.errors import DataFileError
-
     pairs: dict[str, str] = {}
     for number, line in lines:
         words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # an id may contain other blanks
@@ -588,8 +557,6 @@ def read_names(path: str | None) -> list[str] | None:
     """The names in a file, one on each line; None without a file."""
     if path is None:
         return None
-    from truerank.core.files import read_text
-
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
@@ -620,16 +587,3 @@ def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> Non
 def given(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     """The options that were given, by name."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
-
-
-@contextmanager
-def warnings_to_stderr() -> Iterator[None]:
-    """Print warnings as one line each on stderr, without the source location."""
-
-    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-        note(f"truerank: warning: {message}")
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.showwarning = show
-        yield

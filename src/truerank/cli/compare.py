@@ -6,63 +6,40 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.judge import from_plan
 from truerank.cli.systems import baseline_name, judged_rankings, ranking_names
+from truerank.data.provenance import UNRECOGNISED
+from truerank.measures import parse_measures
+from truerank.measures.conventions import titled
+from truerank.measures.coverage import exceptions, over_topics
+from truerank.significance.comparison import compare_measures, judged_values
+from truerank.significance.paper_table import paper_table
+from truerank.significance.unjudged import about_unjudged
 
 FEW_PAIRS = 30  # that are printed one by one
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     options.add_system_options(parser, "; the first is the baseline")
-    parser.add_argument(
-        "--measure",
-        "--measures",
-        nargs="+",
-        default=["nDCG@10"],
-        metavar="NAME",
-        dest="measure",
-        help='measures to compare, such as "AP nDCG@10" (default: nDCG@10)',
-    )
-    parser.add_argument(
-        "--baseline",
-        metavar="NAME",
-        help="system, or column of --data, to compare the others with (default: the first system)",
-    )
-    parser.add_argument("--all-pairs", action="store_true", help="compare all pairs instead of pairs with a baseline")
-    options.add_plan_options(parser)
-    options.add_topics_option(parser)
-    options.add_training_option(parser)
-    options.add_test_option(parser)
-    parser.add_argument(
-        "--correction",
-        choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"),
-        help="correction for several comparisons (default: max-t; holm for wilcoxon and sign)",
-    )
-    parser.add_argument(
-        "--margin",
-        type=float,
-        metavar="D",
-        help="print for each pair whether it is better, worse, not worse by more than D or equivalent within D",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
-    parser.add_argument(
-        "--format", choices=("text", "markdown", "latex", "csv", "html"), help="format of the tables (default: text)"
-    )
-    options.add_convention_option(parser, default=None)
-    options.add_json_option(parser)
+    add = options.adder(parser)
+    text = 'measures to compare, such as "AP nDCG@10" (default: nDCG@10)'
+    add("--measure --measures NAME …", text, default=["nDCG@10"], dest="measure")
+    add("--all-pairs", "compare all pairs instead of pairs with a baseline")
+    options.share(parser, "baseline", "plan", "judges", "topics", "training", "test")
+    text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
+    add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
+    text = "print for each pair whether it is better, worse, not worse by more than D or equivalent within D"
+    add("--margin D", text, type=float)
+    text = "format of the tables (default: text)"
+    add("--format", text, choices=("text", "markdown", "latex", "csv", "html"))
+    options.add_convention(parser)
+    options.share(parser, "seed", "json")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
-    from truerank.data.provenance import UNRECOGNISED
-    from truerank.measures import parse_measures
-    from truerank.measures.coverage import exceptions, over_topics
-    from truerank.significance.comparison import compare_measures, judged_values
-
     if args.plan is not None:
-        from truerank.cli.judge import from_plan
-
         idle = ["qrels", "data", "scores", "baseline", "correction", "margin", "format"]
         estimates = from_plan(args, args.measure, idle)
         return common.show(args, estimates.to_dict(), str(estimates))
@@ -86,8 +63,6 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     results = dict(zip(measures, found))
     if args.format in ("latex", "markdown", "csv"):
-        from truerank.significance.paper_table import paper_table
-
         print(paper_table(results, args.format, None if coverage is None else str(coverage)))
         common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text]))))
         return 0
@@ -104,8 +79,6 @@ def _told(
     results: dict[str, Any], measures: Any, judged: Any, args: argparse.Namespace, default: str
 ) -> tuple[dict[str, Any], str]:
     """The report, by measure where there are several, and the text, with what unjudged documents leave open."""
-    from truerank.significance.unjudged import about_unjudged
-
     reports, texts = {}, []
     for name, result in results.items():
         pairs = [(pair.a, pair.b) for pair in result.pairs]
@@ -122,8 +95,6 @@ def _totals(name: str, measure: Any) -> list[str]:
 
 
 def _text(result: Any, args: argparse.Namespace, default: str) -> str:
-    from truerank.measures.conventions import titled
-
     parts = [result.systems_table(args.format)]
     if result.baseline is None:
         shown = sum(pair.p_adjusted < 0.05 for pair in result.pairs)

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from truerank.cli import common, options
-from truerank.core.errors import DataFileError
-
-if TYPE_CHECKING:
-    from truerank.data.ranking_data import RankingData
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.grouping import offsets_of
+from truerank.data.ranking_data import RankingData
+from truerank.io.group_sizes import write_group_sizes
+from truerank.io.letor.write import write_letor, write_rows
+from truerank.io.streams import open_outputs
+from truerank.io.tables import table_kind, write_table
+from truerank.io.trec import Qrels, write_qrels
 
 FORMATS = ("letor", "table", "lightgbm", "xgboost", "qrels")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "Convert judged rankings. Formats go by the files' endings (.csv, .tsv, .parquet, .arrow, .feather are tables, "
-        "all other names are LETOR text; .gz, .xz, .zst are compressed). lightgbm is text without qid, and with "
-        "OUT.query with the group sizes; xgboost the same with OUT.group; qrels keeps the judgments alone."
+        "Convert judged rankings. The endings of the files name the formats: .csv, .tsv, .parquet, .arrow and "
+        ".feather are tables, all other files are LETOR text; .gz, .xz and .zst are compressed. --to lightgbm writes "
+        "text without qid, and the group sizes to OUT.query; --to xgboost writes the group sizes to OUT.group; --to "
+        "qrels writes the judgements only."
     )
-    parser.add_argument("input", metavar="IN", help="a LETOR file, a table, or - for LETOR text on stdin")
-    text = "the file to write, or - for LETOR text on stdout"
-    parser.add_argument("output", type=options.Output, metavar="OUT", help=text)
-    parser.add_argument("--to", choices=FORMATS, help="format of OUT, if its ending does not tell")
-    parser.add_argument("--groups", metavar="FILE", help="group sizes of IN, whose lines then carry no qid")
-    parser.add_argument("--float32", action="store_true", help="keep values as 32-bit numbers")
-    parser.add_argument("--no-comments", action="store_true", help="drop comments, keep document ids")
+    add = options.adder(parser)
+    add("input IN", "a LETOR file, a table, or - for LETOR text on stdin")
+    add("output OUT", "output file, or - for LETOR text on stdout", type=options.Output)
+    add("--to", "format of OUT, if its ending does not name it", choices=FORMATS)
+    add("--groups FILE", "group sizes of IN, whose lines then have no qid")
+    add("--float32", "keep values as 32-bit numbers")
+    add("--no-comments", "drop comments, and keep document ids")
     options.add_data_options(parser)
     parser.epilog = "With --sparse, zeros are not written."
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, write, and print a summary."""
-    from truerank.io.tables import table_kind, write_table
-
     target = args.to or ("table" if args.output != "-" and table_kind(args.output) else "letor")
     if args.output == "-" and target not in ("letor", "qrels"):
         raise common.UsageError(f"--to {target} writes files; name one instead of -")
@@ -47,16 +50,10 @@ def run(args: argparse.Namespace) -> int:
     if target == "table":
         write_table(data, args.output)
     elif target == "letor":
-        from truerank.io.letor.write import write_letor
-
         write_letor(data, args.output, comments=not args.no_comments)
     elif target == "qrels":
         _write_qrels(data, args.output)
     else:
-        from truerank.io.group_sizes import write_group_sizes
-        from truerank.io.letor.write import write_rows
-        from truerank.io.streams import open_outputs
-
         written.append(f"{args.output}.{'query' if target == 'lightgbm' else 'group'}")
         common.check_writable(written[-1])
         with open_outputs(written) as (rows, sizes):
@@ -79,8 +76,6 @@ def _check_idle(args: argparse.Namespace, target: str) -> None:
 
 
 def _read(args: argparse.Namespace) -> RankingData:
-    from truerank.io.tables import table_kind
-
     if args.input != "-" and table_kind(args.input) and (args.groups or args.sparse or args.n_features):
         raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
     try:
@@ -101,12 +96,6 @@ def _read(args: argparse.Namespace) -> RankingData:
 
 
 def _write_qrels(data: RankingData, output: str) -> None:
-    import numpy as np
-
-    from truerank.core.errors import InvalidInputError
-    from truerank.data.grouping import offsets_of
-    from truerank.io.trec import Qrels, write_qrels
-
     if data.doc_ids is None or data.y is None:
         raise InvalidInputError("qrels need document ids and grades, which the data do not have")
     query_ids = np.array([str(name) for name in data.query_ids.tolist()])

@@ -7,79 +7,54 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import query_folds
+from truerank.io.streams import find_file
+from truerank.measures import parse_measure
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument(
-        "folds",
-        metavar="FOLDS",
-        help="a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, "
-        "validation S_k-1, train the other three), or one file that is split by query",
+    add = options.adder(parser)
+    add(
+        "folds FOLDS",
+        "a folder with Fold*/{train,vali,test}.txt, a folder with five parts S1.txt … S5.txt (test S_k, validation "
+        "S_k-1, train on the other three), or one file that is split by query",
     )
     options.add_ranker_options(parser)
-    parser.add_argument(
-        "--against",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="rankers, with default parameters, to compare with --ranker over the same folds of one file",
-    )
-    about = parser.add_argument(
+    text = "rankers, with default parameters, to compare with --ranker over the same folds of one file"
+    add("--against NAME …", text, default=[])
+    of_against = {"to": "against", "why": "compares rankers: give --against NAME"}
+    add(
         "--about",
+        "with --against: test the fitted rankers over queries, or the learners over folds, so that training is part of "
+        "the uncertainty (default: rankers)",
         choices=("rankers", "learners"),
-        help="with --against: test the fitted rankers over queries, or the learners over folds, where training is part "
-        "of the uncertainty (default: rankers)",
+        **of_against,
     )
-    repeats = parser.add_argument(
-        "--repeats",
-        type=options.positive,
-        metavar="N",
-        help="with --against: number of random divisions into folds (default: 1)",
+    text = "with --against: number of random divisions into folds (default: 1)"
+    add("--repeats N", text, type=options.positive, **of_against)
+    text = "learning curve: train on more and more queries of one file, and test on the first fold by the first measure"
+    add("--curve", text)
+    add("--grid key=v1,v2,… …", "values to choose from by the validation queries of each fold", default=[])
+    add("--select MEASURE", "measure that chooses among --grid (default: AP)")
+    add("--measures NAMES", "measures to report, separated by blanks", default="AP nDCG@5 nDCG@10")
+    add(
+        "--scores OUT",
+        "file for the scores of the test queries of one file, one on each line, each from a ranker that was not "
+        "trained on the query; for a folder of folds, a folder with a file for each fold",
     )
-    options.belongs([about, repeats], "against", "compares rankers: give --against NAME")
-    parser.add_argument(
-        "--curve",
-        action="store_true",
-        help="learning curve: train on more and more queries of one file, and measure the first of --measures on the "
-        "first fold",
-    )
-    parser.add_argument(
-        "--grid",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="key=v1,v2,…",
-        help="values to choose from by the validation queries of each fold",
-    )
-    parser.add_argument("--select", metavar="MEASURE", help="measure of the choice among --grid (default: AP)")
-    parser.add_argument("--measures", default="AP nDCG@5 nDCG@10", help="measures to report, separated by blanks")
-    options.add_splits_option(parser)
-    parser.add_argument(
-        "--scores",
-        metavar="OUT",
-        help="keep the test queries' scores: of one file, one score a line in its order, each by a ranker that has not "
-        "seen the query; of a folder, a folder with a file for each fold's test file",
-    )
-    options.add_convention_option(parser)
-    options.add_cluster_option(parser)
+    options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
-    options.add_position_option(parser)
-    options.add_json_option(parser)
+    options.share(parser, "splits", "cluster", "out-of-core", "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """One row a fold: the settings that validation chose and the measures on the test queries."""
-    import numpy as np
-
-    from truerank.measures import parse_measure
-
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
     settings = common.parse_settings(args.set)
@@ -189,9 +164,6 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
 
 def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     """The learning curve of one ranker, measured on the first fold."""
-    import numpy as np
-
-    from truerank.data.splits import query_folds
     from truerank.inspection.learning_curve import learning_curve
 
     common.refuse_idle(args, ("grid", "select", "scores", "cluster", "position"), "does not go with --curve")
@@ -214,8 +186,6 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
 
 def _keep_scores(out: str, name: str, test: Any, scores: Any, by_query: dict[Any, Any] | None) -> None:
     """Write the scores (n,) of a fold's test rows to a file of the folder `out`, or collect them by query."""
-    import numpy as np
-
     if by_query is None:
         Path(out).mkdir(parents=True, exist_ok=True)
         common.write_scores(str(Path(out) / f"{name.replace(' ', '-')}.txt"), test.restore(scores))
@@ -247,8 +217,6 @@ def _choices(grid: list[str]) -> list[dict[str, Any]]:
 
 def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     """(name, training, validation, test data) of each fold of partitions or a folder."""
-    from truerank.data.ranking_data import RankingData
-
     if args.cluster is not None:
         with common.cluster_of(args) as client:
             yield from _folds_of(common.read_partitions(args.folds, args, client), args)
@@ -269,10 +237,6 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
 
 def _folds_of(data: RankingData, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     """The same of queries that are split here."""
-    import numpy as np
-
-    from truerank.data.splits import query_folds
-
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)
     for k, test in enumerate(parts):
         valid = parts[k - 1]
@@ -294,8 +258,6 @@ def fold_folders(place: Path) -> list[Path]:
 
 def file_of(folder: Path, stem: str) -> Path:
     """The file of this name with any of the endings that are read."""
-    from truerank.io.streams import find_file
-
     path = find_file(folder, f"{stem}.txt")
     if path is None:
         raise common.InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from truerank.calibration.query_scores import QUERY_SCORES
 from truerank.cli import common, options
+from truerank.io.scores import read_scores
+from truerank.io.trec import read_qrels, read_run
+from truerank.models.model_file import load_model, save_model
 
 if TYPE_CHECKING:
     from truerank.calibration.cutoffs import Cutoff
@@ -14,41 +18,38 @@ FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    from truerank.calibration.query_scores import QUERY_SCORES
-
     parser.description = (
         "fit: find the threshold on scores that keeps the loss of judged queries at or below a bound. apply: print for "
-        "each query whether it is answered, or how many documents to show, and test whether the queries are like those "
+        "each query whether it is answered, or how many documents to show, and test whether the queries resemble those "
         "of fit. The scores come from MODEL and DATA, from --scores and --data, or from --runs."
     )
-    parser.add_argument("action", choices=("fit", "apply"))
-    parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="apply: first the file that fit wrote; then MODEL DATA"
+    add = options.adder(parser)
+    add("action", "task, see above", choices=("fit", "apply"))
+    add("files [FILE …]", "apply: first the file that fit wrote; then MODEL DATA")
+    add("--scores FILE", "scores of the rows of --data, one on each line")
+    add("--data FILE", "documents of --scores")
+    add("--runs RUN …", "TREC runs; the first ranks, and the agreement of the others is a score of a query")
+    add("--qrels QRELS", "judgements of --runs")
+    add(
+        "--loss NAME",
+        "to decide when to answer: no-relevant@K, irrelevant@K or 1-MEASURE; to decide how many documents to show: "
+        "missed-relevant, no-relevant-shown or irrelevant-shown (default: no-relevant@3)",
     )
-    parser.add_argument("--scores", metavar="FILE", help="one score a line, for the rows of --data")
-    parser.add_argument("--data", metavar="FILE", help="documents of --scores")
-    parser.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs; the first ranks, others may agree with it")
-    parser.add_argument("--qrels", metavar="QRELS", help="judgements of --runs")
-    parser.add_argument(
-        "--loss", metavar="NAME", help="no-relevant@K, irrelevant@K, 1-MEASURE (when to answer); missed-relevant, "
-        "no-relevant-shown, irrelevant-shown (how many documents to show) (default: no-relevant@3)",
-    )  # fmt: skip
-    parser.add_argument("--at-most", type=float, metavar="A", help="bound on the loss (default: 0.1)")
-    parser.add_argument("--confidence", type=float, metavar="C", help="such as 0.9 (default: bound the expected loss)")
-    parser.add_argument("--query-score", choices=QUERY_SCORES, help="what decides who is answered (default: mean-top)")
-    parser.add_argument("--rel", type=float, metavar="G", help="lowest relevant grade (default: 1)")
-    parser.add_argument("--seed", type=int, metavar="N", dest="random_state", help="random seed (default: 0)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="fit: the cutoff to write; apply: the lines (stdout)")
-    options.add_training_option(parser)
+    add("--at-most A", "bound on the loss (default: 0.1)", type=float)
+    text = "probability that the loss is within the bound, such as 0.9 (default: bound the expected loss)"
+    add("--confidence C", text, type=float)
+    add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
+    add("--rel G", "lowest relevant grade (default: 1)", type=float)
+    add("--seed N", "random seed (default: 0)", type=int, dest="random_state")
+    add("-o --output FILE", "fit: output file of the cutoff; apply: output file of the lines (default: stdout)")
+    options.share(parser, "training")
     options.add_data_options(parser)
-    options.add_json_option(parser)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit a cutoff, or apply one."""
     from truerank.calibration.cutoffs import Cutoff
-    from truerank.models.model_file import save_model
 
     if args.action == "apply":
         common.refuse_idle(args, (*FIT, "qrels"), "belongs to fit: the file keeps it")
@@ -67,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
 def load_cutoff(path: str) -> Cutoff:
     """Return the cutoff in a file that `truerank cutoff fit` wrote."""
     from truerank.calibration.cutoffs import Cutoff
-    from truerank.models.model_file import load_model
 
     cutoff = load_model(path)
     if not isinstance(cutoff, Cutoff):
@@ -105,7 +105,6 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
         raise common.UsageError("give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN …")
     if args.runs is not None:
         from truerank.features.runs import join_runs
-        from truerank.io.trec import read_qrels, read_run
 
         if graded and args.qrels is None:
             raise common.UsageError("--runs needs --qrels, the judgements")
@@ -118,8 +117,6 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
     read = common.read_graded if graded else common.read_data
     data = read(files[1] if files else args.data, args, like=model, features=model is not None)
     if model is None:
-        from truerank.io.scores import read_scores
-
         scores = read_scores(args.scores, data.n_rows)
     else:
         if graded:

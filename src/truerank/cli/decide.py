@@ -4,49 +4,38 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    from truerank.core.types import Scorer
-    from truerank.data.ranking_data import RankingData
+from truerank.core.types import Scorer
+from truerank.data.provenance import training_queries
+from truerank.data.ranking_data import RankingData
+from truerank.io.scores import read_scores
+from truerank.models.model_file import load_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("calibrated", metavar="CALIBRATED", help="a model that `truerank calibrate` wrote")
-    parser.add_argument("data", nargs="?", metavar="DATA", help="documents to decide on (for a calibrated ranker)")
-    parser.add_argument("--scores", metavar="FILE", help="one score a line (for a model calibrated from --scores)")
-    for name, default, meaning in (
-        ("fp", 1, "a document that is not relevant and is taken"),
-        ("fn", 1, "a relevant document that is left out"),
-        ("tp", 0, "a relevant document that is taken; a gain is negative"),
-        ("tn", 0, "a document that is not relevant and is left out"),
-    ):
-        help_text = f"cost of {meaning} (default: {default})"
-        parser.add_argument(f"--cost-{name}", type=float, metavar="C", help=help_text)
-    parser.add_argument("--cost-abstain", type=float, metavar="C", help="cost of not deciding (default: never abstain)")
-    parser.add_argument(
-        "--top",
-        type=options.positive,
-        metavar="K",
-        help="instead of decisions: expected relevant documents in the top K by query",
-    )
-    options.add_output_option(parser, "where the lines go (default: stdout)")
-    parser.add_argument(
-        "--allow-training-queries",
-        action="store_true",
-        help="print expected costs and means although CALIBRATED was trained or calibrated on some of the queries",
-    )
+    add = options.adder(parser)
+    add("calibrated CALIBRATED", "a model that `truerank calibrate` wrote")
+    add("data [DATA]", "documents to decide on (for a calibrated ranker)")
+    add("--scores FILE", "one score on each line (for a model calibrated from --scores)")
+    add("--cost-fp C", "cost of taking a document that is not relevant (default: 1)", type=float)
+    add("--cost-fn C", "cost of leaving a relevant document out (default: 1)", type=float)
+    add("--cost-tp C", "cost of taking a relevant document; a gain is negative (default: 0)", type=float)
+    add("--cost-tn C", "cost of leaving out a document that is not relevant (default: 0)", type=float)
+    add("--cost-abstain C", "cost of not deciding (default: never abstain)", type=float)
+    text = "instead of decisions: print the expected number of relevant documents in the top K of each query"
+    add("--top K", text, type=options.positive)
+    add("-o --output FILE", "output file of the lines (default: stdout)", type=options.Output)
+    text = "print expected costs and means although CALIBRATED was trained or calibrated on some of the queries"
+    add("--allow-training-queries", text)
     options.add_data_options(parser, to="data", why="belongs to DATA, and only scores are read")
-    options.add_json_option(parser)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write one line for each row, in their order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
-    from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
-
     names = ("cost_fp", "cost_fn", "cost_tp", "cost_tn")
     costs = common.given(args, *names)
     if args.top is not None:
@@ -93,7 +82,6 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
     """P(relevant) and score of each row in the file's order, the data where there are any, and what `_seen` found."""
     from truerank.calibration.base import Calibrator
     from truerank.calibration.ranker import CalibratedRanker
-    from truerank.models.model_file import load_model
 
     model = load_model(args.calibrated)
     if isinstance(model, CalibratedRanker):
@@ -109,8 +97,6 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
     common.refuse_idle(args, ("features", "exclude"), "chooses columns for a ranker, and a calibrator has none")
-    from truerank.io.scores import read_scores
-
     data = None if args.data is None else common.read_data(args.data, args, features=False)
     scores = read_scores(args.scores, None if data is None else data.n_rows)
     return model.predict_proba(scores)[:, 1], scores, data, {}
@@ -118,8 +104,6 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
 
 def _seen(args: argparse.Namespace, model: Scorer, data: RankingData) -> dict[str, Any]:
     """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
-    from truerank.data.provenance import training_queries
-
     found = training_queries(model, data)
     withheld = bool(found.recognised) and not args.allow_training_queries
     if found.recognised:

@@ -7,59 +7,46 @@ import json
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.core.files import atomic_write, read_text
+from truerank.io.documents import read_queries
+from truerank.models.model_file import load_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
-    add_engine_options(parser)
-    parser.add_argument("--feature-set", metavar="NAME", help="feature set of the LTR plugin, feature store of Solr")
-    parser.add_argument(
-        "--certify",
-        metavar="DATA",
-        help="rows as the engine logs them: a model whose float32 scores put one of them in another place is refused, "
-        "after other roundings were tried",
+    add = options.adder(parser)
+    add("model MODEL", "a model that `truerank train` or `truerank import` wrote")
+    add(
+        "--engine URL",
+        "address of OpenSearch or Elasticsearch, or of a Solr collection; credentials are read from "
+        "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
+        required=True,
     )
-    parser.add_argument("--replace", action="store_true", help="overwrite what has this name, which is kept in a file")
-    parser.add_argument(
-        "--params",
-        type=options.OutputFile,
-        metavar="FILE",
-        help="where the script's parameters go, which each request carries",
+    add(
+        "--kind",
+        "stored Painless script, model store of the LTR plugin, or model store of Solr (default: solr for an address "
+        "that contains /solr/, else painless)",
+        choices=("painless", "ltr", "solr"),
     )
+    add("--name N", "name of the model in the engine", required=True)
+    text = "the engine's names of the columns, one on each line"
+    add("--features FILE", text, dest="engine_features")  # `features` are the columns that are read
+    add("--timeout S", "seconds for each request (default: 30)", default=30.0)
+    add("--feature-set NAME", "feature set of the LTR plugin, or feature store of Solr")
+    add(
+        "--certify DATA",
+        "rows as the engine logs them: refuse a model that ranks one of them otherwise with float32 scores, after "
+        "other ways of rounding were tried",
+    )
+    add("--replace", "overwrite a model of this name, and keep the old one in a file")
+    text = "output file of the script's parameters, which each request contains"
+    add("--params FILE", text, type=options.OutputFile)
     _add_verification_options(parser)
     options.add_data_options(parser, columns=False, to="certify", why="belongs to rows that are read: give --certify")
-    options.add_json_option(parser)
-
-
-def add_engine_options(parser: argparse.ArgumentParser) -> None:
-    """`--engine`, `--kind`, `--name`, `--features`, `--timeout`."""
-    parser.add_argument(
-        "--engine",
-        required=True,
-        metavar="URL",
-        help="address of OpenSearch or Elasticsearch, or of Solr's collection; credentials are read from "
-        "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
-    )
-    parser.add_argument(
-        "--kind",
-        choices=("painless", "ltr", "solr"),
-        help="stored Painless script, the LTR plugin's model store, or Solr's (default: solr for an address with "
-        "/solr/ in it, else painless)",
-    )
-    parser.add_argument("--name", required=True, metavar="N", help="name of the model there")
-    parser.add_argument(
-        "--features",
-        dest="engine_features",  # `features` are the columns that are read
-        metavar="FILE",
-        help="what the engine calls the columns, one name a line",
-    )
-    parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="seconds for each request (30)")
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Deploy the model, and print a summary."""
-    from truerank.core.files import atomic_write
     from truerank.export.deployment import deploy, kind_of
 
     asked = _check_verification(args) if args.verify or args.verify_only else {}
@@ -99,41 +86,32 @@ def run(args: argparse.Namespace) -> int:
 def _add_verification_options(parser: argparse.ArgumentParser) -> None:
     """`--verify`, `--verify-only`, and what is searched."""
     group = parser.add_argument_group("verification")
-    group.add_argument(
+    add = options.adder(group)
+    add(
         "--verify",
-        action="store_true",
-        help="after the deployment rerank test queries in the engine, and compare orders and scores with the model's",
+        "after the deployment, rerank test queries in the engine, and compare orders and scores with the model",
     )
-    group.add_argument("--verify-only", action="store_true", help="the same of a model that was deployed before")
-    group.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
-    group.add_argument(
-        "--requests",
-        metavar="FILE",
-        help='JSON {"base": query, "features": {name: query}} with {{query}} where the text goes; for the LTR plugin '
+    add("--verify-only", "verify a model that was deployed before")
+    add = options.adder(group, to="verify verify_only", why="belongs to --verify")
+    add("--queries Q", "queries, as for `truerank text search`")
+    add(
+        "--requests FILE",
+        'JSON {"base": query, "features": {name: query}} with {{query}} in place of the text; for the LTR plugin '
         '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
         "store}",
     )
-    group.add_argument("--index", metavar="NAME", help="index to search; Solr's is in the address")
-    group.add_argument("--key", metavar="FIELD", help="keyword field that identifies a document (default: id)")
-    group.add_argument(
-        "--times", type=float, metavar="X", help="with --verify-only: factor of the scores that deploy printed (1)"
-    )
-    group.add_argument(
-        "--tolerance",
-        type=float,
-        metavar="T",
-        help="largest difference of a score that is accepted, as a share of the largest score (default: 1e-05)",
-    )
-    group.add_argument("--window", type=options.positive, metavar="N", help="documents to rerank (default: 200)")
-    options.belongs(group._group_actions[2:], "verify verify_only", "belongs to --verify")
+    add("--index NAME", "index to search (for Solr, the address names it)")
+    add("--key FIELD", "keyword field that identifies a document (default: id)")
+    add("--times X", "with --verify-only: factor of the scores that deploy printed (default: 1)", type=float)
+    text = "largest accepted difference of a score, as a share of the largest score (default: 1e-05)"
+    add("--tolerance T", text, type=float)
+    add("--window N", "documents to rerank (default: 200)", type=options.positive)
 
 
 def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
     """What is to be searched, read before anything is deployed."""
     if args.queries is None or args.requests is None:
         raise common.UsageError("--verify needs --queries Q and --requests FILE")
-    from truerank.core.files import read_text
-    from truerank.io.documents import read_queries
     from truerank.models.foreign.model import Reader
 
     requests = Reader(args.requests).json(read_text(args.requests))
@@ -145,7 +123,6 @@ def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
 def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0) -> int:
     """Print the comparison; returns 1 unless all orders agree, are informative, and scores are within tolerance."""
     from truerank.export.verification import verify
-    from truerank.models.model_file import load_model
 
     own = verify(
         load_model(args.model), args.engine, args.name, args.index, **asked, kind=args.kind,

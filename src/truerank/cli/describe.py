@@ -6,35 +6,34 @@ import argparse
 import shlex
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
 from truerank.core.errors import DataFileError
+from truerank.data.checkup import CODES, Finding, examine, fold_scales, in_order, scored, shared_queries, spreads
+from truerank.data.ranking_data import RankingData
+from truerank.io.scores import read_scores
 from truerank.io.tables import table_kind
-
-if TYPE_CHECKING:
-    from truerank.data.ranking_data import RankingData
+from truerank.measures.file_order import file_order_finding
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
         "Describe judged rankings: queries, grades, and findings such as constant or duplicate features, queries "
-        "without pairs, conflicting grades for identical rows, and queries that several files share. Of a folder, the "
+        "without pairs, conflicting grades of identical rows, and queries that several files share. In a folder, the "
         "folds (Fold*/train, vali, test) or the parts (S1 ... S5, or all data files) are read."
     )
-    parser.add_argument(
-        "data", nargs="+", metavar="DATA", help="LETOR files, tables, folders of folds, or -; with --cluster patterns"
-    )
-    parser.add_argument(
-        "--scores", metavar="FILE", help="scores of the one DATA file, one on each line, to report ties"
-    )
+    add = options.adder(parser)
+    text = "LETOR files, tables, folders of folds, or -; with --cluster patterns"
+    add("data DATA …", text)
+    add("--scores FILE", "scores of the rows of a single DATA file, one on each line, to report ties")
     options.add_data_options(parser, categorical=True)
-    options.add_cluster_option(parser)
-    options.add_json_option(parser)
+    options.share(parser, "cluster", "out-of-core", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,8 +45,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
-    from truerank.data.checkup import Finding, fold_scales, shared_queries
-
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
     if args.scores is not None and n_files != 1:
@@ -82,9 +79,6 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
 
 def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
     """One file: its data, rows of each grade, findings, and the spread of each feature."""
-    from truerank.data.checkup import examine, scored, spreads
-    from truerank.measures.file_order import file_order_finding
-
     on_cluster = client is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # joined queries become a finding
@@ -92,8 +86,6 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
     grades_alone = data.without_features() if on_cluster else data
     found = [*examine(data), *file_order_finding(grades_alone)]
     if args.scores is not None:
-        from truerank.io.scores import read_scores
-
         found += scored(data, data.grouped(read_scores(args.scores, data.n_rows)))
     return data, _grades(grades_alone), found, {} if on_cluster else spreads(data)
 
@@ -130,8 +122,6 @@ def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
 
 def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> None:
     """The files and what was found, as a table and lines, or as one JSON object."""
-    from truerank.data.checkup import CODES, in_order
-
     levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
     findings = in_order(findings)
     if as_json:
@@ -162,8 +152,6 @@ def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> No
 
 def _grades(data: RankingData) -> dict[str, int]:
     """Rows of each grade; grades that are no few numbers are shown by their whole part."""
-    import numpy as np
-
     if data.y is None:
         return {}
     values, counts = np.unique(data.y, return_counts=True)

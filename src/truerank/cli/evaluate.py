@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from truerank.cli import common, options
 from truerank.cli.systems import judged_runs, score_systems, settle_systems
-
-if TYPE_CHECKING:
-    from truerank.core.types import ArrayLike
+from truerank.core.types import ArrayLike
+from truerank.data.provenance import UNRECOGNISED
+from truerank.measures import parse_measures
+from truerank.measures.claim import convert_claim
+from truerank.measures.conventions import titled
+from truerank.measures.coverage import Coverage, exceptions, over_topics
+from truerank.measures.evaluation import evaluate_judged
+from truerank.measures.measure_explanation import explain_measure
+from truerank.significance import measure_interval
+from truerank.significance.unjudged import judged_shares
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     options.add_system_options(parser, "; one of them")
-    parser.add_argument(
-        "--measures",
-        nargs="+",
-        default=["AP nDCG@10"],
-        metavar="NAME",
-        help='measures (default: "AP nDCG@10")',
-    )
-    parser.add_argument("--explain", metavar="QUERY", help="with --qrels: explain the value of one query, rank by rank")
-    parser.add_argument("--every-convention", action="store_true", help="print the values under every convention")
-    parser.add_argument("--per-query", action="store_true", help="also print the value of each query")
-    options.add_topics_option(parser)
-    options.add_training_option(parser)
-    options.add_convention_option(parser, default=None)
-    options.add_json_option(parser)
-    options.add_cluster_option(parser)
+    add = options.adder(parser)
+    add("--measures NAME …", 'measures (default: "AP nDCG@10")', default=["AP nDCG@10"])
+    add("--explain QUERY", "with --qrels: explain the value of one query, rank by rank")
+    add("--every-convention", "print the values under every convention")
+    add("--per-query", "also print the value of each query")
+    options.share(parser, "topics", "training")
+    options.add_convention(parser)
+    options.share(parser, "cluster", "out-of-core", "json")
     options.add_data_options(parser, to="data", why="belongs to --data")
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and print convention, empty queries, missing topics and ties with the values."""
-    from truerank.data.provenance import UNRECOGNISED
-    from truerank.measures import parse_measures
-    from truerank.measures.coverage import exceptions, over_topics
-    from truerank.measures.evaluation import evaluate_judged
-
     settle_systems(args)
     systems = [*args.models, *args.runs, *args.scores]
     if len(systems) > 1:
@@ -100,31 +96,29 @@ def _check_idle(args: argparse.Namespace) -> None:
 
 
 def _explain(args: argparse.Namespace, names: str) -> int:
-    from truerank.measures import parse_measures
-    from truerank.measures.measure_explanation import explain_measure
-
     measures = parse_measures(names, args.convention).values()
     explained = [explain_measure(args.run_file, args.qrels, one, args.explain) for one in measures]
     return common.show(args, {"explained": [one.to_dict() for one in explained]}, "\n\n".join(map(str, explained)))
 
 
 def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: ArrayLike) -> int:
-    from truerank.measures import parse_measures
-    from truerank.measures.claim import convert_claim
-
     topics = None if args.qrels is None else args.topics or "common"
-    claims = {n: convert_claim(judgements, scores, n, topics=topics) for n in parse_measures(names, args.convention)}
+    parsed = parse_measures(names, "ranklib")
+    claims = {name: convert_claim(judgements, scores, name, topics=topics) for name in parsed}
     first = next(iter(claims.values()))
+    fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
     text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
     if args.qrels is not None:
         text = f"{_coverage(args, judgements)}\n\n{text}"
-    return common.show(args, {"conventions": claims}, text)
+    for name, other in fixed.items():
+        text += (
+            f"\n\n{name} always has the convention trec, so its values are equal. Use {other} to compare conventions"
+        )
+    return common.show(args, {"conventions": claims, "always_trec": list(fixed)}, text)
 
 
 def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
     """The topics that means of a run are over, in the words of `compare`, so that one name never has two figures."""
-    from truerank.measures.coverage import Coverage
-
     n, has = judgements.n_queries, int((judgements.sizes > 0).sum())
     return Coverage(
         "all" if args.topics == "all" else None, n, {args.run_file: has}, n if args.topics == "all" else has
@@ -151,11 +145,6 @@ def _scored(args: argparse.Namespace) -> tuple[Any, Any, common.Provenance]:
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:
-    import numpy as np
-
-    from truerank.significance import measure_interval
-    from truerank.significance.unjudged import judged_shares
-
     ties, expected = result.tie_range(), result.tie_expected()
     counts = result.empty_by_measure()
     measures = {}
@@ -194,8 +183,6 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -> None:
-    from truerank.measures.conventions import titled
-
     if per_query:
         names = list(result)
         columns = [result.per_query[name].tolist() for name in names]

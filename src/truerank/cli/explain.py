@@ -7,43 +7,37 @@ from types import SimpleNamespace
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.data.provenance import TrainingSketch, training_queries
+from truerank.rankers.own_importance import own_importance
 
 MOST = 12  # features that are listed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "With --query: show why one document of this query ranks above another. Without: show the weight of each "
-        "feature in the model, and the loss of the measure when the feature is shuffled within queries, or, with "
+        "With --query: show why one document of this query ranks above another. Without --query: show the weight of "
+        "each feature in the model, and the loss of the measure when the feature is shuffled within queries or, with "
         "--train, removed."
     )
-    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
-    parser.add_argument("data", metavar="DATA", help="a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument("--query", metavar="Q", help="name of the query")
-    above = parser.add_argument("--above", metavar="A", help="the document that ranks higher (default: the first one)")
-    below = parser.add_argument(
-        "--below",
-        metavar="B",
-        help="the document that ranks lower (default: the first one below A with a higher grade, else the next)",
-    )
-    options.belongs([above, below], "query", "is a document of a query; name it with --query")
-    parser.add_argument(
-        "--train", metavar="FILE", help="judged rows for training without each feature (without --query)"
-    )
-    parser.add_argument(
-        "--measure", metavar="NAME", help="measure of the loss (default: the measure of the ranker, or nDCG@10)"
-    )
-    parser.add_argument("--most", type=options.positive, metavar="N", help="features to list (default: 12)")
-    options.add_training_option(parser)
-    options.add_convention_option(parser, default=None, shown="ranklib")
-    options.add_json_option(parser)
+    add = options.adder(parser)
+    add("model MODEL", "a model that `truerank train` wrote")
+    add("data DATA", "a LETOR file (.gz .xz .zst), a table, or -")
+    add("--query Q", "name of the query")
+    of_query = {"to": "query", "why": "is a document of a query; name it with --query"}
+    add("--above A", "the document that ranks higher (default: the first one)", **of_query)
+    text = "the document that ranks lower (default: the first one below A with a higher grade, else the next)"
+    add("--below B", text, **of_query)
+    add("--train FILE", "judged rows, to train the ranker again without each feature (without --query)")
+    add("--measure NAME", "measure of the loss (default: the measure of the ranker, or nDCG@10)")
+    add("--most N", "number of features to list (default: 12)", type=options.positive)
+    options.share(parser, "training")
+    options.add_convention(parser, shown="ranklib")
+    options.share(parser, "json")
     options.add_data_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
-    from truerank.data.provenance import training_queries
     from truerank.inspection.explanation import explain
 
     if args.query is not None:
@@ -69,9 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     """Print the weight of each feature in the model, and the loss of the measure without it."""
-    from truerank.data.provenance import TrainingSketch
     from truerank.inspection.importance import permutation_importance, removal_importance
-    from truerank.rankers.own_importance import own_importance
 
     models = {args.model: model}
     if args.train is not None:

@@ -9,61 +9,44 @@ from dataclasses import replace
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.cli.cutoff import load_cutoff
+from truerank.core.errors import InvalidInputError
+from truerank.core.files import atomic_writes
+from truerank.export.search_request import LARGE, SMALLER, search_request
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     from truerank.export.formats import FORMATS
 
-    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` or `truerank import` wrote")
-    parser.add_argument("--to", required=True, choices=list(FORMATS), metavar="FORMAT", help=", ".join(FORMATS))
-    options.add_output_option(parser, "output file", options.OutputFile, required=True)
-    parser.add_argument("--name", default="model", help="name of the model, where the format has one (default: model)")
-    parser.add_argument(
-        "--features",
-        dest="engine_features",  # `features` are the columns that are read
-        metavar="FILE",
-        help="what the engine calls the columns, one name a line, in order",
-    )
-    parser.add_argument(
-        "--certify", metavar="DATA", help="verify the export on these rows (default: on generated rows)"
-    )
-    parser.add_argument(
-        "--absent",
-        choices=("zero", "nan"),
-        help="value of a feature that a document lacks (default: as in programs that read the format)",
-    )
-    parser.add_argument(
-        "--distil", metavar="DATA", help="export plain trees that are fitted to the model's scores of these rows"
-    )
-    parser.add_argument(
-        "--statistics",
+    add = options.adder(parser)
+    add("model MODEL", "a model that `truerank train` or `truerank import` wrote")
+    add("--to FORMAT", ", ".join(FORMATS), required=True, choices=list(FORMATS))
+    add("-o --output FILE", "output file", type=options.OutputFile, required=True)
+    add("--name NAME", "name of the model, where the format has one", default="model")
+    text = "the engine's names of the columns, one on each line, in order"
+    add("--features FILE", text, dest="engine_features")  # `features` are the columns that are read
+    add("--certify DATA", "verify the export on these rows (default: on generated rows)")
+    text = "value of a feature that a document lacks (default: as in programs that read the format)"
+    add("--absent", text, choices=("zero", "nan"))
+    add("--distil DATA", "export plain trees that are fitted to the model's scores of these rows")
+    add(
+        "--statistics FILE",
+        "for a model with categorical columns: write the statistic of each category to this JSON file, by column and "
+        "category, and export trees over these statistics. The engine's features must be these statistics (null, else "
+        "0, for a category that is not in the file)",
         type=options.OutputFile,
-        metavar="FILE",
-        help="of a model with categorical columns: export the trees over the categories' statistics, and write these "
-        "as JSON, by column and category; what computes the features looks them up (null, else 0, where a category is "
-        "not there)",
     )
-    parser.add_argument("--cutoff", metavar="FILE", help="a cutoff on this model's scores, for the certificate")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="write the export even if it ranks otherwise or treats missing features otherwise",
-    )
-    parser.add_argument(
-        "--show-request", action="store_true", help="print the JSON body of a search request that uses the export"
-    )
+    add("--cutoff FILE", "a cutoff on the scores of this model, which the certificate translates")
+    add("--force", "write the export even if it ranks otherwise or treats missing features otherwise")
+    add("--show-request", "print the JSON body of a search request that uses the export")
     why = "belongs to rows that are read: give --certify or --distil"
     options.add_data_options(parser, columns=False, to="certify distil", why=why)
-    options.add_json_option(parser)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
-    from truerank.cli.cutoff import load_cutoff
-    from truerank.core.files import atomic_writes
     from truerank.export.formats import export_model
-    from truerank.export.search_request import LARGE, SMALLER, search_request
 
     if args.show_request:
         if search_request('{"script": {}}', args.to) is None:
@@ -125,8 +108,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _over_statistics(model: Any, *data: Any) -> list[Any]:
     """The statistics of a model's categories, the model over these, and the data with them in place of categories."""
-    from truerank.core.errors import InvalidInputError
-
     statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
     if not statistics:
         raise InvalidInputError(

@@ -3,66 +3,65 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData
+from truerank.io.documents import read_judgements, read_queries
+from truerank.io.letor.write import write_letor
+from truerank.io.tables import table_kind, write_table
+from truerank.io.trec import read_qrels, read_run
 
 MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score": "ZScoreInQuery"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "A feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each "
-        "document that some run retrieved for a topic, a column for each run. --index and --queries make features of "
-        "text: a row for each candidate of a query. --engine and --spec ask OpenSearch, Elasticsearch or Solr for the "
-        "features of all judged pairs. Written as LETOR text, or as a table with named columns if OUT ends in .csv, "
-        ".tsv, .parquet, .arrow or .feather."
+        "Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for "
+        "each document that a run retrieved for a topic, and a column for each run. --index and --queries compute "
+        "features of text: a row for each candidate of a query. --engine and --spec ask OpenSearch, Elasticsearch or "
+        "Solr for the features of all judged pairs. OUT is LETOR text, or a table with named columns if its name ends "
+        "in .csv, .tsv, .parquet, .arrow or .feather."
     )
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--runs", nargs="+", metavar="RUN", help="TREC runs, or folders of them")
-    source.add_argument("--index", metavar="DIR", help="an index that `truerank text index` wrote")
-    source.add_argument("--engine", metavar="URL", help="a search engine, such as http://127.0.0.1:9200")
-    texts = parser.add_argument_group("with --index or --engine")
-    texts.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
-    options.add_query_options(texts)
-    options.belongs(texts._group_actions, "index engine", "belongs to --index or --engine, and not to --runs")
-    index = parser.add_argument_group("with --index")
-    index.add_argument("--families", nargs="+", metavar="FAMILY", help="which features (default: all; see the guide)")
-    options.add_depth_option(index, "candidates of each function (1000)")
-    options.belongs(index._group_actions, "index", "belongs to --index")
-    spec = parser.add_argument("--spec", metavar="FILE", help="of --engine: what to ask, YAML or JSON")
-    options.belongs([spec], "engine", "belongs to --engine")
-    runs = parser.add_argument_group("with --runs")
-    runs.add_argument(
+    source = options.adder(parser.add_mutually_exclusive_group(required=True))
+    source("--runs RUN …", "TREC runs, or folders of them")
+    source("--index DIR", "an index that `truerank text index` wrote")
+    source("--engine URL", "a search engine, such as http://127.0.0.1:9200")
+    group, why = (
+        parser.add_argument_group("with --index or --engine"),
+        "belongs to --index or --engine, and not to --runs",
+    )
+    options.add(group, "--queries Q", "queries, as for `truerank text search`", to="index engine", why=why)
+    options.share(group, "query-field", to="index engine", why=why)
+    index = options.adder(parser.add_argument_group("with --index"), to="index")
+    text = "families of features: functions, xu-li, feedback, latent, latent-feedback, coverage, proximity, lengths, "
+    index("--families FAMILY …", f"{text}numbers, vectors (default: all)")
+    index("--depth N", "candidates of each function (default: 1000)", type=options.positive)
+    runs = options.adder(parser.add_argument_group("with --runs"), to="runs")
+    runs(
         "--missing",
+        "score of a document that a run did not retrieve: min is the run's lowest score for the topic minus the margin "
+        "(default: min)",
         choices=("min", "nan"),
-        help="score of a document that a run did not retrieve: the run's lowest for the topic minus the margin "
-        "(default), or nan",
     )
-    runs.add_argument(
-        "--margin",
-        type=float,
-        metavar="X",
-        help="of --missing min, as a share of the run's range of scores for the topic (default: 0.05)",
-    )
-    options.belongs(runs._group_actions, "runs", "belongs to --runs")
-    parser.add_argument(
-        "--qrels", metavar="FILE", help="grades; without them every grade is 0 and no topic is left out"
-    )
-    parser.add_argument("--per-query", choices=tuple(MAPS), help="map every column within its topic")
-    options.add_output_option(parser, "file to write (default: LETOR on stdout)", default="-", metavar="OUT")
-    options.add_json_option(parser)
+    text = "margin of --missing min, as a share of the run's range of scores for the topic (default: 0.05)"
+    runs("--margin X", text, type=float)
+    engine = options.adder(parser.add_argument_group("with --engine"), to="engine")
+    engine("--spec FILE", "features to ask for, YAML or JSON")
+    add = options.adder(parser)
+    add("--qrels FILE", "grades (default: every grade is 0, and no topic is left out)")
+    add("--per-query", "scale every column within its topic", choices=tuple(MAPS))
+    add("-o --output OUT", "output file (default: LETOR text on stdout)", type=options.Output, default="-")
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, join, write."""
     from truerank.features.runs import join_runs
-    from truerank.io.trec import read_qrels, read_run
 
     if args.json and args.output == "-":
         raise common.UsageError("--json prints a summary; name the file of features with -o")
@@ -86,7 +85,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_text(args: argparse.Namespace) -> int:
     """Features of the candidates of each query in an index."""
-    from truerank.io.documents import read_judgements, read_queries
     from truerank.text.features import FAMILIES, TextFeatures
     from truerank.text.index import Index
 
@@ -114,9 +112,6 @@ def _of_text(args: argparse.Namespace) -> int:
 
 def _of_engine(args: argparse.Namespace) -> int:
     """Features of all judged pairs from a live engine; stored answers are not requested again."""
-    import os
-
-    from truerank.io.documents import read_judgements, read_queries
     from truerank.io.engine import Engine
     from truerank.io.engine_features import engine_features, read_spec
 
@@ -139,8 +134,6 @@ def _of_engine(args: argparse.Namespace) -> int:
 
 
 def _mapped(data: RankingData, args: argparse.Namespace) -> Any:
-    import numpy as np
-
     if data.y is None:
         data.y = np.zeros(data.n_rows)
     if args.per_query:
@@ -152,9 +145,6 @@ def _mapped(data: RankingData, args: argparse.Namespace) -> Any:
 
 def _written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
     """Write the data and print a summary, which includes `more`."""
-    from truerank.io.letor.write import write_letor
-    from truerank.io.tables import table_kind, write_table
-
     if args.output == "-":
         write_letor(data, args.output)
         return 0

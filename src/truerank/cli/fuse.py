@@ -6,6 +6,11 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.core.errors import ModelFileError
+from truerank.io.documents import read_judgements
+from truerank.io.trec import read_run
+from truerank.measures import parse_measures
+from truerank.models.model_file import load_model, save_model
 
 METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
@@ -15,49 +20,40 @@ DEPTH = 1000  # documents of a topic
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
         "Fuse runs in one of three ways. --method fuses by a rule. --qrels learns weights from judged topics, "
         "compares the result with the rules by cross-validation over topics, and saves it with --model. --model alone "
         "applies a learned fusion to runs of new topics. A run is named by its file without the ending."
     )
-    parser.add_argument("systems", nargs="*", metavar="RUN", help="TREC runs, or folders of them")
-    parser.add_argument("--runs", nargs="+", default=[], metavar="RUN", help="the same runs, named by an option")
-    parser.add_argument("--qrels", metavar="FILE", help="TREC judgements of some of the topics: learn from them")
-    parser.add_argument("--model", metavar="MODEL", help="the learned fusion: written with --qrels, else read")
-    parser.add_argument("--method", choices=METHODS, help="fuse by this rule, without learning")
-    options.add_output_option(parser, "the fused run (- is stdout, the default)", metavar="RUN")
-    options.add_depth_option(parser, "documents kept for each topic (1000)")
-    parser.add_argument(
-        "--tag", type=options.tag, metavar="NAME", help="tag of the fused run (default: fusion, or the method)"
+    add = options.adder(parser)
+    add("systems [RUN …]", "TREC runs, or folders of them")
+    add("--runs RUN …", "the same runs, named by an option", default=[])
+    add("--qrels FILE", "TREC judgements of some of the topics, to learn from")
+    add("--model MODEL", "the learned fusion: written with --qrels, else read")
+    add("--method", "fuse by this rule, without learning", choices=METHODS)
+    add("-o --output RUN", "output file of the fused run (default: -, stdout)", type=options.Output)
+    add("--depth N", "documents kept for each topic (default: 1000)", type=options.positive)
+    add("--tag NAME", "tag of the fused run (default: fusion, or the method)", type=options.tag)
+    group, of_learning = parser.add_argument_group("learning (with --qrels)"), "belongs to learning: give --qrels FILE"
+    learn = options.adder(group, to="qrels", why=of_learning)
+    learn("--ranker NAME", "ranker to train; `truerank train --list` lists them (default: list-net)")
+    learn("--set key=value …", "parameters of the ranker", default=[])
+    learn(
+        "--features TEXT",
+        "features of runs: min-max, score, z-score, percentile, reciprocal-rank, presence, agreement, score-bins, gap, "
+        'joined as in "min-max + reciprocal-rank(k=60)" (default: min-max + reciprocal-rank)',
     )
-    learn = parser.add_argument_group("learning (with --qrels)")
-    learn.add_argument("--ranker", metavar="NAME", help="see `truerank train --list` (default: list-net)")
-    options.add_set_option(learn, "parameters of the ranker")
-    learn.add_argument(
-        "--features",
-        metavar="TEXT",
-        help='features of runs, such as "min-max + reciprocal-rank(k=60)" (the default: min-max + reciprocal-rank); '
-        "known: min-max score z-score percentile reciprocal-rank presence agreement score-bins gap",
-    )
-    learn.add_argument(
-        "--nonnegative",
-        action="store_true",
-        help="learn one weight of at least 0 for each run, as search engines require",
-    )
-    learn.add_argument("--training-depth", type=int, metavar="N", help="learn from the runs' first N ranks (200)")
-    learn.add_argument("--folds", type=int, metavar="N", help="folds of topics (default: 5)")
-    learn.add_argument("--measures", nargs="+", metavar="NAME", help='(default: "AP nDCG@10")')
-    options.add_topics_option(learn)
-    learn.add_argument("--seed", type=int, metavar="N", help="seed of folds, draws and tests")
-    options.add_convention_option(learn, default=None, shown="trec")
-    options.belongs(learn._group_actions, "qrels", "belongs to learning: give --qrels FILE")
-    parser.add_argument(
-        "--export",
-        choices=("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"),
-        help="with --model alone: write the weights for this engine to -o; the runs verify them",
-    )
-    options.add_json_option(parser)
+    learn("--nonnegative", "learn one weight of at least 0 for each run, as search engines require")
+    learn("--training-depth N", "learn from the first N ranks of each run (default: 200)", type=int)
+    learn("--folds N", "folds of topics (default: 5)", type=int)
+    learn("--measures NAME …", 'measures (default: "AP nDCG@10")')
+    options.share(group, "topics", why=of_learning)
+    learn("--seed N", "seed of folds, training and tests (default: 0)", type=int)
+    options.add_convention(group, shown="trec", to="qrels", why=of_learning)
+    engines = ("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query")
+    text = "with --model alone: write the weights for this engine to -o, and verify them on the runs"
+    add("--export", text, choices=engines)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +79,6 @@ def run(args: argparse.Namespace) -> int:
     if args.json and args.output in (None, "-"):
         raise common.UsageError("--json prints a summary; name the file that is written with -o")
     from truerank.features.run_pool import RunPool
-    from truerank.io.trec import read_run
 
     model = None
     if args.model is not None:
@@ -137,9 +132,6 @@ def _check_learning(args: argparse.Namespace) -> None:
 def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     from truerank.features.run_pool import RunPool
     from truerank.inspection.fusion_evidence import cross_validate_fusion
-    from truerank.io.documents import read_judgements
-    from truerank.io.trec import read_run
-    from truerank.measures import parse_measures
 
     measures = " ".join(args.measures or ["AP nDCG@10"])
     _check_learning(args)
@@ -167,8 +159,6 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     if args.nonnegative:
         report["weights"] = model.run_weights()
     if args.model is not None:
-        from truerank.models.model_file import save_model
-
         save_model(model, args.model)
     if args.output is not None:
         text = _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
@@ -200,15 +190,16 @@ def _export(args: argparse.Namespace, model: Any, pool: Any) -> int:
 def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> None:
     print(evidence)
     print(
-        f"\n{len(report['runs'])} runs, {report['topics']} topics in {report['folds']} folds, "
-        f"{report['ranker']} on {report['features']}; lists cut at {args.depth}; "
-        f"{report['relevant_not_retrieved']} relevant documents that no run found count against every method; "
-        f"best run on the training topics: {', '.join(sorted(set(report['best_runs'])))}"
+        f"\n{len(report['runs'])} runs, {report['topics']} topics in {report['folds']} folds; lists have at most "
+        f"{args.depth} documents\n"
+        f"learned by {report['ranker']} from {report['features']}\n"
+        f"best run on the training topics: {', '.join(sorted(set(report['best_runs'])))}\n"
+        f"relevant documents that no run retrieved: {report['relevant_not_retrieved']}; they lower every method"
     )
     absent = report["topics_without_runs"]
     if absent:
-        rule = "count 0 for every method" if args.topics == "all" else "left out"
-        print(f"{rule}: {common.counted(len(absent), 'judged topic')} that no run has")
+        rule = "they count 0 for every method" if args.topics == "all" else "they are left out"
+        print(f"judged topics that no run has: {len(absent)}; {rule}")
     if "weights" in report:
         print("\n" + common.table([[name, weight] for name, weight in report["weights"].items()], ["run", "weight"]))
     if args.model is not None:
@@ -216,9 +207,7 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
 
 
 def _read_model(path: str) -> Any:
-    from truerank.core.errors import ModelFileError
     from truerank.features.position_fusion import PositionFusion
-    from truerank.models.model_file import load_model
     from truerank.rankers.run_fusion import RunFusion
 
     model = load_model(path)

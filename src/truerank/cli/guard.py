@@ -9,8 +9,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 INTERRUPTED, INTERNAL_ERROR = 130, 70
@@ -55,7 +56,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
     With `--json` a failure prints one object too, `{"error": message, "exit_code": code}`. `options` are those of the
     command, which its messages may name.
     """
-    from truerank.cli.common import UsageError, warnings_to_stderr
+    from truerank.cli.options import UsageError
     from truerank.core.errors import TruerankError
     from truerank.core.interrupts import Interruptible
     from truerank.core.printing import note, print_json
@@ -72,7 +73,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
         return code
 
     try:
-        with warnings_to_stderr(), shown_progress(), Interruptible():
+        with _warnings_to_stderr(), shown_progress(), Interruptible():
             code = run()
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -100,6 +101,20 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
                 text = text.replace(str(error.__cause__), of_columns(problems, options))
             return failed(with_options(text, options), 1)
         return failed(_reported(error, argv), INTERNAL_ERROR)
+
+
+@contextmanager
+def _warnings_to_stderr() -> Iterator[None]:
+    """Print warnings as one line each on stderr, without the source location."""
+    from truerank.core.printing import note
+
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        note(f"truerank: warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.showwarning = show
+        yield
 
 
 def with_options(text: str, options: Collection[str]) -> str:

@@ -5,30 +5,26 @@ from __future__ import annotations
 import argparse
 
 from truerank.cli import common, options
+from truerank.models.model_file import save_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument(
-        "file",
-        metavar="FILE",
-        help="LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
-        "SVM-light, SVM-rank, sofia-ml; recognised by the content",
+    add = options.adder(parser)
+    add(
+        "file FILE",
+        "LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
+        "SVM-light, SVM-rank or sofia-ml; the content shows the format",
     )
-    options.add_output_option(parser, "where the truerank model goes, as JSON", options.OutputFile, required=True)
-    parser.add_argument(
-        "--features", metavar="FILE", help="names of your data's columns, one a line, in order; by default the model's"
-    )
-    parser.add_argument(
-        "--n-features", type=int, metavar="N", help="columns of your data, where the model does not use the last ones"
-    )
-    options.add_json_option(parser)
+    add("-o --output FILE", "output file of the truerank model, as JSON", type=options.OutputFile, required=True)
+    text = "names of your data's columns, one on each line, in order (default: the names in the model)"
+    add("--features FILE", text)
+    add("--n-features N", "number of columns of your data, if the model does not use the last ones", type=int)
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, check and save the model, and print its kind."""
     from truerank.models.foreign.read import import_model
-    from truerank.models.model_file import save_model
 
     names = common.read_names(args.features)
     ranker = import_model(args.file, feature_names=names, n_features=args.n_features)

@@ -5,50 +5,30 @@ from __future__ import annotations
 import argparse
 
 from truerank.cli import common, options
-
-ANALYSERS = ("plain", "porter", "porter-stop")
+from truerank.io.documents import read_documents
+from truerank.text.analysers import ANALYSERS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "Index documents for `search`, `features` and `pipeline`. An index is a folder; it is written beside its place "
-        "and moved there when it is whole, so that a run that was killed can simply be run again."
+        "Index documents for `search`, `features` and `pipeline`. An index is a folder. It is written next to its "
+        "place and moved there when it is complete, so that a command that was killed can be run again."
     )
-    parser.add_argument(
-        "documents",
-        metavar="DOCUMENTS",
-        help='JSON lines {"id", "text", other fields …}, a table (.csv .parquet …), TREC SGML or SMART records '
+    add = options.adder(parser)
+    add(
+        "documents DOCUMENTS",
+        'JSON lines {"id", "text", other fields …}, a table (.csv .parquet …), TREC SGML or SMART records '
         "(.gz .xz .zst), or ir_datasets:NAME; - is stdin",
     )
-    text = "folder of the index"
-    parser.add_argument("-o", "--index", type=options.OutputFolder, required=True, metavar="DIR", help=text)
-    parser.add_argument("--fields", nargs="+", metavar="FIELD", help="text fields to index (default: all)")
-    parser.add_argument(
-        "--analysers",
-        nargs="+",
-        choices=ANALYSERS,
-        default=list(ANALYSERS),
-        help="words as they are, Porter's stems, stems without stop words (default: all three)",
-    )
-    add_bad_option(parser)
-    options.add_json_option(parser)
-
-
-def add_bad_option(parser: argparse.ArgumentParser) -> None:
-    """`--bad`: treatment of documents that cannot be used."""
-    parser.add_argument(
-        "--bad",
-        choices=("error", "skip"),
-        default="error",
-        help="documents without id, with an id that came before, that are not JSON or not UTF-8, or of more than "
-        "64 MiB: stop at the first (default), or skip them with a note",
-    )
+    add("-o --index DIR", "output folder of the index", type=options.OutputFolder, required=True)
+    add("--fields FIELD …", "text fields to index (default: all)")
+    text = "plain words, Porter's stems, stems without stop words"
+    add("--analysers", text, nargs="+", choices=ANALYSERS, default=list(ANALYSERS))
+    options.share(parser, "bad", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read and index the documents, and print a summary."""
-    from truerank.io.documents import read_documents
     from truerank.text.index import ALL, build_index
 
     reserved = {ALL} if args.fields is None else {ALL} & set(args.fields)

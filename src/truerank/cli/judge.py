@@ -7,6 +7,10 @@ import os
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.core.files import read_text
+from truerank.io.documents import read_documents, read_queries
+from truerank.io.trec import read_qrels
+from truerank.judging.agreement import agreement
 
 # Options of one action; all other options belong to plan and estimate.
 OF = {
@@ -18,33 +22,32 @@ BOTH = ("plan", "judges", "measure", "topics", "scale", "totals", "convention")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "plan: draw the documents of TREC runs that people should judge, as a CSV file to fill in. estimate: print "
-        "values and differences of the runs from the filled file, with intervals that hold whatever the judges do. "
+        "plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: "
+        "print values and differences of the runs from the filled file, with intervals that hold for any judges. "
         "agree: print how well two judges agree."
     )
-    add = parser.add_argument
-    add("action", choices=tuple(OF))
-    add("files", nargs="+", metavar="FILE", help="runs or folders of runs; agree: two qrels")
-    add("--plan", metavar="CSV", help="the judged plan; with plan: an earlier round")
-    add("--judges", nargs="+", metavar="FILE", help="labels of model judges, as qrels, on any scale")
-    add("--measure", metavar="NAME", help="DCG@k, P@k, RBP or R@k (default: DCG@10)")
-    add("--budget", type=float, metavar="N", help="expected number of judgements (default: 100)")
-    add("-o", "--output", metavar="CSV", help="the plan to write")
-    add("--human", metavar="FILE", help="human grades as qrels (default: the grades in the plan)")
-    add("--pair", nargs=2, action="append", metavar="RUN", help="plan for this pair (default: all pairs)")
-    add("--all-values", action="store_true", help="plan for the values of the runs instead of their differences")
-    add("--uniform", action="store_true", help="plan with the same probability for all documents")
-    add("--scale", nargs=2, type=float, metavar="G", help="lowest and highest human grade (default: 0 4)")
-    add("--totals", metavar="FILE", help="for R@k: lines of topic and number of relevant documents")
-    add("--page", metavar="HTML", help="also write a page on which a person can judge")
-    add("--texts", metavar="FILE", help="texts of the documents for --page (JSON lines, SMART, a table, …)")
-    add("--queries", metavar="FILE", help="texts of the topics for --page")
-    add("--seed", type=int, metavar="N", help="random seed of the sample (default: 0)")
-    options.add_topics_option(parser)
-    options.add_convention_option(parser, default=None, shown="trec")
-    options.add_json_option(parser)
+    add = options.adder(parser)
+    add("action", "task, see above", choices=tuple(OF))
+    add("files FILE …", "runs or folders of runs; agree: two qrels")
+    add("--plan CSV", "the judged plan; with plan: the plan of an earlier round")
+    add("--judges FILE …", "labels of model judges, as qrels, on any scale")
+    add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10)")
+    add("--budget N", "expected number of judgements (default: 100)", type=float)
+    add("-o --output CSV", "output file of the plan")
+    add("--human FILE", "human grades as qrels (default: the grades in the plan)")
+    add("--pair RUN", "plan for this pair (default: all pairs)", nargs=2, action="append")
+    add("--all-values", "plan for the values of the runs instead of their differences")
+    add("--uniform", "plan with the same probability for all documents")
+    add("--scale G", "lowest and highest human grade (default: 0 4)", nargs=2, type=float)
+    add("--totals FILE", "for R@k: lines of a topic and its number of relevant documents")
+    add("--page HTML", "also write a page on which a person can judge")
+    add("--texts FILE", "texts of the documents for --page (JSON lines, SMART, a table, …)")
+    add("--queries FILE", "texts of the topics for --page")
+    add("--seed N", "random seed of the sample (default: 0)", type=int)
+    options.share(parser, "topics")
+    options.add_convention(parser, shown="trec")
+    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,9 +62,6 @@ def run(args: argparse.Namespace) -> int:
     common.refuse_idle(args, BOTH, "does not belong to agree")
     if len(args.files) != 2:
         raise common.UsageError(f"agree compares two judges, got {len(args.files)} files")
-    from truerank.io.trec import read_qrels
-    from truerank.judging.agreement import agreement
-
     agreed = agreement(*(read_qrels(path) for path in args.files))
     return common.show(args, agreed.to_dict(), f"first {args.files[0]}, second {args.files[1]}: {agreed}")
 
@@ -87,7 +87,6 @@ def _plan(args: argparse.Namespace) -> int:
     )  # fmt: skip
     plan.write(args.output)
     if args.page is not None:
-        from truerank.io.documents import read_documents, read_queries
         from truerank.report.judging import judging_page
 
         wanted = set(plan.documents[plan.drawn].tolist())
@@ -126,8 +125,6 @@ def from_plan(args: argparse.Namespace, measures: list[str], idle: list[str]) ->
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
     totals = None
     if args.totals is not None:
-        from truerank.core.files import read_text
-
         lines = enumerate(read_text(args.totals).splitlines(), 1)
         pairs = common.read_pairs(lines, "topic number", args.totals)
         totals = {topic: float(common.json_value(number)) for topic, number in pairs.items()}

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import csv
 from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.core.errors import DataFileError
+from truerank.io.documents import read_queries
+from truerank.io.letor.grammar import check_bytes
+from truerank.io.streams import Source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "PageRank of every node of an edge list, and HostRank where URLs are known, as a CSV table. With --index and "
-        "--queries, ten variants of relevance propagation instead, as TREC runs, which `truerank text features --runs` "
-        "joins."
+        "Compute the PageRank of every node of an edge list, and its HostRank if the URLs are known, as a CSV table. "
+        "With --index and --queries: compute ten variants of relevance propagation as TREC runs, which `truerank text "
+        "features --runs` joins."
     )
-    parser.add_argument("edges", metavar="EDGES", help="a line for each link: source target (.gz .xz .zst, or -)")
-    parser.add_argument("--urls", metavar="FILE", help="a line for each node: id URL (default: ids that are URLs)")
-    parser.add_argument("--damping", type=float, metavar="D", help="of PageRank (default: 0.85)")
-    parser.add_argument("--index", metavar="DIR", help="an index whose document ids are the nodes")
-    parser.add_argument("--queries", metavar="Q", help="queries, as for `truerank text search`")
-    alpha = parser.add_argument("--alpha", type=float, metavar="A", help="a page's own share (default: 0.8)")
-    depth = options.add_depth_option(parser, "documents of each query (default: 1000)")
-    options.belongs([alpha, depth], "queries", "belongs to relevance propagation: give --index and --queries")
-    options.add_output_option(parser, "the table, or with --queries a folder of runs", str, default="-", metavar="OUT")
+    add = options.adder(parser)
+    add("edges EDGES", "a line for each link: source target (.gz .xz .zst, or -)")
+    add("--urls FILE", "a line for each node: id URL (default: ids that are URLs)")
+    add("--damping D", "damping of PageRank (default: 0.85)", type=float)
+    add("--index DIR", "an index whose document ids are the nodes")
+    add("--queries Q", "queries, as for `truerank text search`")
+    propagation = {"to": "queries", "why": "belongs to relevance propagation: give --index and --queries"}
+    add("--alpha A", "a page's own share (default: 0.8)", type=float, **propagation)
+    add("--depth N", "documents of each query (default: 1000)", type=options.positive, **propagation)
+    add(
+        "-o --output OUT", "output file of the table (default: stdout), or with --queries a folder of runs", default="-"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
         columns["hostrank"] = hostrank(graph, urls, **damping)
     else:
         common.note("truerank text links: no URLs, so no HostRank (--urls)")
-    import csv
-
     with common.output(args.output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["id", *columns])
@@ -61,10 +66,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _urls(path: str | None, names: list[str]) -> list[str] | None:
-    from truerank.core.errors import DataFileError
-    from truerank.io.letor.grammar import check_bytes
-    from truerank.io.streams import Source
-
     if path is None:
         return names if names and all("://" in name for name in names) else None
     lines = []
@@ -80,7 +81,6 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
 
 
 def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> int:
-    from truerank.io.documents import read_queries
     from truerank.links.graph import site_parents
     from truerank.links.propagation import ALONG_TREE, VARIANTS, graph_of_index, propagated_run
     from truerank.text.index import Index

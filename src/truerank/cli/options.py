@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from truerank.core.errors import TruerankError
@@ -94,12 +95,6 @@ def tag(text: str) -> str:
     return text
 
 
-def belongs(actions: Iterable[argparse.Action], to: str, why: str) -> None:
-    """Refuse options unless one of the arguments `to` is given; `why` follows the option in the message."""
-    for action in actions:
-        vars(action)["belongs"] = to.split(), why
-
-
 def check_given(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Raise an error for an output that cannot be written, and for an option whose `belongs` is not given."""
     for action in parser._actions:
@@ -118,6 +113,104 @@ def is_given(value: Any) -> bool:
     return value is not None and value is not False and value != []
 
 
+def add(
+    group: argparse._ActionsContainer, spec: str, text: str, *, to: str = "", why: str = "", **settings: Any
+) -> argparse.Action:
+    """Add an argument that `spec` names, such as "-o --output FILE" or "data DATA"; returns its action.
+
+    An option without a value and choices is a flag. "FILE …" accepts one or more values, "[FILE]" at most one, and
+    "[FILE …]" any number. The help states the default, and values have its type. The option is refused unless one of
+    the arguments `to` is given, and `why` follows it in the message.
+    """
+    words, default = spec.split(" "), settings.get("default")
+    names = [word for word in words if word.startswith("-")] or words[:1]
+    value = " ".join(words[len(names) :])
+    if value:
+        settings["metavar"] = value.strip("[]").removesuffix(" …")
+        kind = {(True, False): "?", (True, True): "*", (False, True): "+"}.get((value[0] == "[", " …" in value))
+        if kind:
+            settings["nargs"] = kind
+        if kind == "+" and names[0][0] == "-" and not default:
+            settings["action"] = "extend"
+    elif names[0][0] == "-" and not {"choices", "action"} & set(settings):
+        settings["action"] = "store_true"
+    if is_given(default):
+        shown = " ".join(default) if isinstance(default, list) else default
+        text += "" if "(default" in text else f" (default: {shown})"
+        if isinstance(default, int | float):
+            settings.setdefault("type", type(default))
+    action = group.add_argument(*names, help=text, **settings)
+    if to:
+        vars(action)["belongs"] = to.split(), why or f"belongs to --{to.replace(' ', ' or --')}"
+    return action
+
+
+def adder(group: argparse._ActionsContainer, **settings: Any) -> Callable[..., argparse.Action]:
+    """Return `add` for one parser or group, with settings of all its arguments."""
+    return partial(add, group, **settings)
+
+
+def share(group: argparse._ActionsContainer, *names: str, **more: Any) -> None:
+    """Add options of `SHARED`, with `more` settings."""
+    for name in names:
+        spec, text, settings = SHARED[name]
+        add(group, spec, text, **settings | more)
+
+
+SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "json": ("--json", "print one JSON object", {}),
+    "seed": ("--seed N", "random seed", {"default": 0}),
+    "threads": ("--threads N", "threads (default: 1); -1 uses all processors", {"type": threads}),
+    "replace": ("--replace", "overwrite files of the same names in the folder", {}),
+    "query-field": ("--query-field FIELD", "the field that is the query (TREC: title, desc, narr)", {}),
+    "splits": ("--splits --folds K", "folds of a single file (default: 5)", {"type": int}),
+    "bad": (
+        "--bad",
+        "what to do with a document that has no id or the id of another one, is not JSON or UTF-8, or exceeds 64 MiB: "
+        "stop, or skip it and print a note",
+        {"choices": ("error", "skip"), "default": "error"},
+    ),
+    "position": (
+        "--position COLUMN",
+        "where each row was shown, 1 is first: for objective=unbiased-lambdarank",
+        {},
+    ),
+    "cluster": (
+        "--cluster WHERE",
+        "local:N (N worker processes) or tcp://scheduler:port; workers read each file of the pattern as a partition",
+        {},
+    ),
+    "out-of-core": (
+        "--out-of-core",
+        "with --cluster: do not keep rows in memory between passes",
+        {"to": "cluster", "why": "is for partitions on a cluster, and no cluster is named"},
+    ),
+    "baseline": (
+        "--baseline NAME",
+        "system, or column of --data, to compare the others with (default: the first system)",
+        {},
+    ),
+    "topics": (
+        "--topics",
+        "with --qrels: common: topics that all runs have; all: all topics of the qrels, and a missing topic counts 0 "
+        "as with trec_eval -c (default: the topics of the runs, which must be the same)",
+        {"choices": ("common", "all"), "to": "qrels"},
+    ),
+    "plan": ("--plan CSV", "a judged plan of `truerank judge plan`, in place of qrels", {}),
+    "judges": ("--judges FILE …", "with --plan: labels of model judges", {"to": "plan"}),
+    "training": (
+        "--allow-training-queries",
+        "include queries that the model was trained on (default: they are left out)",
+        {},
+    ),
+    "test": (
+        "--test",
+        "paired, two-sided test of the per-query values",
+        {"choices": ("randomisation", "t", "wilcoxon", "sign"), "default": "randomisation"},
+    ),
+}
+"""Options of several commands: names, help, settings of `add`."""
+
 OF_LETOR = ("n_features", "sparse", "max_line")
 OF_TABLES = ("query_column", "grade_column", "document_column")
 
@@ -127,211 +220,86 @@ def add_data_options(
 ) -> None:
     """Options on reading a data file, its feature columns and, for training, its categories.
 
-    `to` and `why` are those of `belongs`, if data are not always read.
+    `to` and `why` are those of `add`, if data are not always read.
     """
-    reading = group = parser.add_argument_group("reading data")
-    group.add_argument(
+    add = adder(parser.add_argument_group("reading data"), to=to, why=why)
+    add(
         "--missing",
+        "read NULL and nan in features as an error, or as missing values (default: as the model's training data were "
+        "read, else error)",
         choices=("error", "nan"),
-        help="treat NULL and nan in features as an error, or as missing values (default: as the model's training data "
-        "were read, else error)",
     )
-    group.add_argument(
-        "--n-features",
+    add(
+        "--n-features N",
+        "number of features in LETOR text; set it if the last features are missing in all rows of a file",
         type=positive,
-        metavar="N",
-        help="number of features in LETOR text; set it if the last features are missing in all rows of a file",
     )
-    group.add_argument(
-        "--sparse",
-        action="store_true",
-        help="read LETOR text as a sparse matrix, for wide data; the weights of linear rankers with scale=auto differ",
-    )
-    group.add_argument(
-        "--max-line",
+    add("--sparse", "read wide LETOR text as a sparse matrix; linear rankers with scale=auto get other weights")
+    add(
+        "--max-line BYTES",
+        "longest line of LETOR text; a longer one is an error (default: 16777216)",
         type=positive,
-        metavar="BYTES",
-        help="longest line of LETOR text; a longer one is an error (default: 16777216)",
     )
-    group.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
-    group.add_argument("--grade-column", metavar="NAME", help="column of the grade in a table (default: y)")
-    group.add_argument("--document-column", metavar="NAME", help="column of the document id in a table")
-    belongs(reading._group_actions, to, why)
+    add("--query-column NAME", "column of the query in a table (default: qid)")
+    add("--grade-column NAME", "column of the grade in a table (default: y)")
+    add("--document-column NAME", "column of the document id in a table")
     if not columns:  # the model knows its own
         return
     group = parser.add_argument_group("columns")
-    for name, text in (
-        (
-            "features",
-            "columns to use as features: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all",
-        ),
-        ("exclude", "columns to ignore, named in the same ways"),
-    ):
-        belongs([group.add_argument(f"--{name}", action="extend", nargs="+", metavar="COLUMN", help=text)], to, why)
+    add = adder(group, to=to, why=why)
+    add("--features COLUMN …", "columns to use: names, patterns ('bm25*'), or numbers from 1 (1-10,15); default: all")
+    add("--exclude COLUMN …", "columns to ignore, named in the same ways")
     if categorical:
-        group.add_argument(
-            "--categorical",
-            action="extend",
-            nargs="+",
-            metavar="COLUMN",
-            help="features that are categories: text, or numbers without an order (oblivious-boosting)",
-        )
-
-
-def add_position_option(parser: argparse.ArgumentParser) -> None:
-    """`--position`: a column that is no feature."""
-    parser.add_argument(
-        "--position", metavar="COLUMN", help="where each row was shown, 1 is first: for objective=unbiased-lambdarank"
-    )
-
-
-def add_cluster_option(parser: argparse.ArgumentParser) -> None:
-    """`--cluster`: where the partitions are."""
-    parser.add_argument(
-        "--cluster",
-        metavar="WHERE",
-        help="local:N (N worker processes) or tcp://scheduler:port: each file that the pattern names is a partition, "
-        "which the workers read",
-    )
-    out_of_core = parser.add_argument(
-        "--out-of-core", action="store_true", help="with --cluster: do not keep rows in memory between passes"
-    )
-    belongs([out_of_core], "cluster", "is for partitions on a cluster, and no cluster is named")
+        text = "features that are categories: text, or numbers without an order (oblivious-boosting)"
+        adder(group)("--categorical COLUMN …", text)
 
 
 def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
     """What is evaluated or compared: `SYSTEM …` with `--data` and its `--scores`, or with `--qrels`."""
-    parser.add_argument(
-        "systems", nargs="*", metavar="SYSTEM", help=f"models that score --data, or TREC runs with --qrels{text}"
-    )
-    parser.add_argument(
-        "--model", "--run", "--runs", nargs="+", action="extend", default=[], metavar="FILE", dest="named",
-        help="the same systems, named by an option",
-    )  # fmt: skip
-    parser.add_argument("--data", metavar="FILE", help="judged documents: a LETOR file (.gz .xz .zst), a table, or -")
-    scores = parser.add_argument(
-        "--scores",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help="scores of the rows of --data: files with one score a line, or columns of --data",
-    )
-    belongs([scores], "data", "belongs to --data")
-    parser.add_argument("--qrels", metavar="FILE", help="TREC judgements, in place of --data")
+    add = adder(parser)
+    add("systems [SYSTEM …]", f"models that score --data, or TREC runs with --qrels{text}")
+    add("--model --run --runs FILE …", "the same systems, named by an option", default=[], dest="named")
+    add("--data FILE", "judged documents: a LETOR file (.gz .xz .zst), a table, or -")
+    text = "scores of the rows of --data: files with one score on each line, or columns of --data"
+    add("--scores FILE …", text, default=[], to="data")
+    add("--qrels FILE", "TREC judgements, in place of --data")
 
 
-def add_output_option(parser: argparse._ActionsContainer, text: str, kind: type[str] = Output, **more: Any) -> None:
-    """`-o`, `--output`: `text` is its help, `kind` is `Output`, `OutputFile` or `OutputFolder`."""
-    parser.add_argument("-o", "--output", type=kind, help=text, **{"metavar": "FILE"} | more)
-
-
-def add_query_options(parser: argparse._ActionsContainer) -> None:
-    """`--query-field`: for commands that read queries of text."""
-    parser.add_argument("--query-field", metavar="FIELD", help="the field that is the query (TREC: title, desc, narr)")
-
-
-def add_depth_option(parser: argparse._ActionsContainer, text: str, default: int | None = None) -> argparse.Action:
-    """`--depth`: a number of documents or candidates; `text` is its help."""
-    return parser.add_argument("--depth", type=positive, default=default, metavar="N", help=text)
-
-
-def add_threads_option(parser: argparse.ArgumentParser) -> None:
-    """`--threads`."""
-    text = "threads (default: 1); -1 uses all processors"
-    parser.add_argument("--threads", type=threads, metavar="N", help=text)
-
-
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`: one JSON object on stdout instead of a table."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def add_topics_option(parser: argparse._ActionsContainer) -> None:
-    """`--topics`: the topics that the means of runs include."""
-    topics = parser.add_argument(
-        "--topics",
-        choices=("common", "all"),
-        help="with --qrels: common: topics that all runs have; all: all topics of the qrels, where a missing topic "
-        "counts 0 as in trec_eval -c (default: the topics of the runs, which must be the same)",
-    )
-    belongs([topics], "qrels", "belongs to --qrels")
-
-
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """`--plan` and `--judges`: few human judgements in place of qrels, as `truerank judge` has them."""
-    parser.add_argument("--plan", metavar="CSV", help="a judged plan of `truerank judge plan`, in place of qrels")
-    judges = parser.add_argument("--judges", nargs="+", metavar="FILE", help="with --plan: labels of model judges")
-    belongs([judges], "plan", "belongs to --plan")
-
-
-def add_training_option(parser: argparse.ArgumentParser) -> None:
-    """`--allow-training-queries`: include queries that the model was trained on."""
-    parser.add_argument(
-        "--allow-training-queries",
-        action="store_true",
-        help="include queries that the model was trained on (default: they are left out)",
-    )
-
-
-def add_test_option(
-    parser: argparse.ArgumentParser, choices: tuple[str, ...] = ("randomisation", "t", "wilcoxon", "sign")
-) -> None:
-    """`--test`: the paired test of per-query values."""
-    text = "paired, two-sided test of the per-query values (default: randomisation)"
-    parser.add_argument("--test", choices=choices, default="randomisation", help=text)
-
-
-def add_splits_option(parser: argparse.ArgumentParser) -> None:
-    """`--splits`, also called `--folds`."""
-    parser.add_argument("--splits", "--folds", type=int, metavar="K", help="folds of a single file (default: 5)")
-
-
-def add_convention_option(
-    parser: argparse._ActionsContainer,
-    default: str | None = "ranklib",
+def add_convention(
+    group: argparse._ActionsContainer,
+    default: str | None = None,
     shown: str = "ranklib for judged rows, trec for runs",
+    **more: Any,
 ) -> None:
-    """`--convention`: gain, discount, ties and empty queries of measures.
-
-    `shown` describes the default in the help if it depends on other options.
-    """
-    parser.add_argument(
-        "--convention",
-        choices=CONVENTIONS,
-        default=default,
-        metavar="NAME",
-        help="evaluation convention, which fixes gain, discount, ties, and queries without relevant documents: "
-        f"{', '.join(CONVENTIONS)} (default: {default or shown})",
-    )
+    """`--convention`; `shown` describes the default in the help if it depends on other options."""
+    text = "evaluation convention, which fixes gain, discount, ties, and queries without relevant documents: "
+    text += f"{', '.join(CONVENTIONS)} (default: {default or shown})"
+    add(group, "--convention NAME", text, choices=CONVENTIONS, default=default, **more)
 
 
 def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True) -> None:
     """`--ranker NAME --set key=value … --prepare NAME … --seed N`, as `make_ranker` reads them."""
-    parser.add_argument(
-        "--ranker",
+    add = adder(parser)
+    add(
+        "--ranker NAME",
+        "ranker to train; `truerank train --list` lists them, and --ranker NAME --help shows the parameters of one "
+        "(default: oblivious-boosting)",
         default="oblivious-boosting",
-        metavar="NAME",
         action=_RankerName,
-        help="ranker to train (default: oblivious-boosting); see `truerank train --list`, and --ranker NAME --help for "
-        "the parameters of one",
     )
-    add_set_option(parser, "parameters of the ranker; values are read as JSON, else taken as strings")
+    add_set_option(parser, "parameters of the ranker; values are read as JSON, else as strings")
     if prepare:
-        parser.add_argument(
-            "--prepare",
-            action="extend",
-            nargs="+",
-            metavar="NAME",
-            help="transformations applied to the features, in this order: score-binning, percentile-in-query, "
-            "min-max-in-query, z-score-in-query, unit-deviation",
+        add(
+            "--prepare NAME …",
+            "transformations of the features, in this order: score-binning, percentile-in-query, min-max-in-query, "
+            "z-score-in-query, unit-deviation",
         )
-    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: 0)")
+    add("--seed N", "random seed (default: 0)", type=int)
 
 
-def add_set_option(parser: Any, text: str) -> None:
+def add_set_option(parser: argparse._ActionsContainer, text: str) -> None:
     """`--set key=value …`, as `parse_settings` reads them; `text` is its help."""
-    parser.add_argument("--set", action="extend", nargs="+", default=[], metavar="key=value", help=text)
+    add(parser, "--set key=value …", text, default=[])
 
 
 class _RankerName(argparse.Action):
@@ -357,8 +325,3 @@ def parameters_text(name: str) -> str:
     end = next((place for place, line in enumerate(lines) if line.startswith("---")), len(lines) + 1) - 1
     inside = "\n".join(f"  {line}".rstrip() for line in lines[:end]).rstrip()
     return f"\nparameters of {name} (--set key=value):\n{inside or '  none'}\n"
-
-
-def add_replace_option(parser: argparse.ArgumentParser) -> None:
-    """`--replace`, for commands that write several files into a folder."""
-    parser.add_argument("--replace", action="store_true", help="overwrite files of the same names in the folder")

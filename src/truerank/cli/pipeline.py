@@ -8,16 +8,20 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from truerank.cli import common, options
-from truerank.cli.index import add_bad_option
-
-if TYPE_CHECKING:
-    from truerank.data.ranking_data import RankingData
-
-if TYPE_CHECKING:
-    import numpy as np
+from truerank.core.errors import InvalidInputError
+from truerank.core.files import atomic_write
+from truerank.data.grouping import places_of, query_of_rows
+from truerank.data.ranking_data import RankingData
+from truerank.data.splits import query_folds
+from truerank.io.documents import read_documents, read_judgements, read_queries
+from truerank.measures import parse_measure
+from truerank.models.model_file import save_model
+from truerank.significance import compare_values
 
 # Settings of rankers over text features, where the estimator's own defaults are not meant for them; several are tried
 # on queries held out of each training part. `--set` comes on top.
@@ -38,43 +42,28 @@ BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "Index documents, make features of the candidates of each judged query, train and test a ranker over folds of "
-        "queries, compare it by paired tests with BM25 and with the best base function (both tuned on the training "
-        "folds), and save a model of all queries for `truerank predict MODEL --index DIR/index --queries Q`."
+        "Index documents, compute features of the candidates of each judged query, train and test a ranker over folds "
+        "of queries, and compare it by paired tests with BM25 and with the best base function, both tuned on the "
+        "training folds. The saved model is trained on all queries; `truerank predict MODEL --index DIR/index "
+        "--queries Q` uses it."
     )
-    parser.add_argument("--documents", required=True, metavar="D", help="documents, as for `truerank text index`")
-    parser.add_argument("--queries", required=True, metavar="Q", help="queries, as for `truerank text search`")
-    parser.add_argument(
-        "--qrels", required=True, metavar="QRELS", help="TREC qrels, or Cranfield's and CISI's own form"
-    )
-    options.add_query_options(parser)
+    add = options.adder(parser)
+    add("--documents D", "documents, as for `truerank text index`", required=True)
+    add("--queries Q", "queries, as for `truerank text search`", required=True)
+    add("--qrels QRELS", "TREC qrels, or the formats of Cranfield and CISI", required=True)
+    options.share(parser, "query-field")
     options.add_ranker_options(parser, prepare=False)
-    text = "folder for index, model, probabilities, summary"
-    parser.add_argument("--out", type=options.OutputFolder, required=True, metavar="DIR", help=text)
-    parser.add_argument(
-        "--families",
-        nargs="+",
-        default=["all"],
-        metavar="FAMILY",
-        help="families of features: all (default), papers (those of the two papers), or names of them",
-    )
-    options.add_depth_option(parser, "candidates of each function (1000)", 1000)
-    parser.add_argument("--splits", type=int, default=5, metavar="K", help="folds of queries, 3 or more (default: 5)")
-    options.add_threads_option(parser)
-    options.add_replace_option(parser)
-    add_bad_option(parser)
-    options.add_json_option(parser)
+    text = "output folder of index, model, probabilities and summary"
+    add("--out DIR", text, type=options.OutputFolder, required=True)
+    add("--families FAMILY …", "families of features: all, papers (those of the two papers), or names", default=["all"])
+    add("--depth N", "candidates of each function", type=options.positive, default=1000)
+    add("--splits K", "folds of queries, 3 or more", default=5)
+    options.share(parser, "threads", "replace", "bad", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Every step, with a note of what was done; the summary at the end."""
-    import numpy as np
-
-    from truerank.data.splits import query_folds
-    from truerank.io.documents import read_documents, read_judgements
-    from truerank.models.model_file import save_model
     from truerank.text.features import FAMILIES, PAPERS, TextFeatures
     from truerank.text.index import build_index
     from truerank.text.tuning import NumberedQrels
@@ -178,10 +167,6 @@ def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _answered_queries(args: argparse.Namespace, qrels: Any) -> tuple[list[Any], int]:
     """The queries that have relevant documents, and the number of all queries."""
-    from truerank.core.errors import InvalidInputError
-    from truerank.data.grouping import query_of_rows
-    from truerank.io.documents import read_queries
-
     answered = set(qrels.query_ids[query_of_rows(qrels.offsets)[qrels.grades > 0]].tolist())
     asked = read_queries(args.queries, field=args.query_field)
     queries = [query for query in asked if query.id in answered]
@@ -200,8 +185,6 @@ def _about_nothing(names: Sequence[str]) -> str:
 
 def _verdict(values: Any, baseline: Any, bm25: Any, args: argparse.Namespace) -> dict[str, Any]:
     """The ranker against tuned BM25 on held-out queries; unless it is better, the command that serves BM25."""
-    from truerank.significance import compare_values
-
     pair = compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
     better = "no difference shown" if pair.p >= LEVEL else "better" if pair.difference > 0 else "worse"
     function = "bm25" + repr(bm25)[len("BM25") :].replace("'", "")
@@ -248,8 +231,6 @@ class _Learner:
         The settings of a fold are those with the highest MAP on one of its training parts, trained on the others; the
         settings for all queries those with the highest MAP over all parts so held out.
         """
-        import numpy as np
-
         scores = np.zeros(data.n_rows)
         self.folds = []
         totals = np.zeros(len(self.candidates))
@@ -279,21 +260,15 @@ class _Learner:
 
     @staticmethod
     def _average_precision() -> Any:
-        from truerank.measures import parse_measure
-
         return parse_measure("AP", convention="trec")
 
 
 def _rows(data: RankingData, queries: Any) -> Any:
-    from truerank.data.grouping import places_of
-
     return places_of(data.offsets, queries)[0]
 
 
 def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """AP by query of tuned BM25 and of the best tuned base function, what each fold chose, and BM25 for all queries."""
-    import numpy as np
-
     from truerank.text.tuning import chosen_by_fold, grid_of, values_of_functions
 
     functions = {name: grid_of(index, name) for name in BASE}
@@ -333,8 +308,6 @@ def _calibrate(
 
     A fold's calibrator sees scores of rankers that were trained without the fold and without the rows that they score.
     """
-    import numpy as np
-
     from truerank.calibration.pool import PooledCalibrator
 
     relevant = (data.y > 0).astype(np.int64)
@@ -367,10 +340,6 @@ def _calibrate(
 
 
 def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: Any, parts: Any, args: Any) -> None:
-    import numpy as np
-
-    from truerank.core.files import atomic_write
-
     calibrated = summary["probabilities"]["calibrated"]
     texts = [f"{p:.6g}" for p in model.predict_proba(scores)[:, 1]] if calibrated else [""] * data.n_rows
     fold = np.zeros(data.n_queries, dtype=np.int64)

@@ -6,43 +6,36 @@ import argparse
 
 from truerank.cli import common, options
 from truerank.cli.systems import judged_rankings, ranking_names
+from truerank.measures import parse_measures
+from truerank.measures.coverage import over_topics
+from truerank.significance.power import queries_needed
+from truerank.significance.two_samples import paired_differences
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
         "Predict the power of a paired test by number of queries, from the differences between two rankings of a pilot."
     )
     options.add_system_options(parser, "; two of them")
-    parser.add_argument("--measure", default="nDCG@10", metavar="NAME", help="measure to compare (default: nDCG@10)")
-    parser.add_argument(
-        "--effect", type=float, metavar="D", help="true difference of the measure to find (default: the observed one)"
-    )
-    parser.add_argument("--power", type=float, default=0.8, metavar="P", help="power to reach (default: 0.8)")
-    parser.add_argument("--level", type=float, default=0.05, metavar="P", help="significance level (default: 0.05)")
-    parser.add_argument(
-        "--comparisons", type=int, default=1, metavar="N", help="comparisons that share the level (default: 1)"
-    )
-    parser.add_argument(
-        "--queries", type=int, nargs="+", default=[], metavar="N", help="numbers of queries to print the power for"
-    )
-    options.add_topics_option(parser)
-    options.add_test_option(parser, ("randomisation", "t"))
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
-    options.add_convention_option(parser, default=None)
-    options.add_json_option(parser)
+    add = options.adder(parser)
+    add("--measure NAME", "measure to compare", default="nDCG@10")
+    add("--effect D", "true difference of the measure to find (default: the observed difference)", type=float)
+    add("--power P", "power to reach", default=0.8)
+    add("--level P", "significance level", default=0.05)
+    add("--comparisons N", "number of comparisons that share the level", default=1)
+    add("--queries N …", "numbers of queries to print the power for", type=int, default=[])
+    options.share(parser, "topics")
+    options.share(parser, "test", choices=("randomisation", "t"))
+    options.share(parser, "seed")
+    options.add_convention(parser)
+    options.share(parser, "json")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
-    options.add_training_option(parser)
+    options.share(parser, "training")
     parser.set_defaults(baseline=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the two rankings and print the power."""
-    from truerank.measures import parse_measures
-    from truerank.measures.coverage import over_topics
-    from truerank.significance.power import queries_needed
-    from truerank.significance.two_samples import paired_differences
-
     default = common.settle_convention(args)
     if len(named := parse_measures(args.measure, args.convention)) > 1:
         raise common.UsageError(f"--measure must be one measure, got {len(named)}: {', '.join(named)}")

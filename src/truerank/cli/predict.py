@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData
+from truerank.io.documents import read_queries
+from truerank.io.trec import write_run
+from truerank.models.model_file import load_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a model that `truerank train` wrote")
-    parser.add_argument("data", metavar="DATA", nargs="?", help="a LETOR file (.gz .xz .zst), a table, or -")
-    parser.add_argument("-o", "--output", metavar="FILE", help="output file (default: standard output)")
-    parser.add_argument(
-        "--format",
-        choices=("scores", "run"),
-        help="scores: one a line, in the order of the rows; run: a TREC run (default: scores, or run with --index)",
-    )
-    runs = parser.add_argument_group("with --format run")
-    runs.add_argument("--tag", type=options.tag, help="name of the run (default: truerank)")
-    options.add_depth_option(runs, "keep the best N documents of each query")
-    text = parser.add_argument_group("with a model of `truerank text pipeline`")
-    text.add_argument("--index", metavar="DIR", help="index of the documents")
-    text.add_argument("--queries", metavar="Q", help='JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
-    options.add_query_options(text)
-    options.belongs(text._group_actions[2:], "queries", "belongs to --queries")
-    options.add_cluster_option(parser)
+    add = options.adder(parser)
+    add("model MODEL", "a model that `truerank train` wrote")
+    add("data [DATA]", "a LETOR file (.gz .xz .zst), a table, or -")
+    add("-o --output FILE", "output file (default: stdout)")
+    text = "scores: one on each line, in the order of the rows; run: a TREC run (default: scores, or run with --index)"
+    add("--format", text, choices=("scores", "run"))
+    runs = options.adder(parser.add_argument_group("with --format run"))
+    runs("--tag NAME", "name of the run (default: truerank)", type=options.tag)
+    runs("--depth N", "keep the best N documents of each query (default: all)", type=options.positive)
+    group = parser.add_argument_group("with a model of `truerank text pipeline`")
+    texts = options.adder(group)
+    texts("--index DIR", "index of the documents")
+    texts("--queries Q", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
+    options.share(group, "query-field", to="queries", why="belongs to --queries")
+    options.share(parser, "cluster", "out-of-core")
     options.add_data_options(parser, to="data", why="belongs to a data file, and raw text is ranked")
 
 
@@ -41,8 +39,6 @@ def run(args: argparse.Namespace) -> int:
 
     In a run equal scores keep the file's order, and rows without a document id are named by their number.
     """
-    from truerank.models.model_file import load_model
-
     of_text = args.index is not None or args.queries is not None
     if args.format is None:
         args.format = "run" if of_text else "scores"
@@ -72,10 +68,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_run(args: argparse.Namespace, data: RankingData, scores: np.ndarray) -> None:
     """Write the run of scores (n,) in grouped order."""
-    import numpy as np
-
-    from truerank.io.trec import write_run
-
     if data.doc_ids is None:
         common.note("truerank predict: the data have no document ids; rows are named by their number, from 1")
         doc_ids = (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
@@ -87,10 +79,6 @@ def _write_run(args: argparse.Namespace, data: RankingData, scores: np.ndarray) 
 
 def _of_parts(args: argparse.Namespace, model: Any) -> int:
     """One file a partition, in a folder; documents without an id are named by partition and row, from 1."""
-    import numpy as np
-
-    from truerank.io.trec import write_run
-
     if args.output is None or args.output == "-":
         raise common.UsageError("--cluster writes one file a partition: name a folder with -o")
     folder = Path(args.output)
@@ -112,7 +100,6 @@ def _of_parts(args: argparse.Namespace, model: Any) -> int:
 
 def _rank_text(args: argparse.Namespace, model: Any) -> int:
     """The candidates of each query in an index, by a model with its features."""
-    from truerank.io.documents import read_queries
     from truerank.text.index import Index
 
     if args.index is None or args.queries is None or args.data is not None:

@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shlex
 import sys
 
 from truerank.cli import common, options
+from truerank.cli.cutoff import load_cutoff
+from truerank.cli.judge import from_plan
 from truerank.cli.systems import add_baseline, baseline_name, judged_runs, score_systems, settle_systems
+from truerank.measures import parse_measures
+from truerank.report.page import page
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     options.add_system_options(parser, "; the first is the baseline")
-    parser.add_argument(
-        "--baseline",
-        metavar="NAME",
-        help="system, or column of --data, to compare the others with (default: the first system)",
-    )
-    options.add_output_option(parser, "the page (default: report.html)", default="report.html")
-    parser.add_argument(
-        "--measures",
-        nargs="+",
-        default=["AP nDCG@10 RR"],
-        metavar="NAME",
-        help="measures; the first decides the verdict (default: AP nDCG@10 RR)",
-    )
-    parser.add_argument("--cutoff", metavar="FILE", help="add the risk curve of a cutoff (`truerank cutoff fit`)")
-    parser.add_argument("--title", default="Ranking report", help="heading of the page")
-    options.add_plan_options(parser)
-    options.add_topics_option(parser)
-    options.add_training_option(parser)
-    options.add_convention_option(parser, default=None)
+    add = options.adder(parser)
+    options.share(parser, "baseline")
+    add("-o --output FILE", "output file of the page", default="report.html", type=options.Output)
+    text = "measures; the first decides the verdict (default: AP nDCG@10 RR)"
+    add("--measures NAME …", text, default=["AP nDCG@10 RR"])
+    add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
+    add("--title TEXT", "heading of the page", default="Ranking report")
+    options.share(parser, "plan", "judges", "topics", "training")
+    options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; systems are models, then score files, or runs, in the order named."""
-    from truerank.cli.cutoff import load_cutoff
-    from truerank.measures import parse_measures
     from truerank.report.evidence import System, make_report
 
     if args.plan is not None:
@@ -88,9 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_plan(args: argparse.Namespace) -> int:
-    from truerank.cli.judge import from_plan
     from truerank.report.judging import estimate_section
-    from truerank.report.page import page
 
     found = from_plan(args, args.measures, ["qrels", "data", "scores", "baseline", "cutoff"])
     made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {args.plan}: {_digest(args.plan)}"
@@ -101,8 +91,6 @@ def _of_plan(args: argparse.Namespace) -> int:
 
 def _digest(path: str) -> str:
     """The first digits of a file's SHA-256, and its size: enough to know it again."""
-    import hashlib
-
     if not os.path.isfile(path):
         return "not a regular file"
     with open(path, "rb") as stream:

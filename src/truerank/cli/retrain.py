@@ -9,75 +9,57 @@ from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.core.files import atomic_write
+from truerank.core.locks import locked
+from truerank.data.columns import names_of
+from truerank.data.ranking_data import RankingData
+from truerank.inspection.retraining_history import History, digest, digest_of
+from truerank.io.tables import UNSEEN
+from truerank.models.model_file import model_text, save_model
 
 KEPT = 3
 """Exit code where the model in production stays; 0 where it was replaced."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
-        "Train the model in production on newer queries, compare the two on held-out queries by a paired test, and "
-        f"replace it where the new one is better. Exit codes: 0 replaced, {KEPT} kept; others are errors, and keep it."
+        "Train the model in production on newer queries, compare the two models on held-out queries by a paired "
+        f"test, and replace it if the new one is better. Exit codes: 0 replaced, {KEPT} kept; all others are errors, "
+        "and keep it."
     )
-    parser.add_argument("production", metavar="MODEL", help="the model in production, as `truerank train` wrote it")
-    parser.add_argument("data", nargs="+", metavar="DATA", help="newer judged rankings: LETOR files, or tables")
-    parser.add_argument(
-        "--held-out",
-        metavar="FILE",
-        help="judged queries that neither model has learned from (default: a share of the newer queries)",
-    )
-    parser.add_argument(
-        "--share", type=float, metavar="S", help="queries held out, in place of --held-out (default: 0.3)"
-    )
-    parser.add_argument("--valid", metavar="FILE", help="validation queries, where the ranker stops early")
-    parser.add_argument(
+    add = options.adder(parser)
+    add("production MODEL", "the model in production, which `truerank train` wrote")
+    add("data DATA …", "newer judged rankings: LETOR files, or tables")
+    text = "judged queries that did not train either model (default: a share of the newer queries)"
+    add("--held-out FILE", text)
+    add("--share S", "share of the newer queries to hold out, in place of --held-out (default: 0.3)", type=float)
+    add("--valid FILE", "validation queries, for early stopping")
+    add(
         "--how",
+        "continue: add trees to a model of trees, or start from the weights of another model; refit: train again with "
+        "the same settings; auto: continue if the ranker can",
         choices=("auto", "continue", "refit"),
         default="auto",
-        help="continue: add trees to a model of trees, or start at the weights of the model; refit: train again "
-        "with the same settings (default: continue what can be continued)",
     )
-    parser.add_argument("--more", type=int, metavar="N", help="trees that are added (default: 20)")
-    options.add_set_option(parser, "parameters that are to change")
-    parser.add_argument("--measure", metavar="NAME", help="what is compared (default: the model's measure)")
-    options.add_test_option(parser)
-    parser.add_argument("--level", type=float, default=0.05, metavar="P", help="p must be below this (default: 0.05)")
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=0.0,
-        metavar="M",
-        help="promote also a model that is not worse by more than M (default: 0, a gain is required)",
-    )
-    parser.add_argument(
-        "--model",
-        type=options.OutputFile,
-        metavar="FILE",
-        help="where a better model goes (default: MODEL is replaced)",
-    )
-    parser.add_argument(
-        "--previous", type=options.OutputFile, metavar="FILE", help="where the model that is replaced is kept"
-    )
-    parser.add_argument(
-        "--state",
-        metavar="FILE",
-        help="history of comparisons: how often held-out queries were used (default: MODEL.history.json)",
-    )
-    parser.add_argument(
-        "--candidate", type=options.OutputFile, metavar="FILE", help="where the new model goes in any case"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split and the test (default: 0)")
-    options.add_convention_option(parser, default=None)
+    add("--more N", "number of trees to add (default: 20)", type=int)
+    options.add_set_option(parser, "parameters to change")
+    add("--measure NAME", "measure to compare (default: the model's measure)")
+    options.share(parser, "test")
+    add("--level P", "significance level: the p-value must be lower", default=0.05)
+    add("--margin M", "also promote a model that is not worse by more than M (default: 0, require a gain)", default=0.0)
+    add("--model FILE", "output file of a better model (default: replace MODEL)", type=options.OutputFile)
+    add("--previous FILE", "output file that keeps the replaced model", type=options.OutputFile)
+    text = "history of comparisons, which counts the uses of held-out queries (default: MODEL.history.json)"
+    add("--state FILE", text)
+    add("--candidate FILE", "output file of the new model in any case", type=options.OutputFile)
+    add("--seed N", "seed of the split and the test", default=0)
+    options.add_convention(parser)
     options.add_data_options(parser, columns=False)
-    options.add_position_option(parser)
-    options.add_json_option(parser)
+    options.share(parser, "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep; no other run may write the history or the model meanwhile."""
-    from truerank.core.locks import locked
-
     compared = Path(args.production).read_bytes()
     target, state = args.model or args.production, args.state or f"{args.production}.history.json"
     for option, own, path in (("--model", args.model, target), ("--state", args.state, state)):
@@ -102,12 +84,7 @@ def _check_place(option: str, own: str | None, path: str) -> None:
 
 
 def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
-    from truerank.data.columns import names_of
-    from truerank.data.ranking_data import RankingData
     from truerank.inspection.retraining import SHARE, retrain
-    from truerank.inspection.retraining_history import History, digest, digest_of
-    from truerank.io.tables import UNSEEN
-    from truerank.models.model_file import model_text, save_model
 
     if args.margin > 0 and args.model is not None and args.state is None:
         raise common.UsageError(
@@ -198,8 +175,6 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
 
 
 def _write(content: bytes, target: str) -> None:
-    from truerank.core.files import atomic_write
-
     with atomic_write(target, "wb") as stream:
         stream.write(content)
 

@@ -10,8 +10,17 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
 from truerank.cli import common, options
 from truerank.core.files import atomic_write
+from truerank.data.samples import load_sample, sample_path
+from truerank.data.splits import query_folds
+from truerank.io.letor.write import write_letor
+from truerank.io.tables import write_table
+from truerank.io.trec import Qrels, read_qrels, write_qrels, write_run
+from truerank.measures import parse_measure
+from truerank.models.model_file import load_model, save_model
 
 # Features that serve as systems of their own: name of the run -> column.
 RUNS = {
@@ -27,17 +36,12 @@ TERMS = "cranfield.md"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    text = "output folder; created if it does not exist"
-    parser.add_argument("out", type=options.OutputFolder, metavar="DIR", nargs="?", help=text)
-    parser.add_argument(
-        "--demo",
-        action="store_true",
-        help="train and test a ranker on the sample, and write its model and a summary into DIR (default: demo-output)",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the split of queries (default: 0)")
-    options.add_replace_option(parser)
-    options.add_json_option(parser)
+    add = options.adder(parser)
+    add("out [DIR]", "output folder; created if it does not exist", type=options.OutputFolder)
+    text = "train and test a ranker on the sample, and write its model and a summary to DIR (default: demo-output)"
+    add("--demo", text)
+    add("--seed N", "seed of the split of queries", default=0)
+    options.share(parser, "replace", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,14 +81,6 @@ def _same(made: Path, there: Path) -> bool:
 
 def write_sample(out: Path, seed: int) -> dict[str, str]:
     """Write the files into a folder; returns a description of each. The same seed gives the same bytes."""
-    import numpy as np
-
-    from truerank.data.samples import load_sample, sample_path
-    from truerank.data.splits import query_folds
-    from truerank.io.letor.write import write_letor
-    from truerank.io.tables import write_table
-    from truerank.io.trec import Qrels, read_qrels, write_qrels, write_run
-
     data = load_sample("cranfield-text")
     parts = query_folds(data.n_queries, 5, random_state=seed, query_ids=data.query_ids)
     roles = {"train": np.sort(np.concatenate(parts[2:])), "vali": parts[0], "test": parts[1]}
@@ -130,13 +126,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
 
 def _demo(args: argparse.Namespace) -> int:
     """Train AdaRank on four fifths of the sample's queries, test it on the fifth, for each fifth; save one of all."""
-    import numpy as np
-
-    from truerank.data.samples import load_sample
-    from truerank.data.splits import query_folds
     from truerank.features.per_query import MinMaxInQuery
-    from truerank.measures import parse_measure
-    from truerank.models.model_file import load_model, save_model
     from truerank.rankers.adarank import AdaRank
 
     folder = "demo-output" if args.out is None else args.out
@@ -158,7 +148,6 @@ def _demo(args: argparse.Namespace) -> int:
         best_feature[rows] = test.X[:, int(ap[:, others].mean(axis=1).argmax())]
     save_model(AdaRank(measure="AP").fit(data), out / "model.json")
     ranker = load_model(out / "model.json")
-
     systems = {"adarank": scores, "best feature": best_feature, "bm25": data.X[:, names.index(RUNS["bm25"])]}
     figures, per_query = {}, {}
     for name, system in systems.items():

@@ -5,31 +5,28 @@ from __future__ import annotations
 import argparse
 
 from truerank.cli import common, options
+from truerank.io.documents import read_queries
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument("index", metavar="INDEX", help="a folder that `truerank text index` wrote")
-    parser.add_argument(
-        "queries", metavar="QUERIES", help='JSON lines {"id", "text"}, a table, TREC topics or SMART queries'
-    )
-    parser.add_argument(
-        "--function",
-        default="bm25",
-        metavar="NAME",
-        help="bm25 (default), cosine, tfidf, dirichlet, jelinek-mercer, latent, with parameters as in "
+    add = options.adder(parser)
+    add("index INDEX", "a folder that `truerank text index` wrote")
+    add("queries QUERIES", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
+    add(
+        "--function NAME",
+        "bm25, cosine, tfidf, dirichlet, jelinek-mercer or latent, with parameters as in "
         "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)'",
+        default="bm25",
     )
-    options.add_query_options(parser)
-    options.add_depth_option(parser, "documents of each query (default: 1000)", 1000)
-    parser.add_argument("--tag", type=options.tag, default="truerank", help="name of the run (default: truerank)")
-    options.add_threads_option(parser)
-    options.add_output_option(parser, "where the run goes (default: stdout)")
+    options.share(parser, "query-field")
+    add("--depth N", "documents of each query", type=options.positive, default=1000)
+    add("--tag NAME", "name of the run", type=options.tag, default="truerank")
+    options.share(parser, "threads")
+    add("-o --output FILE", "output file of the run (default: stdout)", type=options.Output)
 
 
 def run(args: argparse.Namespace) -> int:
     """Search and write."""
-    from truerank.io.documents import read_queries
     from truerank.text.index import Index
     from truerank.text.retrieval import retrieve
 

@@ -7,46 +7,41 @@ import re
 import shlex
 import warnings
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import numpy as np
 
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    import numpy as np
+from truerank.cli.describe import read_as_found
+from truerank.core.checks import as_array
+from truerank.core.errors import DataFileError, TruerankError
+from truerank.core.random_streams import stream
+from truerank.data.grouping import group_rows, name_order
+from truerank.io.streams import Source, open_outputs
+from truerank.io.table_problems import lacking, likely, message
+from truerank.io.tables import read_file, table_kind, write_arrow
 
 _QID = re.compile(rb"^\s*\S+\s+qid:(\S+)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
     parser.description = (
         "Divide a file by query: all rows of a query go to the same file. Writes train, test and, with --validation, "
         "validation files in the format of DATA. The division depends only on the queries and the seed, so that a "
         "table, its qrels and its runs are divided in the same way."
     )
-    parser.add_argument(
-        "data", metavar="DATA", help="a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)"
-    )
-    parser.add_argument("--test", type=float, default=0.2, metavar="SHARE", help="share of the queries (default: 0.2)")
-    parser.add_argument(
-        "--validation", type=float, default=0.0, metavar="SHARE", help="share of the queries (default: 0, no file)"
-    )
-    text = "output folder (default: the current one)"
-    options.add_output_option(parser, text, options.OutputFolder, default=".", metavar="DIR")
-    parser.add_argument("--query-column", metavar="NAME", help="column of the query in a table (default: qid)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
-    options.add_replace_option(parser)
-    options.add_json_option(parser)
+    add = options.adder(parser)
+    add("data DATA", "a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)")
+    add("--test SHARE", "share of the queries", default=0.2)
+    add("--validation SHARE", "share of the queries (default: 0, no file)", default=0.0)
+    text = "output folder (default: the current folder)"
+    add("-o --output DIR", text, type=options.OutputFolder, default=".")
+    add("--query-column NAME", "column of the query in a table (default: qid)")
+    options.share(parser, "seed", "replace", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; a table of what they hold goes to stdout."""
-    import numpy as np
-
-    from truerank.data.grouping import group_rows
-    from truerank.io.streams import open_outputs
-    from truerank.io.tables import table_kind
-
     if args.data == "-":
         raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
     for option, share in (("--test", args.test), ("--validation", args.validation)):
@@ -85,9 +80,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _next_command(args: argparse.Namespace, train: str) -> str:
     """The command that trains on a table, with the options that its columns need; "" if they cannot be found."""
-    from truerank.cli.describe import read_as_found
-    from truerank.core.errors import TruerankError
-
     parser = argparse.ArgumentParser()
     options.add_data_options(parser, categorical=True)
     own = parser.parse_args([] if args.query_column is None else ["--query-column", args.query_column])
@@ -104,11 +96,6 @@ def _next_command(args: argparse.Namespace, train: str) -> str:
 
 def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> dict[str, np.ndarray]:
     """Numbers of the queries by part; each part that has a share has a query."""
-    import numpy as np
-
-    from truerank.core.random_streams import stream
-    from truerank.data.grouping import name_order
-
     n = len(query_ids)
     sizes = {"validation": validation, "test": test}
     counts = {name: max(1, round(share * n)) for name, share in sizes.items() if share}
@@ -127,11 +114,6 @@ class _Table:
     """The rows of a table file, all columns as they are."""
 
     def __init__(self, path: str, kind: str, query: str | None) -> None:
-        from truerank.core.checks import as_array
-        from truerank.core.errors import DataFileError
-        from truerank.io.table_problems import lacking, likely, message
-        from truerank.io.tables import read_file
-
         name = query or "qid"
         self.kind, self.compressed = kind, Path(path).suffix.lower() in (".gz", ".xz", ".zst")
         self.table = read_file(path, kind, [name])
@@ -141,15 +123,13 @@ class _Table:
             common.note(f"truerank split: the queries are those of column {found!r} (--query-column names another)")
             name = found
         if name not in names:
-            raise DataFileError(message([lacking("query", name, names)]), path)
+            raise DataFileError(message([lacking("query", name, names)], ["--query-column"]), path)
         self.queries = as_array(self.table.column(names.index(name)), name)
         if any(one is None for one in self.queries.tolist()):
             raise DataFileError(f"column {name!r} has rows without a query id. Every row needs one", path)
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
         """Write a table of these rows."""
-        from truerank.io.tables import write_arrow
-
         write_arrow(self.table.take(rows), self.kind, stream)
 
 
@@ -157,9 +137,6 @@ class _Lines:
     """The lines of a text file: LETOR text by its qid, else qrels and runs by their first word."""
 
     def __init__(self, path: str) -> None:
-        from truerank.core.errors import DataFileError
-        from truerank.io.streams import Source
-
         self.compressed = Path(path).suffix.lower() in (".gz", ".xz", ".zst")
         with Source(path) as stream:
             text = b"".join(stream.line_blocks())

@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from truerank.cli import common
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from truerank.data.ranking_data import Judgements, RankingData
+from truerank.cli.common import predicted
+from truerank.core.names import nearest
+from truerank.data.columns import names_of
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.io.scores import read_scores
+from truerank.io.tables import column_names, table_kind
+from truerank.io.trec import judge_run, read_qrels, read_run
+from truerank.measures.coverage import settle_topics
 
 
 def settle_systems(args: argparse.Namespace) -> None:
@@ -62,8 +67,6 @@ def baseline_name(given: str | None, files: list[str], names: list[str]) -> str:
 
 def judged_runs(args: argparse.Namespace, names: list[str]) -> dict[str, tuple[Judgements, np.ndarray]]:
     """Judgements and scores of each run, each with a judged topic."""
-    from truerank.io.trec import judge_run, read_qrels, read_run
-
     common.check_one_stdin([args.qrels, *args.runs])
     qrels = common.with_note(args.qrels, read_qrels(args.qrels))
     judged = {}
@@ -93,11 +96,6 @@ def score_systems(args: argparse.Namespace) -> Scored:
     Each model reads its own columns, so models of different features can be compared; queries, grades and missing
     values are read as the first model knows them.
     """
-    import numpy as np
-
-    from truerank.cli.common import predicted
-    from truerank.io.scores import read_scores
-
     models, scores = args.models, args.scores
     if len({*models, *scores}) < len(models) + len(scores):
         raise common.UsageError("the same file is named twice")
@@ -145,8 +143,6 @@ def judged_rankings(args: argparse.Namespace, names: list[str]) -> tuple[dict[st
     if args.data is not None:
         found = score_systems(args)
         return {name: (found.judgements, one) for name, one in zip(names, found.scores)}, None, found.seen
-    from truerank.measures.coverage import settle_topics
-
     return *settle_topics(judged_runs(args, names), args.topics), None
 
 
@@ -165,12 +161,6 @@ def _union(rankers: list[Any]) -> Any:
 
 def _columns(args: argparse.Namespace, columns: list[str], like: object) -> dict[str, np.ndarray]:
     """The values of the columns of `args.data` that are used as scores, in the file's order."""
-    import numpy as np
-
-    from truerank.core.names import nearest
-    from truerank.data.columns import names_of
-    from truerank.io.tables import column_names, table_kind
-
     if table_kind(args.data):
         known = column_names(args.data)
         unknown = [name for name in columns if name not in known]

@@ -8,32 +8,28 @@ import time
 from typing import Any
 
 from truerank.cli import common, options
+from truerank.models.model_file import save_model
+from truerank.models.registry import RANKERS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument(
-        "train", metavar="TRAIN", nargs="?", help="judged rankings: a LETOR file (.gz .xz .zst), a table, or -"
-    )
+    add = options.adder(parser)
+    add("train [TRAIN]", "judged rankings: a LETOR file (.gz .xz .zst), a table, or -")
     options.add_ranker_options(parser)
-    parser.add_argument("--valid", metavar="FILE", help="validation queries, for early stopping and selection")
-    text = "output file of the model, as JSON (required)"
-    parser.add_argument("--model", type=options.OutputFile, metavar="FILE", help=text)
-    parser.add_argument(
-        "--list", nargs="?", const="", metavar="NAME", help="list the rankers and their parameters, or describe one"
-    )
-    options.add_cluster_option(parser)
-    checkpoint = parser.add_argument(
-        "--checkpoint",
+    add("--valid FILE", "validation queries, for early stopping and selection")
+    add("--model FILE", "output file of the model, as JSON (required)", type=options.OutputFile)
+    add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
+    options.share(parser, "cluster", "out-of-core")
+    add(
+        "--checkpoint DIR",
+        "with --cluster: store the progress in this folder; after a crash, the same command continues from there and "
+        "ends with the same model",
         type=options.OutputFolder,
-        metavar="DIR",
-        help="with --cluster: keep what has been learned in this folder; the same command goes on there after it was "
-        "killed, and ends with the same model",
+        to="cluster",
+        why="goes with --cluster",
     )
-    options.belongs([checkpoint], "cluster", "goes with --cluster")
     options.add_data_options(parser, categorical=True)
-    options.add_position_option(parser)
-    options.add_json_option(parser)
+    options.share(parser, "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> int:
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
-
     data: Any = common.with_position(common.read_rows(args.train, args, client), args)
     common.check_position(args, [ranker])
     valid = None if args.valid is None else common.read_rows(args.valid, args, client, like=data)
@@ -68,7 +63,6 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         data.checkpoint = args.checkpoint
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
-    from truerank.models.model_file import save_model
     from truerank.rankers.pipeline import ranker_scores
 
     common.remember_reading(ranker, args)
@@ -104,8 +98,6 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
 
 def _list(args: argparse.Namespace) -> int:
     """List every ranker, or describe one."""
-    from truerank.models.registry import RANKERS
-
     names = list(RANKERS) if args.list == "" else [args.list]
     classes = {name: common.ranker_class(name) for name in names}
     described = {name: _describe(cls) for name, cls in classes.items()}

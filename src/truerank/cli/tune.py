@@ -6,63 +6,47 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
 from truerank.core.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from truerank.core.types import Scorer
+from truerank.core.types import Scorer
+from truerank.data.ranking_data import RankingData
+from truerank.models.model_file import save_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument(
-        "folds",
-        metavar="FOLDS",
-        help="one file (or table) that is split by query, a folder with five parts S1.txt … S5.txt, or a folder with "
-        "Fold*/{train,vali}.txt (test files are not looked at)",
+    add = options.adder(parser)
+    add(
+        "folds FOLDS",
+        "one file (or table) that is split by query, a folder with five parts S1.txt … S5.txt, or a folder with "
+        "Fold*/{train,vali}.txt (test files are not read)",
     )
     options.add_ranker_options(parser)
-    parser.add_argument(
-        "--space",
-        action="extend",
-        nargs="+",
+    add(
+        "--space key=VALUES …",
+        "values to choose from: a list, leaves=constant,fuzzy, or a range, depth=3..8, learning_rate=0.01..0.3:log "
+        "(default: a space for each ranker)",
         default=[],
-        metavar="key=VALUES",
-        help="what to choose from: a list, leaves=constant,fuzzy, or a range, depth=3..8, "
-        "learning_rate=0.01..0.3:log (default: a space for each ranker)",
     )
-    parser.add_argument(
-        "--trials", type=int, metavar="N", help="settings that Optuna tries (default: every combination of lists; 30)"
-    )
-    parser.add_argument(
-        "--measure", default=None, metavar="MEASURE", help="measure of the choice (default: the ranker's)"
-    )
-    options.add_splits_option(parser)
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="folds fitted at once (default: 1)")
-    parser.add_argument(
-        "--state", metavar="FILE", help="trials as they end, as JSON lines; the same command goes on where it stopped"
-    )
-    parser.add_argument(
-        "--model",
-        type=options.OutputFile,
-        required=True,
-        metavar="FILE",
-        help="where the best model goes, fitted to all queries (of Fold*/: Fold1's)",
-    )
-    options.add_convention_option(parser)
+    text = "number of settings that Optuna tries (default: all combinations of lists; 30 with a range)"
+    add("--trials N", text, type=int)
+    add("--measure MEASURE", "measure that chooses (default: the ranker's)")
+    add("--jobs N", "folds to fit at once", default=1)
+    text = "file of finished trials, as JSON lines; the same command continues after the last of them"
+    add("--state FILE", text)
+    text = "output file of the best model, fitted to all queries (of Fold*/: to those of Fold1)"
+    add("--model FILE", text, type=options.OutputFile, required=True)
+    options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
-    options.add_position_option(parser)
-    options.add_json_option(parser)
+    options.share(parser, "splits", "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Try, choose, fit the best to all queries, save."""
     from truerank.inspection.importance import measure_of
     from truerank.inspection.tuning import tune
-    from truerank.models.model_file import save_model
 
     common.check_file("--state", args.state)
     settle_splits(args)
@@ -170,8 +154,6 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
 
 def _data(args: argparse.Namespace) -> Any:
     """One data set, or (training, held-out) pairs."""
-    from truerank.data.ranking_data import RankingData
-
     place = Path(args.folds)
 
     def read(path: Path) -> Any:

@@ -20,7 +20,7 @@ from truerank.measures import mean_of, parse_measures
 from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
-from truerank.significance import mean_interval
+from truerank.significance import measure_interval
 from truerank.significance.comparison import MeasuredValues, PairComparison, compare_measures
 from truerank.significance.paired import LEVEL
 
@@ -77,7 +77,8 @@ class FusionEvidence:
         found = compare_measures(measured, baseline=LEARNED, random_state=random_state, query_ids=query_ids)
         self.comparisons = dict(zip(per_query, found))
         self.intervals = {
-            name: {method: mean_interval(one) for method, one in values.items()} for name, values in per_query.items()
+            name: {method: measure_interval(measures[name], one) for method, one in values.items()}
+            for name, values in per_query.items()
         }
         self.recommended, self.reason = self._recommend()
 
@@ -93,25 +94,22 @@ class FusionEvidence:
         def shown(pair: PairComparison) -> str:
             runs = f" ({', '.join(sorted(set(self.best_runs)))})" if pair.a == "best-run" else ""
             return (
-                f"{pair.a}{runs} {means[pair.a]:.4f}, difference {-pair.difference:+.4f} "
+                f"  {pair.a}{runs}: {means[pair.a]:.4f}, learned minus {pair.a} {-pair.difference:+.4f} "
                 f"[{-pair.high:+.4f}, {-pair.low:+.4f}], p = {pair.p_adjusted:.3g}"
             )
 
         ordered = sorted(comparison.pairs, key=lambda pair: means[pair.a], reverse=higher)
         level = [pair for pair in ordered if not (pair.difference < 0 and pair.p_adjusted < LEVEL)]
-        about = f"over {ordered[0].queries} topics in {self.n_folds} folds, p corrected for {comparison.counted}"
-        learned = f"{name} {means[LEARNED]:.4f} learned"
+        worse = [pair for pair in level if pair.p_adjusted < LEVEL][:1]
         if not level:
-            return (
-                LEARNED,
-                f"use the learned fusion: {learned}, better than every alternative; next {shown(ordered[0])} {about}",
-            )
-        best = level[0].a
-        if any(pair.p_adjusted < LEVEL for pair in level):
-            worse = next(pair for pair in level if pair.p_adjusted < LEVEL)
-            return worse.a, f"use {worse.a}: the learned fusion is worse; {learned}, {shown(worse)} {about}"
-        others = "; ".join(shown(pair) for pair in level)
-        return best, f"use {best}: no difference shown to the learned fusion; {learned}; {others} {about}"
+            use, why, listed = LEARNED, "it is better than every alternative", ordered[:1]
+        elif worse:
+            use, why, listed = worse[0].a, "the learned fusion is worse", worse
+        else:
+            use, why, listed = level[0].a, "no difference shown to the learned fusion", level
+        about = f"({ordered[0].queries} topics in {self.n_folds} folds, p corrected for {comparison.counted})"
+        lines = [f"use {use}: {why}", f"{name} {about}", f"  learned: {means[LEARNED]:.4f}", *map(shown, listed)]
+        return use, "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `truerank fuse --json` prints."""

@@ -61,16 +61,21 @@ class Document(NamedTuple):
     vectors: dict[str, list[float]]
 
 
-class _Bad(Exception):
-    """The reason why a document cannot be used, and its line."""
+class _Bad(NamedTuple):
+    """The reason why a document cannot be used, its line, and the document if it only lacks an id."""
 
-    def __init__(self, reason: str, line: int | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.line = reason, line
+    reason: str
+    line: int | None = None
+    unnamed: Document | None = None
 
 
 def read_documents(
-    source: object, *, bad: str = "error", texts: Collection[str] = (), reserved: Collection[str] = ()
+    source: object,
+    *,
+    bad: str = "error",
+    texts: Collection[str] = (),
+    reserved: Collection[str] = (),
+    numbered: bool = False,
 ) -> Iterator[Document]:
     """Yield the documents of a file; only one is in memory at a time.
 
@@ -84,6 +89,8 @@ def read_documents(
         joined by `BETWEEN`.
     reserved : collection of str, optional
         Names that a text field must not have; documents with such a field are bad.
+    numbered : bool, default False
+        Use the numbers of the documents, from 1, as ids if the first document has no id.
 
     Raises
     ------
@@ -106,8 +113,10 @@ def read_documents(
     name, records = _records(source, "docs", texts)
     seen: set[str] = set()
     skipped: list[str] = []
-    n_skipped = n_empty = n_html = 0
+    nameless, n_skipped, n_empty, n_html = False, 0, 0, 0
     for number, record in enumerate(records, 1):
+        if isinstance(record, _Bad) and record.unnamed is not None and numbered and (number == 1 or nameless):
+            nameless, record = True, record.unnamed._replace(id=str(number))
         if isinstance(record, Document):
             document = record
             taken = next((field for field in document.text if field in reserved), None)
@@ -294,7 +303,9 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
     key = next((name for name in ID_NAMES if name in record), None)
     name = None if key is None else record.pop(key)
     if isinstance(name, bool) or not isinstance(name, str | int) or not str(name).strip():
-        return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line)
+        other = _of_mapping({"id": "1"} | record, line, texts) if key is None else None
+        unnamed = other if isinstance(other, Document) else None
+        return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line, unnamed)
     if not is_word(str(name).strip()):
         return _Bad(f"id {str(name)[:40]!r} is not one word, as TREC runs require", line)
     if re.search("[\ud800-\udfff]", str(name)):

@@ -1,4 +1,4 @@
-"""Report all problems of a table's columns in one message, with the options that solve them."""
+"""Report all problems of a table's columns in one message, with the arguments or options that solve them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _is_number(value: object) -> bool:
 
 
 class ColumnsError(InvalidInputError):
-    """A table cannot be read without options; `options` are the command line words that solve all problems, or None."""
+    """A table cannot be read without arguments; `options` are the same on the command line, or None for no solution."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(message(problems))
@@ -114,29 +114,42 @@ def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], 
 
 
 def message(problems: Sequence[Problem], known: Collection[str] | None = None) -> str:
-    """Return one message with all problems and the options that solve them, of those in `known`.
+    """Return one message with all problems and what solves them.
 
-    >>> message([Problem("column 'brand' is not numeric: row 1 has 'x'", "--categorical brand")])
-    "column 'brand' is not numeric: row 1 has 'x'. Add --categorical brand to use it, or --exclude brand to ignore it."
+    `known` are the options of a command, which the advice is about. None: it is about arguments of `read_table`.
+
+    >>> problem = Problem("column 'brand' is not numeric", "--categorical brand")
+    >>> message([problem], ["--categorical"])
+    "column 'brand' is not numeric. Add --categorical brand to use it, or --exclude brand to ignore it."
+    >>> message([problem])
+    "column 'brand' is not numeric. Pass categories=['brand'] to use it, or exclude=['brand'] to ignore it."
     """
-    options = [problem.option for problem in problems]
-    if known is not None:
-        options = [option if option.partition(" ")[0] in known else "" for option in options]
+    verb, between = ("Pass", ", ") if known is None else ("Add", " ")
+
+    def spelled(option: str, columns: str) -> str:
+        if known is not None:
+            return f"{option} {columns}"
+        names = shlex.split(columns)
+        if option in ("--categorical", "--exclude"):
+            return f"{'categories' if option == '--categorical' else 'exclude'}={names}"
+        return f"{option.removeprefix('--').partition('-')[0]}={names[0]!r}"
+
+    solved = [problem.option.partition(" ")[::2] for problem in problems]
+    solved = [(kind, columns) for kind, columns in solved if kind and (known is None or kind in known)]
     if len(problems) > 1:
         found = "; ".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
-        added = f". Add: {' '.join(filter(None, options))}" if any(options) else ""
-        return f"{len(problems)} problems: {found}{added}"
-    kind, _, columns = options[0].partition(" ")
-    if kind == "--categorical":
-        advice = f"Add {kind} {columns} to use it, or --exclude {columns} to ignore it"
-    elif kind == "--exclude":
-        advice = f"Add {kind} {columns} to ignore it"
-        if known is None or "--categorical" in known:
-            advice += f", or --categorical {columns} if the texts are categories"
-    elif kind == "--missing":
-        advice = 'Add --missing nan (in Python missing="nan") to treat empty cells as missing values'
-    elif kind:
-        advice = f"Add {options[0]}, in Python {kind.removeprefix('--').partition('-')[0]}={columns!r}"
-    else:
+        added = between.join(spelled(kind, columns) for kind, columns in solved)
+        return f"{len(problems)} problems: {found}" + (f". {verb}: {added}" if added else "")
+    if not solved:
         return problems[0].text
+    kind, columns = solved[0]
+    advice = f"{verb} {spelled(kind, columns)}"
+    if kind == "--categorical":
+        advice += f" to use it, or {spelled('--exclude', columns)} to ignore it"
+    elif kind == "--exclude":
+        advice += " to ignore it"
+        if known is None or "--categorical" in known:
+            advice += f", or {spelled('--categorical', columns)} if the texts are categories"
+    elif kind == "--missing":
+        advice += " to treat empty cells as missing values"
     return f"{problems[0].text}. {advice}."

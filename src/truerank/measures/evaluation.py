@@ -40,7 +40,11 @@ class Evaluation(Tabular, dict[str, float]):
         Queries without a document of positive grade.
     missing_topics : int
         Queries with judgements but without a ranked document.
+    note : str
+        Printed after the means: that rows without `qid` were evaluated as one query, or "".
     """
+
+    note = ""
 
     def __init__(self, measures: dict[str, Measure], convention: str, ranking: Ranking) -> None:
         judgements = ranking.judgements
@@ -65,10 +69,14 @@ class Evaluation(Tabular, dict[str, float]):
             return pandas.DataFrame(self.per_query, index=pandas.Index(self.query_ids, name="query_id"))
         return pandas.DataFrame([dict(self)])
 
-    __str__ = dict.__repr__
+    def __repr__(self) -> str:
+        return dict.__repr__(self) + (self.note and f" ({self.note})")
+
+    __str__ = __repr__
 
     def _table(self, style: str) -> str:
-        return styled_table([list(self.values())], list(self), style)
+        note = f"<p>{self.note}</p>" if style == "html" and self.note else ""
+        return styled_table([list(self.values())], list(self), style) + note
 
     def empty_by_measure(self) -> dict[str, int]:
         """Return the number of queries in which each measure is undefined without relevant documents."""
@@ -155,7 +163,8 @@ def evaluate(
     qrels, run
         Other names of `y` and `scores`, for qrels and runs.
     qid : array-like (n,), optional
-        Query of each row. None means a single query, and is an error for more than 1,000 rows.
+        Query of each row. None means a single query, which the result states when it is printed, and is an error for
+        more than 1,000 rows.
     doc_ids : array-like (n,) of str, optional
         Used to break ties under `trec`.
     convention : str, optional
@@ -213,7 +222,10 @@ def evaluate(
     convention = convention or DEFAULT_CONVENTION
     parsed = parse_measures(measures, convention)
     judgements, order = judged(y, qid, doc_ids)
-    return evaluate_judged(parsed, convention, judgements, scores_in_order(scores, judgements, order))
+    result = evaluate_judged(parsed, convention, judgements, scores_in_order(scores, judgements, order))
+    if qid is None and not isinstance(y, Judgements | RankingData):
+        result.note = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries"
+    return result
 
 
 def _evaluate_runs(

@@ -15,6 +15,7 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.core.types import ArrayLike
 from truerank.measures.base import Measure, log_values
+from truerank.measures.names import MEASURES
 from truerank.significance.two_samples import deviation_of, paired_differences
 
 
@@ -58,7 +59,9 @@ def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.
 def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.95) -> Interval:
     """Return Student's interval of a measure's aggregate over queries, from values by query (m,).
 
-    A geometric mean has the interval of its mean logarithm. A sum is a count and has no interval.
+    A geometric mean has the interval of its mean logarithm. A sum is a count and has no interval. An
+    interval of one of the package's own measures ends at the limits of its values, except for DCG: -1 and 1 for tau,
+    else 0 and 1.
 
     Examples
     --------
@@ -70,8 +73,13 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
     if measure.AGGREGATE == "sum":
         return Interval(float(np.nansum(values)), math.nan, math.nan)
     if measure.AGGREGATE == "geometric":
-        return Interval(*(math.exp(end) for end in mean_interval(log_values(values), level=level)))
-    return mean_interval(values, level=level)
+        found = Interval(*(math.exp(end) for end in mean_interval(log_values(values), level=level)))
+    else:
+        found = mean_interval(values, level=level)
+    if measure.NAME not in MEASURES.own or measure.NAME == "DCG":
+        return found
+    lowest = min(-1.0 if measure.NAME == "tau" else 0.0, found.estimate)  # negative grades may have negative values
+    return Interval(found.estimate, max(found.low, lowest), min(found.high, max(1.0, found.estimate)))
 
 
 def stretched_percentiles(
