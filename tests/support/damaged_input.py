@@ -230,21 +230,21 @@ def row(case: Case) -> str:
 
 HEAD = """# Damaged input
 
-This page lists the messages of truerank about damaged files. Each row is a command that was run on a damaged file, and its output.
-The following command writes the page:
+This page lists the messages of truerank about damaged files. Each row is a command that was run on a damaged file,
+and its output. The following command writes the page:
 
     PYTHONPATH=src:tests python tests/support/damaged_input.py > docs/development/damaged-input.md
 
 | exit code | meaning |
 | --- | --- |
 | 0 | success |
-| 1 | an error in the input, a file or the machine: one line states what was found, what was expected, where, and what to do |
+| 1 | an error in the input, a file or the machine: one line states what was found, what was expected, and what to do |
 | 2 | an error in the command line |
 | 70 | an error inside truerank: one line, and the path of a report to send to the developers |
 | 130 | an interrupt: old files are unchanged, and finished pieces are kept |
 
-A line of text can have at most 16 MiB; `--max-line BYTES` changes the limit for LETOR text. Compressed files are unpacked in pieces of
-limited size, so an archive needs no more memory than its data.
+A line of text can have at most 16 MiB; `--max-line BYTES` changes the limit for LETOR text. Compressed files are
+unpacked in pieces of limited size, so an archive needs no more memory than its data.
 """
 
 
