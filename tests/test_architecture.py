@@ -107,7 +107,7 @@ def test_the_table_of_additions_names_where_the_toys_are_registered():
     if not page.exists():
         pytest.skip("docs/ is not here")
     table = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE))
-    leaves, rows = table["a kind of leaves"], table["a place where rows are"]
+    leaves, rows = table["a kind of leaves"], table["a source of rows"]
     assert re.findall(r"`([^`]+)`", leaves) == ["trees/leaves/", "trees/leaves/kinds.py"]
     assert re.findall(r"`([^`]+)`", rows) == ["RowSource", "statistics"]
 
