@@ -45,10 +45,10 @@ def sets():
 def test_the_best_score_is_that_of_the_model_that_is_kept(ranker, sets):
     train, valid, _ = sets
     ranker.fit(train, eval_set=valid)
-    measured = ranker._watched_measure().tie_averaged().mean(valid.judgements(), ranker.predict(valid))
+    measured = ranker._measure("validation_measure").tie_averaged().mean(valid.judgements(), ranker.predict(valid))
     assert ranker.best_score == pytest.approx(measured, abs=1e-12)
     assert ranker.best_score == ranker.validation_scores_.max()
-    assert ranker.best_score_["valid_0"] == {ranker._watched_measure().name: ranker.best_score}
+    assert ranker.best_score_["valid_0"] == {ranker._measure("validation_measure").name: ranker.best_score}
 
 
 def test_a_choice_of_settings_has_no_best_score_by_rounds(sets):

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import starmap
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -62,7 +63,7 @@ def run_blocks(work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], n_jobs
     """
     n_threads = min(resolve_n_jobs(n_jobs), len(blocks))
     if n_threads <= 1:
-        return [work(*block) for block in blocks]
+        return list(starmap(work, blocks))
     with Workers(n_threads) as workers:
         return workers.run(work, blocks)
 
@@ -120,7 +121,7 @@ class Workers:
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
         """Run as `run_blocks`. Threads that start after all blocks are taken are not waited for."""
         if not self._threads or len(blocks) <= 1:
-            return [work(*block) for block in blocks]
+            return list(starmap(work, blocks))
         results: list[Any] = [None] * len(blocks)
         errors: dict[int, BaseException] = {}
         left = iter(range(len(blocks)))  # shared: a thread takes the next block when it has done one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -47,12 +48,13 @@ class CrossEntropy:
         self.weight = weight
         self.targets = (objective or Softmax()).targets(y, offsets)
         self._scores = np.zeros(len(y))
-        self._blocks = query_blocks(offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
+        self._block_rows = max(64, int(_BLOCK_VALUES / rows.values_by_row))
+        self._blocks = query_blocks(offsets, self._block_rows)
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient, float64 (n_weights,)."""
         # Loss and gradient are sums over queries: a block's are a statistic of its partition.
-        parts = run_blocks(lambda a, b: self._statistics(weights, a, b), self._blocks, self.n_jobs)
+        parts = run_blocks(partial(self._statistics, weights), self._blocks, self.n_jobs)
         loss, gradient = 0.0, self.alpha * weights
         for part in parts:
             loss += part[0]
@@ -84,7 +86,7 @@ class CrossEntropy:
         last = max(1, int(np.searchsorted(np.cumsum(counted), max_rows, side="right")))
         while last < len(counted) and not self.weight[:last].any():
             last += 1
-        blocks = [(a, min(b, last)) for a, b in self._blocks if a < last]
+        blocks = query_blocks(self.offsets[: last + 1], self._block_rows)
 
         def work(first: int, stop_query: int) -> np.ndarray:
             start, stop = int(self.offsets[first]), int(self.offsets[stop_query])

@@ -26,6 +26,7 @@ O(k²) a query for nDCG@k).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,14 +108,10 @@ class RankingOracle:
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Loss (m,) and coefficients (n,) of every query's most violated ranking under the scores (n,)."""
         loss, coefficients = np.zeros(len(self.kept)), np.zeros(len(scores))
-        scores = np.ascontiguousarray(scores, dtype=np.float64)
-
-        def work(first: int, last: int) -> None:
-            _worst_rankings(
-                self.code, scores, self.rows, self.offsets, self.n_relevant, self.discount, self.cutoff, first, last,
-                loss, coefficients,
-            )  # fmt: skip
-
+        work = partial(
+            _worst_rankings, self.code, np.ascontiguousarray(scores, dtype=np.float64), self.rows, self.offsets,
+            self.n_relevant, self.discount, self.cutoff, loss, coefficients,
+        )  # fmt: skip
         run_blocks(work, query_blocks(self.offsets, 16_384), n_jobs)
         return loss, coefficients
 
@@ -277,7 +274,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
 
 
 @kernel
-def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, first, last, loss, coefficients):
+def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, loss, coefficients, first, last):
     longest = longest_query(offsets, first, last)
     spare = room_to_sort(longest)
     place = np.empty(longest, dtype=np.int64)

@@ -54,11 +54,8 @@ def order_by_content(
     keys, grades, own, with_grades = content_hashes(X, y, offsets)
     weight = np.ones(m) if query_weight is None else query_weight
     queries = np.lexsort((weight, with_grades, own))
-    return _sorted_rows(grades, keys, np.ascontiguousarray(offsets, dtype=np.int64), queries), queries
-
-
-def _sorted_rows(grades: np.ndarray, keys: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """The rows of each query by key, equal keys by grade, then by row, one query of `queries` after the other."""
+    # The rows of each query by key, equal keys by grade, then by row, one query after the other.
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     sizes = np.diff(offsets)
     rows = np.empty(len(keys), dtype=np.int64)
     if _sort_within(keys, offsets, queries, rows, np.empty(sizes.max(initial=0), dtype=np.int64)):
@@ -68,7 +65,7 @@ def _sorted_rows(grades: np.ndarray, keys: np.ndarray, offsets: np.ndarray, quer
         members = rows[tied]
         place = np.repeat(np.arange(len(queries)), sizes[queries])[tied]
         rows[tied] = members[np.lexsort((members, grades[members], keys[members], place))]
-    return rows
+    return rows, queries
 
 
 def content_hashes(

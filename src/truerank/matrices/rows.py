@@ -7,7 +7,8 @@ row. Here a score depends on its row's values alone, and sums run over fixed blo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -95,16 +96,21 @@ class LinearRows:
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """Score of each position, float64 (n,)."""
-        read = self._read(weights, None)  # as they lie in memory: in another order that takes two to four times as long
+        table = self._table(weights)
         if not np.any(weights):  # where solvers start
             return np.zeros(self.n_rows)
         result = np.empty(self.n_rows)
-        run_blocks(lambda lo, hi: read(result, lo, hi), row_blocks(self.n_rows, BLOCK), self.n_jobs)
+        # As they lie in memory: in another order that takes two to four times as long.
+        run_blocks(partial(self._values.scores, table, None, result), row_blocks(self.n_rows, BLOCK), self.n_jobs)
+        if self._intercept:
+            result += self._intercept * float(weights[-1])
         return result if self._order is None else result[self._order]
 
     def write_scores(self, weights: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
         """`result[start:stop]`: the scores of these positions."""
-        self._read(weights, self._order)(result, start, stop)
+        self._values.scores(self._table(weights), self._order, result, start, stop)
+        if self._intercept:
+            result[start:stop] += self._intercept * float(weights[-1])
 
     def sums(self, coefficients: np.ndarray, start: int, stop: int) -> np.ndarray:
         """`Σ_i coefficients[i] x_i` over the positions `start:stop`, float64 (n_weights,).
@@ -118,11 +124,14 @@ class LinearRows:
         """The same over the positions of each block `bounds[b]:bounds[b + 1]`, float64 (blocks, n_weights)."""
         coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist()))
-        pieces = [(b, start + lo, start + hi) for b, (start, stop) in enumerate(blocks) for lo, hi in
-                  row_blocks(stop - start, BLOCK)]  # fmt: skip
-        parts = run_blocks(lambda b, lo, hi: self._values.sums(coefficients, self._order, lo, hi), pieces, self.n_jobs)
+        pieces, owners = [], []
+        for b, (start, stop) in enumerate(blocks):
+            for lo, hi in row_blocks(stop - start, BLOCK):
+                pieces.append((start + lo, start + hi))
+                owners.append(b)
+        parts = run_blocks(partial(self._values.sums, coefficients, self._order), pieces, self.n_jobs)
         total = np.zeros((len(blocks), *self._values.sums(coefficients, self._order, 0, 0).shape))
-        for (b, _, _), part in zip(pieces, parts):
+        for b, part in zip(owners, parts):
             total[b] += part
         return self._finished(total, coefficients, blocks)
 
@@ -176,20 +185,13 @@ class LinearRows:
         assert isinstance(self._values, DenseValues)
         return self._values.X, self._order, self._units()
 
-    def _read(self, weights: np.ndarray, order: np.ndarray | None) -> _Reader:
+    def _table(self, weights: np.ndarray) -> np.ndarray:
+        """Return what the kernels read of the learner's weights."""
         if np.shape(weights) != (self.n_weights,):
             raise InvalidInputError(
                 f"there are {self.n_weights} features and the weights have shape {np.shape(weights)}"
             )
-        table = self._values.table(np.ascontiguousarray(self.coef(weights), dtype=np.float64))
-        bias = self._intercept * float(weights[-1]) if self._intercept else 0.0
-
-        def read(result: np.ndarray, start: int, stop: int) -> None:
-            self._values.scores(table, order, result, start, stop)
-            if self._intercept:
-                result[start:stop] += bias
-
-        return read
+        return self._values.table(np.ascontiguousarray(self.coef(weights), dtype=np.float64))
 
     def _finished(self, sums: np.ndarray, coefficients: np.ndarray, blocks: list[tuple[int, int]]) -> np.ndarray:
         sums = self._values.by_feature(sums)
@@ -227,7 +229,8 @@ def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     scores = np.zeros(X.shape[0])
     if len(used):
         for start, stop in row_blocks(X.shape[0], max(1, _FEW_BLOCK_VALUES // X.shape[1])):
-            scores[start:stop] = combine_columns([X[start:stop, k] for k in used], coef[used])
+            columns = X[start:stop].T
+            scores[start:stop] = combine_columns(list(map(columns.__getitem__, used)), coef[used])
     return scores
 
 
@@ -243,7 +246,3 @@ def combine_columns(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.nd
 
 def _bytes_of(X: Any) -> int:
     return int(X.data.nbytes + X.indices.nbytes if hasattr(X, "tocsr") else X.nbytes)
-
-
-class _Reader(Protocol):
-    def __call__(self, result: np.ndarray, start: int, stop: int) -> None: ...

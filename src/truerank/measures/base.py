@@ -6,6 +6,7 @@ import math
 import numbers
 import sys
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +18,6 @@ from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, conve
 from truerank.measures.derived import LARGEST_EXPONENT
 from truerank.measures.rank_form import RankForm
 from truerank.measures.ranking import TIES, Ordered, Ranking
-
-
-def _one_of(*choices: Any) -> Callable[[Any], bool]:
-    return lambda value: any(value is choice or (isinstance(value, str) and value == choice) for choice in choices)
 
 
 def _whole(value: object) -> bool:
@@ -35,27 +32,27 @@ def _pairs(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and all(_number(a) and _number(b) for a, b in value)
 
 
-# Setting -> (test of a value, description of valid values).
-SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+# Setting -> (its values or a test of a value, description of valid values).
+SETTINGS: dict[str, tuple[Callable[[Any], bool] | tuple[str | bool, ...], str]] = {
     "cutoff": (_whole, "an integer >= 1 and < 2^31"),
     "rel": (lambda value: _number(value) and value > 0, "a grade > 0 (the lowest that counts as relevant)"),
-    "gain": (_one_of("exponential", "linear"), "'exponential' (2^grade - 1) or 'linear' (grade)"),
-    "discount": (_one_of("log2", "letor"), "'log2' (1/log2(r + 1)) or 'letor' (1 for r <= 2, else 1/log2(r))"),
+    "gain": (("exponential", "linear"), "'exponential' (2^grade - 1) or 'linear' (grade)"),
+    "discount": (("log2", "letor"), "'log2' (1/log2(r + 1)) or 'letor' (1 for r <= 2, else 1/log2(r))"),
     "short": (
-        _one_of("pad", "zero", "shorten"),
+        ("pad", "zero", "shorten"),
         "'pad', 'zero' (a list shorter than the cutoff scores 0) or 'shorten'",
     ),
-    "denominator": (_one_of("relevant", "reachable"), "'relevant' (R) or 'reachable' (the smaller of R and cutoff)"),
-    "ties": (_one_of(*TIES), "one of " + ", ".join(map(repr, TIES))),
-    "compare": (_one_of("float64", "float32"), "'float64' or 'float32'"),
-    "empty": (_one_of("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
-    "missing_topics": (_one_of("zero", "skip"), "'zero' or 'skip'"),
-    "judged_only": (_one_of(True, False), "True or False"),
+    "denominator": (("relevant", "reachable"), "'relevant' (R) or 'reachable' (the smaller of R and cutoff)"),
+    "ties": (TIES, "one of " + ", ".join(map(repr, TIES))),
+    "compare": (("float64", "float32"), "'float64' or 'float32'"),
+    "empty": (("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
+    "missing_topics": (("zero", "skip"), "'zero' or 'skip'"),
+    "judged_only": ((True, False), "True or False"),
     "rounding": (
-        _one_of("nearest", "truncated"),
+        ("nearest", "truncated"),
         "'nearest' (trec_eval 10) or 'truncated' (after adding 0.9: trec_eval 9)",
     ),
-    "relative": (_one_of(True, False), "True or False"),
+    "relative": ((True, False), "True or False"),
     "recall": (lambda value: _number(value) and 0 <= value <= 1, "a number in [0, 1]"),
     "beta": (lambda value: _number(value) and value > 0, "a number > 0"),
     "gains": (_pairs, "a mapping of grades to gains, such as {0: 1, 1: 4}"),
@@ -63,7 +60,7 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "p": (lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)"),
     "a": (_number, "a grade"),
     "b": (_number, "a grade"),
-    "convention": (_one_of(*CONVENTIONS), "one of " + ", ".join(CONVENTIONS)),
+    "convention": (tuple(CONVENTIONS), "one of " + ", ".join(CONVENTIONS)),
 }
 EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
 """What the setting `empty` makes of a query in which the measure is undefined."""
@@ -138,13 +135,13 @@ class Measure:
         if isinstance(given.get("gains"), Mapping):
             given["gains"] = tuple(sorted(given["gains"].items()))
         for name, value in given.items():
-            test, expected = SETTINGS[name]
-            if not test(value):
+            valid, expected = SETTINGS[name]
+            if not (isinstance(value, str | bool) and value in valid if isinstance(valid, tuple) else valid(value)):
                 raise InvalidInputError(f"{self.NAME}: {name} must be {expected}, got {value!r}")
             if isinstance(value, np.generic):
                 given[name] = value.item()
         object.__setattr__(self, "_given", given)
-        object.__setattr__(self, "_key", (self.NAME, tuple(sorted(given.items(), key=lambda item: item[0]))))
+        object.__setattr__(self, "_key", (self.NAME, tuple(sorted(given.items(), key=itemgetter(0)))))
 
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
         """Return the measure with other settings."""
@@ -198,7 +195,7 @@ class Measure:
             return self._given[name]
         if name in self.DEFAULTS:
             return self.DEFAULTS[name]
-        return convention_value(self.convention, self.NAME, name)
+        return convention_value(self._given.get("convention", DEFAULT_CONVENTION), self.NAME, name)
 
     def gives(self, name: str) -> bool:
         """Return whether a setting was given, rather than left to the convention."""

@@ -227,7 +227,7 @@ class AdaRank(LinearRanker):
     def _watch(self, valid: RankingData | None, patience: int) -> tuple[EarlyStopping, Any]:
         """What chooses the round, and the validation queries; None where the training queries choose."""
         # Made in any case, so that eval_metric is checked.
-        stopping = EarlyStopping(self._watched_measure(), self.convention, patience, tolerance=_TIE)
+        stopping = EarlyStopping(self._measure("validation_measure"), self.convention, patience, tolerance=_TIE)
         if valid is not None:
             validation = combined(valid, stopping.measure)
             if validation.offers_choice():

@@ -192,7 +192,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
-                told.watched = watched[-1][0], fresh._watched_measure().name
+                told.watched = watched[-1][0], fresh._measure("validation_measure").name
             more = more or {}
             with data.fitting(self, valid):
                 fresh._fit(data, valid, **more)
@@ -206,13 +206,11 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 setattr(fresh, name, getattr(self, name))
         return self
 
-    def _watched_measure(self) -> Any:
-        """Return the measure for validation queries."""
-        return self._measure(getattr(self, "validation_measure", None))
-
-    def _measure(self, named: Any = None) -> Any:
-        """Return a measure under the ranker's convention; without a name, the ranker's own measure."""
-        chosen = getattr(self, "measure", "nDCG@10") if named is None else named
+    def _measure(self, parameter: str = "measure") -> Any:
+        """Return the measure that a parameter names, under the ranker's convention; by default the ranker's own."""
+        chosen = getattr(self, parameter, None)
+        if chosen is None:
+            chosen = getattr(self, "measure", "nDCG@10")
         return parse_measure(chosen, convention=getattr(self, "convention", "ranklib"))
 
     def save_model(self, path: Any) -> None:

@@ -234,7 +234,7 @@ class BinnedLinearRanker(LinearRanker):
 
     def _predict(self, X: Any) -> np.ndarray:
         self._check_edges(X)
-        return super()._predict(X)
+        return linear_scores(X, self.coef_)
 
     def _feature_shares(self) -> np.ndarray:
         edges = getattr(self, "bin_edges_", None)

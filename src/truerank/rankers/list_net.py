@@ -149,7 +149,7 @@ class ListNet(BinnedLinearRanker):
 
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         values = path_values(self.alpha, "alpha", zero=True)
-        chooser = self._watched_measure()
+        chooser = self._measure("validation_measure")
         check_choice(self.objective, "objective", tuple(LISTWISE))
         check_choice(self.solver, "solver", ("lbfgs", "gradient-descent"))
         tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)

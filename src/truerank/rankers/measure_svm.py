@@ -174,7 +174,7 @@ class MeasureSVM(BinnedLinearRanker):
             check_number(self.slack_tol, "slack_tol", minimum=0.0, open_minimum=True)
             if self.solver != "n-slack" or self._is_ramp(self._measure()):
                 raise InvalidInputError('slack_tol needs solver="n-slack" and bound="margin"')
-        measure, chooser = self._measure(), self._watched_measure()
+        measure, chooser = self._measure(), self._measure("validation_measure")
         ramp = self._is_ramp(measure)
         self._keep_edges(data, valid)
         problem = make_problem(data, self.scale, self.n_jobs)
@@ -223,7 +223,7 @@ def relevant_grade(rel: float | None, measure: Any, problem: Any, convention: st
     """Return the lowest relevant grade: as given, of the measure, the higher of two grades, or the convention's."""
     if rel is not None:
         return check_number(rel, "rel")
-    if measure is not None and "rel" in measure.OWN and measure == measure(rel=measure.rel):
+    if measure is not None and measure.gives("rel"):
         return float(measure.rel)
     distinct = problem.distinct_grades()
     if len(distinct) == 2:

@@ -353,7 +353,7 @@ class ObliviousBoosting(FittedTrees):
         if self.patience is not None and not watched:
             check_positive_int(self.patience, "patience")
             raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
-        return EarlyStopping(self._watched_measure(), self.convention, self.patience)
+        return EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)
 
     def _rates(self, n_estimators: int) -> np.ndarray:
         """The learning rate of each tree (n_estimators,)."""

@@ -137,7 +137,11 @@ class RankBoost(Ranker):
             if isinstance(self.thresholds, str):
                 raise InvalidInputError(f'thresholds must be an integer >= 1 or "all", got {self.thresholds!r}')
             check_positive_int(self.thresholds, "thresholds")
-        curve = None if valid is None else EarlyStopping(self._watched_measure(), self.convention, self.patience)
+        curve = (
+            None
+            if valid is None
+            else EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)
+        )
         watched = None if curve is None else stump_scores(valid, curve)
         pairs = make_pair_weights(data, self.n_jobs)
         stumps: list[Stump] = []

@@ -130,7 +130,7 @@ def values_by_round(
 ) -> EvaluationResults:
     """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
     convention = getattr(ranker, "convention", "ranklib")
-    watch = ranker._watched_measure()
+    watch = ranker._measure("validation_measure")
     others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]
     values = EvaluationResults()
     for place, (name, data) in enumerate(watched, 1):

@@ -214,7 +214,7 @@ class CuttingPlanes:
     def _add_planes(self, w: np.ndarray) -> np.ndarray:
         """v_i H_i(w) of each block; its plane at w joins the bundle."""
         gradients, offsets = self.planes_at(w)
-        values = offsets + np.array([float(g @ w) for g in gradients])
+        values = offsets + np.array(list(map(w.dot, gradients)))
         first, n = self.n_planes, self.n_planes + len(offsets)
         self._reserve(n)
         self._G[first:n], self._q[first:n] = gradients, offsets

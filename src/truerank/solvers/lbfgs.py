@@ -29,14 +29,14 @@ def minimise(
 
     p = problem.n_weights
     dense = problem.has_hessian and p <= _DENSE_HESSIAN
-    to_coef = _Coordinates(problem, dense)
+    factor, transpose = _coordinates(problem, dense)
     latest = {"coef": np.zeros(p), "norm": math.inf, "objective": math.inf}
     seen: dict[bytes, tuple[float, float, float]] = {}
     n_iter, status = 0, Status.NO_PROGRESS
 
     def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = problem.value_and_gradient(to_coef(v))
-        own = to_coef.gradient(gradient)
+        value, gradient = problem.value_and_gradient(_apply(transpose, v))
+        own = _apply(factor, gradient)
         # Half the squared gradient in these coordinates is about how far the objective is above its minimum.
         seen[v.tobytes()] = value, float(np.linalg.norm(gradient)), 0.5 * float(np.sum(own * own))
         return value, own
@@ -46,7 +46,7 @@ def minimise(
         n_iter += 1
         value, norm, excess = seen.get(v.tobytes(), (math.nan, math.inf, math.inf))
         seen.clear()
-        latest.update(coef=to_coef(v), norm=norm, objective=value)
+        latest.update(coef=_apply(transpose, v), norm=norm, objective=value)
         if norm <= tol:
             status = Status.CONVERGED
         elif n_iter >= max_iter:
@@ -67,8 +67,8 @@ def minimise(
     if status is Status.NO_PROGRESS and norm <= tol:
         status = Status.CONVERGED
     while status is Status.NO_PROGRESS and dense:
-        factor = _inverse_factor(problem.hessian(coef))
-        trial = coef - _apply(factor.T, _apply(factor, gradient))
+        newton = _inverse_factor(problem.hessian(coef))
+        trial = coef - _apply(newton.T, _apply(newton, gradient))
         trial_value, trial_gradient = problem.value_and_gradient(trial)
         trial_norm = float(np.linalg.norm(trial_gradient))
         if not trial_norm < norm:
@@ -105,29 +105,23 @@ def descend(
     return SolverResult(coef, status, n_iter, value, gap=float(np.linalg.norm(gradient)))
 
 
-class _Coordinates:
-    """Coordinates v, `coef = T v`, in which the objective is round at 0; T is triangular or diagonal."""
+def _coordinates(problem: SmoothLoss, dense: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return T' and T of coordinates v, `coef = T v`, in which the objective is round at 0.
 
-    def __init__(self, problem: SmoothLoss, dense: bool) -> None:
-        p = problem.n_weights
-        if dense:
-            self._factor: np.ndarray | None = _inverse_factor(problem.hessian(np.zeros(p), _SAMPLE_ROWS))
-            self._transpose = np.ascontiguousarray(self._factor.T)
-        else:
-            curvature = problem.curvature()
-            scale = np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
-            self._factor, self._transpose = None, 1 / scale
-
-    def __call__(self, v: np.ndarray) -> np.ndarray:
-        return self._transpose * v if self._factor is None else _apply(self._transpose, v)
-
-    def gradient(self, gradient: np.ndarray) -> np.ndarray:
-        return self._transpose * gradient if self._factor is None else _apply(self._factor, gradient)
+    T is triangular, or the diagonal (p,) of a diagonal matrix.
+    """
+    p = problem.n_weights
+    if dense:
+        factor = _inverse_factor(problem.hessian(np.zeros(p), _SAMPLE_ROWS))
+        return factor, np.ascontiguousarray(factor.T)
+    curvature = problem.curvature()
+    diagonal = 1 / np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
+    return diagonal, diagonal
 
 
 def _apply(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    # Not BLAS, whose sums depend on its number of threads.
-    return np.einsum("ij,j->i", np.ascontiguousarray(matrix), vector)
+    """Return the product with a matrix or a diagonal. BLAS's sums would depend on its number of threads."""
+    return matrix * vector if matrix.ndim == 1 else np.einsum("ij,j->i", np.ascontiguousarray(matrix), vector)
 
 
 def _inverse_factor(matrix: np.ndarray) -> np.ndarray:

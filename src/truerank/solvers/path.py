@@ -21,7 +21,9 @@ def path_values(value: Any, name: str, *, zero: bool = False) -> list[float]:
     values = list(value) if several else [value]
     if not values:
         raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list")
-    return [check_number(one, name, minimum=0.0, open_minimum=not zero) for one in values]
+    for one in values:
+        check_number(one, name, minimum=0.0, open_minimum=not zero)
+    return list(map(float, values))
 
 
 def best_of_path(
@@ -69,7 +71,7 @@ def best_of_path(
                     "bound": float(result.details.get("risk", np.nan)),
                     "validation": None if curve is None else curve.values[-1],
                 }
-                | {one: float(result.details[one]) for one in details}
+                | dict(zip(details, map(float, map(result.details.__getitem__, details))))
             )
             if curve is None or curve.is_best:
                 chosen = value, result
