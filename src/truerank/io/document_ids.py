@@ -9,8 +9,7 @@ import numpy as np
 
 from truerank.io.letor.grammar import TEXT
 
-_MOST_PADDED = 1 << 24
-"""Largest size in bytes of texts that are padded to equal lengths before their conversion to strings."""
+_MOST_PADDED = 1 << 24  # bytes of texts that are padded to equal lengths
 
 
 class DocumentIds:
@@ -93,13 +92,12 @@ class DocumentIds:
         width = int(sizes.max(initial=0))
         if width == 0:
             return np.full(len(self), "", dtype=TEXT)
-        if width * len(self) > _MOST_PADDED or (self.utf8 == 0).any():  # which padding with zeros would lose
+        if width * len(self) > _MOST_PADDED or not self.utf8.min():  # padding with zeros would lose such bytes
             data = self.utf8.tobytes()
             return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
-        padded, shortest = np.zeros((len(self), width), dtype=np.uint8), int(sizes.min())
-        for k in range(width):
-            longer: Any = slice(None) if k < shortest else np.flatnonzero(sizes > k)
-            padded[longer, k] = self.utf8[self.begins[longer] + k]
+        windows = np.lib.stride_tricks.sliding_window_view(np.append(self.utf8, np.zeros(width, np.uint8)), width)
+        padded = windows[self.begins]
+        padded *= np.arange(width) < sizes[:, None]
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
 
     def take(self, places: Any) -> DocumentIds:

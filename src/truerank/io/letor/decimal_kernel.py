@@ -70,6 +70,23 @@ def _quotient(mantissa, divisor):
 
 
 @kernel
+def usual(data, i):
+    """Number and place behind it of at most 15 digits with or without a point, before a space; else kind 0."""
+    begin = i
+    mantissa, i = whole(data, i, 0)
+    decimals = 0
+    if byte(data, i) == 46:  # '.'
+        i += 1
+        point = i
+        mantissa, i = whole(data, i, mantissa)
+        decimals = i - point
+        begin += 1
+    if byte(data, i) == 32 and 1 <= i - begin <= 15:
+        return mantissa / _TEN[decimals], i, 1
+    return 0.0, i, 0
+
+
+@kernel
 def number(data, i):
     """A decimal number at place i: its value, the place behind it, and 1; 2 where `float` must settle it; 0 if none."""
     negative = False

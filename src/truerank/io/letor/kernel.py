@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.io.letor.decimal_kernel import byte, differs, number, whole
-from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows, split_comment, text_column
+from truerank.io.document_ids import DocumentIds
+from truerank.io.letor.decimal_kernel import byte, differs, number, usual, whole
+from truerank.io.letor.grammar import INF, MAX_INDEX, LineParser, Rows
+
+_DOCID = np.frombuffer(b"docid", dtype=np.uint8)
 
 
 class BlockParser(LineParser):
@@ -24,12 +27,12 @@ class BlockParser(LineParser):
         most_rows, most_entries = len(data) // 8 + 2, len(data) // 4 + 2
         grades, indptr = np.empty(most_rows), np.empty(most_rows + 1, dtype=np.int64)
         indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
-        spans = np.empty((most_rows, 5), dtype=np.int64)
+        spans = np.empty((7, most_rows), dtype=np.int64)
         repairs = np.empty((most_entries + most_rows, 3), dtype=np.int64)
-        state = np.zeros(3, dtype=np.int64)
+        state = np.zeros(4, dtype=np.int64)
         if not _parse(data, self.missing_nan, grades, indptr, indices, values, spans, repairs, state):
             return super().parse(text)
-        n, entries, n_repairs = state.tolist()
+        n, entries, n_repairs, n_lines = state.tolist()
         for entry, start, stop in repairs[:n_repairs].tolist():
             value = float(ended[start:stop])
             if value in (INF, -INF):
@@ -38,17 +41,14 @@ class BlockParser(LineParser):
                 values[entry] = value
             else:
                 grades[-1 - entry] = value
-        self.line += text.count(b"\n")
-        spans = spans[:n]
-        first = np.flatnonzero(spans[:, 4])
-        pieces = [(row, text[a:b]) for row, (a, b) in zip(first.tolist(), spans[first, :2].tolist())]
-        doc_ids: list[str] = []
-        comments: list[str] = []
-        for start, stop in spans[:, 2:4].tolist() if (spans[:, 2] < spans[:, 3]).any() else []:
-            doc_id, rest = split_comment(text[start + 1 : stop])
-            doc_ids.append(doc_id.decode("utf-8"))
-            comments.append(rest.decode("utf-8") if self.keep_comments else "")
-        texts = text_column(doc_ids), text_column(comments)
+        self.line += n_lines - len(ended) + len(text)
+        spans = spans[:, :n]
+        first = np.flatnonzero(spans[6])
+        pieces = [(row, text[a:b]) for row, (a, b) in zip(first.tolist(), spans[:2, first].T.tolist())]
+        texts = [
+            DocumentIds(data, starts, stops).texts if kept and (starts < stops).any() else None
+            for starts, stops, kept in ((spans[2], spans[3], True), (spans[4], spans[5], self.keep_comments))
+        ]
         return Rows(grades[:n], indptr[: n + 1], indices[:entries], values[:entries], pieces, *texts)
 
 
@@ -83,11 +83,11 @@ def _after_spaces(data, i):
 def _parse(data, missing_nan, grades, indptr, indices, values, spans, repairs, state):
     """Parse all lines; return False if one is not a plain row. See `number` for numbers.
 
-    spans, by row: start and stop of the query id and of the comment with its `#`; whether the query id differs from the
-    row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must parse. state: number
-    of rows, of entries and of repairs.
+    spans, by row: start and stop of the query id, the document id and the rest of the comment; whether the query id
+    differs from the row before. repairs: entry (-1 - row for a grade), start and stop of a number that `float` must
+    parse. state: number of rows, of entries, of repairs and of lines.
     """
-    n = entries = i = 0
+    n = entries = i = lines = 0
     indptr[0] = 0
     while i < len(data):
         i = _after_spaces(data, i)
@@ -98,16 +98,15 @@ def _parse(data, missing_nan, grades, indptr, indices, values, spans, repairs, s
             if i >= 0:
                 i, entries = _entries(data, i, missing_nan, entries, indices, values, repairs, state)
             if i >= 0:
-                spans[n, 2] = i
-                i = _line_feed(data, i)
-                spans[n, 3] = i
-                spans[n, 4] = n == 0 or differs(data, spans[n, 0], spans[n, 1], spans[n - 1, 0], spans[n - 1, 1])
+                i = _comment(data, i, n, spans)
+                spans[6, n] = n == 0 or differs(data, spans[0, n], spans[1, n], spans[0, n - 1], spans[1, n - 1])
                 n += 1
                 indptr[n] = entries
         if i < 0:
             return False
         i += 1
-    state[0], state[1] = n, entries
+        lines += 1
+    state[0], state[1], state[3] = n, entries, lines
     return True
 
 
@@ -129,8 +128,8 @@ def _grade_and_query(data, i, n, grades, spans, repairs, state):
     begin = i
     while byte(data, i) != 10 and byte(data, i) != 35 and byte(data, i) != 13 and not _is_space(data, i):
         i += 1
-    spans[n, 0] = begin
-    spans[n, 1] = i
+    spans[0, n] = begin
+    spans[1, n] = i
     return i if i > begin else -1
 
 
@@ -159,7 +158,9 @@ def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
         last = index
         i += 1
         begin = i
-        value, i, kind = _any_value(data, begin, missing_nan)
+        value, i, kind = usual(data, begin)
+        if kind == 0:
+            value, i, kind = _any_value(data, begin, missing_nan)
         if kind == 0:
             return -1, entries
         if kind == 2:
@@ -193,3 +194,27 @@ def _missing(data, i):
     if b == 117 and byte(data, i + 2) | 32 == 108 and byte(data, i + 3) | 32 == 108:  # 'ull'
         return i + 4, 1
     return i, 0
+
+
+@kernel
+def _comment(data, i, n, spans):
+    """Find the document id and the rest of the comment of row n, as `split_comment`; return what `_line_feed` does."""
+    end = stop = _line_feed(data, i)
+    i = _after_spaces(data, i + 1) if i < end else i
+    while stop > i and _is_space(data, stop - 1):
+        stop -= 1
+    k = 0
+    while k < 5 and byte(data, i + k) == _DOCID[k]:
+        k += 1
+    equals = _after_spaces(data, i + k)
+    value = _after_spaces(data, equals + 1) if k == 5 and byte(data, equals) == 61 else stop  # '='
+    begin = value if value < stop else i
+    j = begin
+    while j < stop and not _is_space(data, j):
+        j += 1
+    if value < stop or j == stop:
+        spans[2, n], spans[3, n], spans[4, n] = begin, j, _after_spaces(data, j)
+    else:
+        spans[2, n], spans[3, n], spans[4, n] = stop, stop, i
+    spans[5, n] = stop
+    return end
