@@ -95,8 +95,9 @@ class DocumentIds:
         if width * len(self) > _MOST_PADDED or not self.utf8.min():  # padding with zeros would lose such bytes
             data = self.utf8.tobytes()
             return np.array([data[a:b].decode() for a, b in zip(self.begins.tolist(), self.ends.tolist())], dtype=TEXT)
-        windows = np.lib.stride_tricks.sliding_window_view(np.append(self.utf8, np.zeros(width, np.uint8)), width)
-        padded = windows[self.begins]
+        lacking = int(self.begins.max()) + width - len(self.utf8)
+        utf8 = np.append(self.utf8, np.zeros(lacking, np.uint8)) if lacking > 0 else self.utf8
+        padded = np.lib.stride_tricks.sliding_window_view(utf8, width)[self.begins]
         padded *= np.arange(width) < sizes[:, None]
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
 

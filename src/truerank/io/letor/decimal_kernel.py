@@ -70,18 +70,22 @@ def _quotient(mantissa, divisor):
 
 
 @kernel
-def usual(data, i):
-    """Number and place behind it of at most 15 digits with or without a point, before a space; else kind 0."""
+def _digits(data, i):
+    """Digits with or without a point at place i: mantissa, place behind it, number of digits, and of those decimals."""
     begin = i
     mantissa, i = whole(data, i, 0)
-    decimals = 0
-    if byte(data, i) == 46:  # '.'
-        i += 1
-        point = i
-        mantissa, i = whole(data, i, mantissa)
-        decimals = i - point
-        begin += 1
-    if byte(data, i) == 32 and 1 <= i - begin <= 15:
+    if byte(data, i) != 46:  # '.'
+        return mantissa, i, i - begin, 0
+    point = i + 1
+    mantissa, i = whole(data, point, mantissa)
+    return mantissa, i, i - begin - 1, i - point
+
+
+@kernel
+def usual(data, i):
+    """The number of at most 15 digits that ends before a space at place i, the place behind it and 1; 0 for others."""
+    mantissa, i, digits, decimals = _digits(data, i)
+    if byte(data, i) == 32 and 1 <= digits <= 15:
         return mantissa / _TEN[decimals], i, 1
     return 0.0, i, 0
 
@@ -94,15 +98,8 @@ def number(data, i):
         negative = byte(data, i) == 45
         i += 1
     begin = i
-    mantissa, i = whole(data, i, 0)
-    digits = i - begin
-    exponent = 0
-    if byte(data, i) == 46:  # '.'
-        i += 1
-        point = i
-        mantissa, i = whole(data, i, mantissa)
-        exponent = point - i
-        digits -= exponent
+    mantissa, i, digits, decimals = _digits(data, i)
+    exponent = -decimals
     if digits == 0:
         return 0.0, i, 0
     if byte(data, i) == 101 or byte(data, i) == 69:  # 'e', 'E'
