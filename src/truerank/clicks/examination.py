@@ -75,10 +75,9 @@ class Examination:
 
     Attributes
     ----------
-    propensities_ : float64 array (K,)
-        α_k, with α_1 = 1. NaN if no documents connect the position with position 1.
-    beta_ : float64 array (K,)
-        β_k, 0 in the position model. Clicks determine relevance only up to scale and shift; here β_K = 0.
+    propensities_, beta_ : float64 arrays (K,)
+        α_k, with α_1 = 1, and β_k, 0 in the position model; NaN if no documents connect the position with position 1.
+        Clicks determine relevance only up to scale and shift; here β_K = 0.
     low_, high_ : float64 arrays (K,)
         Bootstrap interval of `propensities_` over (groups of) queries, widened for few queries. NaN with one query.
     pairs_, documents_ : int64 arrays (K,)
@@ -97,17 +96,12 @@ class Examination:
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
 
-    Raises
-    ------
-    InvalidInputError
-        If the log has no clicks, or `"em"` has no features or another model than the position model.
-
     Notes
     -----
     Differences from Agarwal et al.: (1) the relevances r_kl are conditioned out instead of fitted (their likelihood
     with Poisson instead of binomial clicks, which is consistent, too); (2) documents have the weights
     n_k n_l / (n_k + n_l) of least variance (Mantel and Haenszel) instead of 1/n. Time O(n log n), memory about 60 bytes
-    a row.
+    a row. A log without clicks is an error.
 
     Examples
     --------

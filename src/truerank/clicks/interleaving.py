@@ -79,10 +79,7 @@ def interleave(
 
 
 class Preference(NamedTuple):
-    """A comparison of two rankers: the mean outcome of units, above 0 if a is better.
-
-    The interval is a confidence sequence and p is always valid, so you may look at them after every unit.
-    """
+    """A comparison of two rankers: the mean outcome of units (above 0 if a is better), always-valid interval and p."""
 
     a: str
     b: str

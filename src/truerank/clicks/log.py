@@ -40,19 +40,14 @@ class ClickLog:
 
     Parameters
     ----------
-    impression, query, document : array-like (n,) of ids
-        The shown list, its query, and the document of the row. Ids are compared as text.
-    position : array-like (n,) of integers >= 1
-        The positions of an impression are 1 to its length, from the top.
+    impression, query, document : array-like (n,) of ids, compared as text
+    position : array-like (n,) of integers, from 1 (at the top) to the number of documents of the impression
     clicked : array-like (n,) of 0 and 1
-    ranker : array-like (n,) of ids, optional
-        The ranker, or the bucket of an experiment, that chose the list.
-    propensity : array-like (n,), optional
-        Probability in (0, 1] with which that ranker was chosen.
-    session : array-like (n,) of ids, optional
-        Session or user of the impression.
-    time : array-like (n,), optional
-        Numbers that grow with time, or dates. The column is ignored if a row has no time.
+    ranker : array-like (n,) of ids of the rankers (or buckets of an experiment) that chose the lists, optional
+    propensity : array-like (n,) of the probabilities in (0, 1] with which these rankers were chosen, optional
+    session : array-like (n,) of ids of sessions or users, optional
+    time : array-like (n,) of dates, or of numbers that grow with time, optional
+        The column is ignored if a row has no time.
     team : array-like (n,) of ids, optional
         The ranker that contributed this document to an interleaved list; "" for none.
     first_position : {0, 1}, default=1
@@ -68,10 +63,7 @@ class ClickLog:
     ----------
     query, document, session, ranker, team : int32 arrays (n,); the last three may be None
         Codes into `query_ids`, `document_ids`, …; -1 for a missing id.
-    position : int32 array (n,)
-    clicked : bool array (n,)
-    propensity : float32 array (n,) or None
-    time : int64 array (n,) or None
+    position, clicked, propensity, time : int32, bool, float32 and int64 arrays (n,); the last two may be None
         Dates are nanoseconds since 1970.
     offsets : int64 array (n_impressions + 1,)
         First row of each impression.

@@ -56,14 +56,10 @@ def read_clicks(
     first_position : {0, 1}, default=1
         The number of the first position in the log.
     bad : {"error", "skip"}, default="error"
-        As in `ClickLog`. For UBI, a click on a document that was not shown is bad, too.
+        As in `ClickLog`; errors name the file, and the line of a text file. For UBI, a click on a document that was not
+        shown is bad, too.
     shown_action, click_action : str, default="impression", "click"
         UBI's `action_name` of a shown and of a clicked document. Other events are ignored.
-
-    Raises
-    ------
-    DataFileError
-        If a file cannot be read, a column is missing, or a row is bad; with the line of a text file.
 
     Examples
     --------

@@ -61,7 +61,7 @@ def confidence_sequence(
     null : float, default=0
         The mean that `p` tests.
     level : float in (0, 1), default=0.95
-    looks : array (L,) of int, optional
+    looks : rising array (L,) of int, optional
         After how many values to look. Default: once, at the end.
 
     Notes

@@ -34,8 +34,7 @@ def simulate(
     ----------
     data : RankingData
         Judged documents, named by their `doc_ids`, or else by their row.
-    rankers : dict of str to array (n,)
-        Scores of each ranker in the caller's row order.
+    rankers : dict of str to array (n,) of scores in the caller's row order
     model : {"position", "trust", "cascade"}, default="position"
         With relevance r (`relevance_of`) and examination θ_k of position k, the probability of a click is
 
@@ -43,12 +42,9 @@ def simulate(
         * trust: θ_k (ε⁺_k r + ε⁻_k (1 - r)), with ε⁺_k = 1 - (k + 1)/100 and ε⁻_k = 0.65/k (Agarwal et al. 2019);
         * cascade: users read from the top, click with probability r, and stop at the first click. Without a click, they
           go on from k to k + 1 with probability θ_{k+1}/θ_k.
-    impressions : int, default=100_000
-        Number of lists. Each has a query and a ranker drawn uniformly.
-    depth : int, default=10
-        Length of the lists.
-    examination : array (depth,), optional
-        θ_k, at most 1 and not rising. Default: 1/k.
+    impressions, depth : int, default=100_000, 10
+        Number and length of the lists. Each has a query and a ranker drawn uniformly.
+    examination : array (depth,) of θ_k, at most 1 and not rising, default=1/k
     noise : float in [0, 1), default=0.1
         Relevance of grade 0.
     random_state : int or NumPy generator, optional
@@ -76,11 +72,9 @@ def simulate(
     rng = stream(seed_of(random_state), "clicks")
     shown = np.full((len(rankers), data.n_queries, depth), -1, dtype=np.int32)  # rows by rank
     for number, (name, scores) in enumerate(rankers.items()):
-        values = np.asarray(scores, dtype=np.float64)
-        if values.shape != (data.n_rows,):
-            raise InvalidInputError(
-                f"ranker {name!r} must have a score for each of {data.n_rows} rows, got {values.shape}"
-            )
+        values, n = np.asarray(scores, dtype=np.float64), data.n_rows
+        if values.shape != (n,):
+            raise InvalidInputError(f"ranker {name!r} must have a score for each of {n} rows, got {values.shape}")
         rank = ranks_by_query(data.grouped(values), data.offsets)
         top = rank <= depth
         shown[number, data.query_index[top], rank[top] - 1] = np.flatnonzero(top)
@@ -104,9 +98,7 @@ def simulate(
 
 
 def relevance_of(data: RankingData, noise: float = 0.1) -> np.ndarray:
-    """Return the relevance of each document, (n,) in grouped order: noise + (1 - noise) (2^g - 1)/(2^G - 1).
-
-    g is the grade, at least 0, and G is the highest grade of the data.
+    """Return noise + (1 - noise) (2^g - 1)/(2^G - 1) of each document, grouped (n,), for grades g >= 0, at most G.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def evaluate_from_clicks(
     examination : Examination
         Fitted to this log, or to another log of the same page.
     cutoff : int, default=10
-        Number of ranks that count.
+        Number of ranks that count. With `discount="clicks"` the examination must reach it.
     discount : {"clicks", "dcg"} or array (cutoff,), default="clicks"
         λ: α_k, so that V is the number of clicks per impression; or 1/log2(k + 1), the DCG of relevances in [0, 1].
     estimator : {"self-normalised", "ips", "doubly-robust"}, default="self-normalised"
@@ -137,11 +137,6 @@ def evaluate_from_clicks(
     -------
     ClickValues
         `result["new"].value`, `.low`, `.high`, `.support`; `result.difference("new", "old")` is paired.
-
-    Raises
-    ------
-    InvalidInputError
-        If the examination ends above the cutoff, or if the runs share no query with the log.
 
     Notes
     -----
