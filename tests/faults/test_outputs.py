@@ -13,7 +13,8 @@ import pytest
 
 from truerank.core import files
 from truerank.core.errors import InvalidInputError
-from truerank.core.files import append_whole, atomic_write, atomic_writes, check_target
+from truerank.core.files import atomic_write, atomic_writes, check_target
+from truerank.core.json_lines import JsonLines
 
 
 @pytest.fixture(autouse=True)
@@ -219,15 +220,16 @@ def test_an_index_is_the_old_or_the_new_one_after_an_interrupt_among_its_renames
 
 def test_a_line_that_cannot_be_appended_whole_leaves_nothing(tmp_path, monkeypatch):
     path = tmp_path / "lines"
-    append_whole(path, "first\n")
+    lines = JsonLines(path, "JSON expected")
+    lines.append(1)
 
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        append_whole(path, "second\n")
-    assert path.read_text() == "first\n"
+        lines.append(2)
+    assert path.read_text() == "1\n"
 
 
 def test_a_temporary_file_whose_writer_never_began_is_removed_at_the_end(tmp_path):

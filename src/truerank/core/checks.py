@@ -1,4 +1,4 @@
-"""Argument checks with messages that say what came, what was expected and what to do."""
+"""Checks of arguments. The messages state what was received, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 
-LARGEST_EXACT = 2.0**53
-"""From here on float64 does not hold every integer."""
+LARGEST_EXACT = 2.0**53  # from here on float64 does not hold every integer
 
 
 def check_not_masked(values: ArrayLike, name: str) -> None:
-    """Refuse a masked array with masked entries, which every conversion to a plain array would take as values."""
+    """Raise for masked entries: a conversion to a plain array would turn them into values."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InvalidInputError(
             f"{name} is a masked array with masked entries; say what they are: {name}.filled(np.nan) for missing "
@@ -25,7 +24,7 @@ def check_not_masked(values: ArrayLike, name: str) -> None:
 
 
 def check_plain(values: Any, name: str) -> None:
-    """Refuse what a conversion to numbers would misread: Dask collections, masked entries, dates and durations."""
+    """Raise for values that a conversion would misread: Dask collections, masked entries, dates and durations."""
     if is_dask(values):
         raise InvalidInputError(
             "X is a Dask collection, which would be taken whole into memory; data of it are made by "
@@ -45,7 +44,7 @@ def check_plain(values: Any, name: str) -> None:
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """Values of a list, an array or a column of any library's table as an array; masked entries are refused."""
+    """Convert a list, an array or a column of any library's table to an array. Masked entries are an error."""
     check_not_masked(values, name)
     if type(values).__module__.partition(".")[0] == "pyarrow":
         # Its own conversion gives missing entries the last category.
@@ -62,7 +61,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """Values as float64, nan and infinite ones among them, or an error where they are no real numbers."""
+    """Convert values to float64, including nan and infinite ones. Values that are no real numbers are an error."""
     array = as_array(values, name)
     check_plain(array, name)
     if array.dtype.kind == "c":
@@ -74,16 +73,16 @@ def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def is_dask(values: ArrayLike) -> bool:
-    """Whether these are a Dask array, data frame or series, whose values are not here before they are asked for."""
+    """Whether these are a Dask array, data frame or series with values that are not computed yet."""
     graph = getattr(values, "__dask_graph__", None)
     if graph is None:
         return False
-    # Dask's own would build theirs for the answer; xarray's arrays give None where their values are here.
+    # To call Dask's own method would build the graph; that of an xarray array returns None if its values are here.
     return type(values).__module__.startswith("dask") or graph() is not None
 
 
 def check_positive_int(value: object, name: str, minimum: int = 1) -> int:
-    """`value` as int, or an error unless it is an integer >= `minimum`."""
+    """Return `value` as int, or raise unless it is an integer >= `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:
         raise InvalidInputError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return int(value)
@@ -98,7 +97,7 @@ def check_number(
     open_minimum: bool = False,
     open_maximum: bool = False,
 ) -> float:
-    """`value` as float, or an error when it is no finite number in the stated interval."""
+    """Return `value` as float, or raise unless it is a finite number in the interval."""
     ok = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and np.isfinite(float(value))
     if ok:
         x = float(value)
@@ -111,7 +110,7 @@ def check_number(
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
-    """`value`, or an error that lists the choices."""
+    """Return `value`, or raise an error that lists the choices."""
     options = list(choices)
     if not isinstance(value, str) or value not in options:
         raise InvalidInputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")

@@ -1,4 +1,4 @@
-"""Digests of what a result depends on: values, functions with their code, and data, by content and not by name."""
+"""Digests of values, functions with their code, and data, by content."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from truerank.core.errors import InvalidInputError
 
 
 def content_digest(value: object) -> str:
-    """A digest (32 hexadecimal digits) that two values share if, and practically only if, they hold the same.
+    """Return a digest (32 hexadecimal digits), which is equal for equal contents and practically only for these.
 
-    Arrays count by dtype, shape and values; objects by class and attributes, or by what their method `digested()`
-    returns; functions by their code, defaults, enclosed values and the global values that they name (in installed
-    packages by code and defaults). Classes count with their methods, those of installed packages by name, and what
-    truerank itself defines by name: a digest that outlives a process must also hold the version. Modules count with
-    their files and those of the modules that they use; installed ones by name and `__version__`.
+    The digest depends on dtype, shape and values of arrays; on class and attributes of objects, or on the result of
+    their method `digested()`; and on code, defaults, enclosed values and named global values of functions (code and
+    defaults in installed packages). Classes count with their methods, and those of installed packages by name, like
+    everything that truerank defines: store the version beside a digest that outlives a process. Modules count with
+    their files and those of the modules that they use, and installed ones by name and `__version__`.
 
     Raises
     ------
     InvalidInputError
-        For a value that cannot be taken apart (an open file, a lock), naming it.
+        For a value that cannot be pickled, such as an open file or a lock. The message names it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def content_digest(value: object) -> str:
 
 
 class _Writer(pickle.Pickler):
-    """Pickles by value into a hash: nothing depends on which objects are the same, or on the process."""
+    """A pickler that writes values into a hash, independently of object identity and of the process."""
 
     def __init__(self) -> None:
         self.hash = blake2b(digest_size=16)
@@ -59,7 +59,7 @@ class _Writer(pickle.Pickler):
         self._met: set[int] = set()  # functions and classes whose code is written already
 
     def reducer_override(self, value: Any) -> Any:
-        """What stands for a value in the hash: a name, and what belongs to it."""
+        """Return the name and the contents of a value for the hash."""
         if value is _of:
             return NotImplemented
         if isinstance(value, np.ndarray) and not value.dtype.hasobject and value.dtype.kind != "T":
@@ -80,7 +80,7 @@ class _Writer(pickle.Pickler):
         return NotImplemented
 
     def _source_of(self, module: ModuleType) -> Any:
-        """The files of a module and the modules that it takes something from; of an installed one the version."""
+        """Return the files of a module and the modules that it imports, or the version of an installed one."""
         if _installed(SimpleNamespace(__module__=module.__name__)):
             return str(getattr(module, "__version__", ""))
         if id(module) in self._met or module.__name__ == "__main__":  # whose functions count by their code
@@ -116,26 +116,25 @@ class _Writer(pickle.Pickler):
 
 
 def _of(*parts: Any) -> None:
-    """What the hash says instead of how to make a value."""
+    """Stand for the constructor of a value in the hash."""
 
 
 def _names(code: CodeType) -> list[str]:
-    """Names that a function's code, and functions inside it, may look up as global ones."""
+    """Return the names that a function and functions inside it may look up as global names."""
     inside = [name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one)]
     return sorted({*code.co_names, *inside})
 
 
 def _imports(code: CodeType) -> list[str]:
-    """Modules that a function, or one inside it, imports when it runs."""
+    """Return the modules that a function, or a function inside it, imports when it runs."""
     inside = [name for one in code.co_consts if isinstance(one, CodeType) for name in _imports(one)]
     return sorted({one.argval for one in get_instructions(code) if one.opname == "IMPORT_NAME"} | {*inside})
 
 
 def _imported(name: str) -> ModuleType | None:
-    """The module that a function would import; None where it cannot be."""
     try:
         return import_module(name)
-    except Exception:  # the function's own affair, when it runs
+    except Exception:  # the function will fail when it runs
         return None
 
 

@@ -67,13 +67,7 @@ class MissingExtraError(TruerankError, ImportError):
 
 @contextmanager
 def imports_of_extra(library: str, extra: str, purpose: str) -> Iterator[None]:
-    """Raise MissingExtraError with the command to install if an import of an optional library fails.
-
-    Raises
-    ------
-    MissingExtraError
-        When an import inside fails.
-    """
+    """Raise MissingExtraError, which contains the command to install, if an import in the block fails."""
     try:
         yield
     except ImportError as error:

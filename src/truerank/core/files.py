@@ -22,7 +22,7 @@ from truerank.core.locks import locked
 
 try:
     import fcntl
-except ImportError:  # Windows: files of killed runs are not told from those of running ones, and stay
+except ImportError:  # Windows: files of killed runs cannot be recognised, and stay
     fcntl = None  # type: ignore[assignment]
 
 _SUFFIX = ".truerank-tmp"
@@ -57,24 +57,16 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 
     On an exception the temporary file is removed and `path` is unchanged. A symbolic link is followed, and the
     permissions of an existing file are kept. A device, a FIFO or an open descriptor is written directly. Temporary
-    files of killed runs are removed from the folder.
-
-    Parameters
-    ----------
-    path : path
-    mode : {"w", "wb"}, default "w"
-        UTF-8 text with LF line ends, or bytes.
+    files of killed runs are removed from the folder. With `mode` "w" the file is UTF-8 text with LF line ends, with
+    "wb" bytes.
 
     Raises
     ------
     OSError
         If the file cannot be written; the error names `path`.
     """
-    with ExitStack() as stack:
-        opened = stack.enter_context(_opened(path, mode))
-        yield opened.stream
-        opened.complete()
-        opened.replace()
+    with atomic_writes([path], mode) as streams:
+        yield streams[0]
 
 
 @contextmanager
@@ -94,37 +86,12 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
                 one.replace()
 
 
-def append_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Append text to a file and flush it to disk. On an error the file is restored.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
-    rest = memoryview(text.encode())
-    with open(path, "ab", buffering=0) as file:
-        end = os.fstat(file.fileno()).st_size
-        try:
-            while len(rest):
-                rest = rest[file.write(rest) :]
-            os.fsync(file.fileno())
-        except BaseException:
-            os.truncate(path, end)  # what a full disk or an interrupt has left of it
-            raise
-
-
 @contextmanager
 def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
     """Create and lock an empty folder until the block ends. Files of killed runs in it are removed.
 
-    The block may rename the folder. On an exception the folder is removed.
-
-    Parameters
-    ----------
-    path : path
-    known : str
-        Regular expression of the names of files that may be removed.
+    The block may rename the folder. On an exception the folder is removed. `known` is a regular expression of the names
+    of files that may be removed.
 
     Raises
     ------
@@ -147,26 +114,14 @@ def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
 
 
 def remove_folder(folder: Path, known: str) -> None:
-    """Remove a folder with its files.
-
-    Raises
-    ------
-    InvalidInputError
-        As `sole_folder`; then nothing is removed.
-    """
+    """Remove a folder with its files, or raise as `sole_folder` does."""
     refuse_planted(folder)
     _empty(folder, known)
     folder.rmdir()
 
 
 def refuse_planted(path: str | os.PathLike[str]) -> None:
-    """Raise if another user may have put something at a place that only this program should use.
-
-    Raises
-    ------
-    InvalidInputError
-        If the path is a symbolic link or belongs to another user.
-    """
+    """Raise InvalidInputError if a path is a symbolic link or belongs to another user."""
     try:
         there = os.lstat(path)
     except FileNotFoundError:
@@ -187,12 +142,7 @@ def _empty(folder: Path, known: str) -> None:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise if `path` cannot be written. A temporary file is created for the check.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise InvalidInputError if `path` cannot be written. A temporary file is created for the check."""
     name = os.fspath(path)
     if not name:
         raise InvalidInputError("the name of the output is empty; name a file")
@@ -304,17 +254,14 @@ def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
             descriptor = os.open(temporary, flags, permissions)
         except FileExistsError:
             continue
-        if fcntl is None:
-            return descriptor, temporary
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks
-            return descriptor, temporary
+        with suppress(OSError):  # a file system without locks
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             if os.path.samestat(os.stat(temporary), os.fstat(descriptor)):
                 return descriptor, temporary
         except FileNotFoundError:
-            pass  # another run took it for a left one before it was locked
+            pass  # another run removed it before it was locked
         os.close(descriptor)
     raise FileExistsError(errno.EEXIST, "no free name for a temporary file", str(target))
 
@@ -367,7 +314,7 @@ def _is_special(name: str) -> bool:
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Delay interrupts until the end of the block; a process that is about to end waits for it too."""
+    """Delay interrupts until the end of the block. A process that is about to end waits for the block, too."""
     with RENAMING:
         if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
             yield

@@ -1,4 +1,4 @@
-"""Fits that happen whole or not at all."""
+"""Fits that leave the estimator unchanged if they fail."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 @contextmanager
 def whole_fit(estimator: T) -> Iterator[T]:
-    """A copy of an estimator to fit; its state becomes the estimator's when the block ends without an error.
+    """Return a copy of an estimator for a fit; the estimator receives its state if the block ends without an error.
 
-    Any error or interrupt leaves the estimator as it was, fitted state and all. The copy has attributes of its own but
-    shares their values: a block that changes a fitted array in place copies it first.
+    An error or an interrupt leaves the estimator unchanged. The copy shares the values of the attributes: copy a fitted
+    array before you change it in place.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def whole_fit(estimator: T) -> Iterator[T]:
 
 
 def fits_whole(fit: Fit) -> Fit:
-    """Decorator of a method that fits: its whole body in `whole_fit`. The method's result is the estimator."""
+    """Decorate a method that fits: its body runs in `whole_fit`, and it returns the estimator."""
 
     @functools.wraps(fit)
     def whole(self: Any, *args: Any, **kwargs: Any) -> Any:

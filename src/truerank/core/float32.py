@@ -1,4 +1,4 @@
-"""Questions `x ≤ t` and `x < t` of programs that round every feature to float32 first."""
+"""Thresholds of questions `x ≤ t` and `x < t` for programs that round features to float32 first."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BLOCK_VALUES = 16_384  # that stay in a processor's cache
 
 
 def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
-    """Float32 t such that `float32(x) ≤ t` answers as `x ≤ border` does, for all x of the kind `inputs`.
+    """Return float32 t such that `float32(x) ≤ t` equals `x ≤ border` for all x of the kind `inputs`.
 
-    In "decimal" rows a float32 number v comes from the float64 of its shortest decimal text (0.3 for 0.3f), which is
-    what a log or a LETOR file of an engine's features holds. In "float32" rows it is itself. In "float64" rows it may
-    be any number that rounds to it, of which the border is one: those just above a border cannot be told apart from it.
+    In "decimal" rows a float32 number comes from the float64 number of its shortest decimal text (0.3 for 0.3f), as in
+    a log or a LETOR file. In "float32" rows it is itself. In "float64" rows it can be any number that rounds to it;
+    numbers just above a border then have the answer of the border.
     """
     border = np.asarray(border, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -39,7 +39,7 @@ def float32_threshold(border: np.ndarray, inputs: str) -> np.ndarray:
 
 
 def finite_threshold(border: np.ndarray, inputs: str, below: bool = False) -> np.ndarray:
-    """`float32_threshold` for formats without infinity; with `below` for programs that ask `float32(x) < t`."""
+    """Return a finite `float32_threshold`; with `below` the threshold for programs that ask `float32(x) < t`."""
     threshold = float32_threshold(border, inputs)
     if below:
         with np.errstate(over="ignore"):
@@ -49,15 +49,12 @@ def finite_threshold(border: np.ndarray, inputs: str, below: bool = False) -> np
 
 
 def shortest_decimal(values: ArrayLike) -> np.ndarray:
-    """The float64 numbers that have the shortest decimal texts of `values` as float32."""
+    """Return the float64 numbers with the shortest decimal texts of `values` as float32."""
     return np.asarray(values, dtype=np.float32).astype("U").astype(np.float64)
 
 
 def largest_rounding_to(threshold: np.ndarray) -> np.ndarray:
-    """The largest float64 x with `float32(x) ≤ threshold`: `x ≤` it is the float32 question for float64 x.
-
-    Halfway cases round to the float32 with an even last bit.
-    """
+    """Return the largest float64 x with `float32(x) ≤ threshold`; halfway cases round to an even last bit."""
     t = np.asarray(threshold, dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         above = np.nextafter(t, np.float32(np.inf)).astype(np.float64)
@@ -122,17 +119,17 @@ def _close_columns(X: Matrix) -> list[int]:
 
 
 def stored(X: Any) -> np.ndarray:
-    """The numbers of a dense matrix, or those that a sparse one holds."""
+    """Return the numbers of a dense matrix, or the stored ones of a sparse matrix."""
     return np.asarray(X.data if hasattr(X, "tocsr") else X)
 
 
 def holds_missing(values: np.ndarray) -> bool:
     """Whether a number is nan."""
-    return bool(np.isnan(np.min(values, initial=np.inf)))  # the least of numbers with a nan is nan
+    return bool(np.isnan(np.min(values, initial=np.inf)))  # a minimum with a nan is nan
 
 
 def are_float32(values: np.ndarray) -> bool:
-    """Whether all numbers are float32 numbers (missing ones and infinity too)."""
+    """Whether all numbers are float32 numbers; missing ones and infinity are."""
     if values.dtype == np.float32:
         return True
     step = max(1, _BLOCK_VALUES // max(1, values.size // max(1, len(values))))

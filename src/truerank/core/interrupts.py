@@ -1,7 +1,7 @@
 """Make sure that Ctrl-C is neither lost nor turned into another exception.
 
-Python raises KeyboardInterrupt between two bytecodes, and calling compiled code runs some in places where an exception
-cannot be passed on: it comes out as a SystemError, or is printed and dropped.
+Python raises KeyboardInterrupt between two bytecodes. A call of compiled code runs bytecodes from which no exception
+can be passed on: it becomes a SystemError, or is printed and dropped.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from _thread import start_new_thread
 from types import FrameType, TracebackType
 from typing import Any
 
-REMIND_AFTER = 0.3
-"""Seconds after which a block that has not ended is interrupted again."""
+REMIND_AFTER = 0.3  # seconds after which a block that has not ended is interrupted again
 
 
 class Interruptible:
     """A block that an interrupt ends with the exception of its handler, also inside compiled code.
 
-    An exception of another kind that follows an interrupt (a SystemError out of compiled code) is replaced by the
-    interrupt; a block that dropped the interrupt is interrupted again after a moment, and at the latest raises it at
-    its end. Outside the main thread, and where interrupts are ignored, nothing is done. Blocks may be nested.
+    An exception of another kind that follows an interrupt (a SystemError of compiled code) is replaced by the
+    interrupt. A block that dropped the interrupt is interrupted again after a moment, or raises it at its end. Outside
+    the main thread, and if interrupts are ignored, nothing is done. Blocks may be nested.
 
     Examples
     --------

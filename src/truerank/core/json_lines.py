@@ -9,36 +9,33 @@ from pathlib import Path
 from typing import Any, Self
 
 from truerank.core.errors import DataFileError
-from truerank.core.files import append_whole
 from truerank.core.locks import locked
 
 
 class JsonLines:
-    """What an earlier run has left in a file, and lines that are added to it; no other run may open it meanwhile.
+    """The lines of a file that an earlier run left, and lines that are appended; no other run can open it meanwhile.
 
-    A line is appended by one write and flushed to disk. What stands behind the last line end (the machine died in
-    mid-write) counts as not written, and is cut off when the next line is appended.
+    A line is appended by one write and flushed to disk. Text after the last line end (the machine died during a write)
+    counts as not written, and is removed when the next line is appended.
 
     Parameters
     ----------
     path : path or None
-        None keeps nothing.
+        With None nothing is stored, and the attribute `path` is "".
     expected : str
-        What an error says of a line that is no JSON.
+        Message of the error for a line that is no JSON.
 
     Attributes
     ----------
-    path : str
-        "" where nothing is kept.
     held : list
-        The values that the file held when it was opened.
+        The values in the file when it was opened.
 
     Raises
     ------
     DataFileError
-        On a line that is no JSON, with its number, and on text without a line end.
+        For a line that is no JSON, with its number, and for text without a line end.
     InvalidInputError
-        Where another run has the file open, with its process number.
+        If another run has the file open; the message names its process.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, expected: str) -> None:
@@ -75,10 +72,19 @@ class JsonLines:
                 raise DataFileError(expected, self.path, number) from error
 
     def append(self, value: object) -> None:
-        """Add a line."""
+        """Add a line. On an error the file is restored."""
         if not self.path:
             return
         if self._torn:
             os.truncate(self.path, Path(self.path).read_bytes().rfind(b"\n") + 1)
             self._torn = False
-        append_whole(self.path, json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+        rest = memoryview((json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+        with open(self.path, "ab", buffering=0) as file:
+            end = os.fstat(file.fileno()).st_size
+            try:
+                while len(rest):
+                    rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+            except BaseException:
+                os.truncate(self.path, end)  # what a full disk or an interrupt has left of it
+                raise

@@ -1,14 +1,12 @@
-"""The one way in which truerank compiles a loop.
+"""Compile loops with numba, always with the same options.
 
-`kernel` is numba's `njit` with the house's options: results cached on disk, the GIL released, no fast-math (the same
-bits everywhere). Modules that own kernels import this file and so numba; `data`, `measures` and `significance` do so
-only inside functions, because importing numba costs more than most evaluations.
+Modules with kernels import this file and therefore numba. `data`, `measures` and `significance` import it only inside
+functions, because the import of numba takes longer than most evaluations.
 
-A kernel takes C-contiguous arrays and scalars and nothing else: no functions, no lists, no strings. Each new dtype,
-layout or read-only flag is one more compilation, so callers normalise at the border. So is a number written out in a
-call between kernels: write `np.int64(0)` there. Copies between slices and `sum` take three times a loop's time to
-compile.
-`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python.
+Arguments of a kernel are C-contiguous arrays and scalars. Each new dtype, layout or read-only flag requires another
+compilation, so callers normalise them. A literal number in a call between kernels does too: write `np.int64(0)` there.
+Copies between slices and `sum` compile three times as long as a loop. `NUMBA_DISABLE_JIT=1` runs every kernel as plain
+Python.
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ _warned = False
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a serial loop: cached on disk, GIL released, IEEE arithmetic in the written order.
+    """Compile a serial loop: cached on disk, GIL released, IEEE arithmetic in the written order (no fast-math).
 
-    numba caches beside the source, or in the user's cache folder when the installation is read-only. Where neither
-    can be written the function is compiled anew in each process and one warning says how to avoid that.
+    numba stores the cache next to the source, or in the user's cache folder. If it can write to neither, each process
+    compiles the function again, and one warning states how to avoid that.
     """
     global _warned
     config: Any = numba.config
     if config.DISABLE_JIT:
-        return np.errstate(all="ignore")(function)  # compiled code, too, says nothing of inf - inf
+        return np.errstate(all="ignore")(function)  # compiled code does not warn about inf - inf either
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         return numba.njit(cache=True, **options)(function)
@@ -52,10 +50,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _FirstCompilation(event.Listener):
-    """Print one line when this process first compiles a kernel that no cache holds, where progress is shown.
-
-    On a new machine the first use of a command compiles for some seconds, and a person should know why.
-    """
+    """Print one line, if progress is shown, when this process first compiles a kernel that is in no cache."""
 
     said = False
 

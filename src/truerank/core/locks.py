@@ -26,12 +26,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends,
     even by a kill; a lock file that a kill leaves has no effect. A process that is forked inside the block does not
     prolong the lock. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and on file systems without
-    locks nothing is locked.
-
-    Parameters
-    ----------
-    path : path
-        A symbolic link is followed; the lock file must not be one.
+    locks nothing is locked. A symbolic link is followed; the lock file must not be one.
 
     Raises
     ------
@@ -81,7 +76,7 @@ def _lock(name: Path, what: str) -> int:
                 f"{what}: {number}{this} is writing here; wait until it has ended, or name another place"
             ) from None
         except FileNotFoundError:
-            pass  # its owner has ended and removed it before it was locked here
+            pass  # its owner removed it before it was locked here
         except BaseException:
             _release(descriptor)
             raise

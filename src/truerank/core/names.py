@@ -24,9 +24,9 @@ def look_up(table: Mapping[str, str], name: str, kind: str) -> type:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The words of an error message that name what was perhaps meant; nothing where no known name is near.
+    """Return the words of an error message that suggest a known name, or "" if none is similar.
 
-    Case, and `_` for `-`, do not count.
+    Case and the difference of `_` and `-` are ignored.
 
     >>> nearest("ada_rank", ["adarank", "rank-svm"]), nearest("tfidf", ["adarank"])
     (", did you mean 'adarank'?", '')
@@ -37,16 +37,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
-    """The value that `NAME` or `NAME(key=value, …)` stands for: a dataclass of `known` with these fields.
+    """Parse `NAME` or `NAME(key=value, …)` to a dataclass of `known` with these fields: numbers, or words.
 
-    Fields hold numbers (`float`, `int`) or words, which may stand in quotes.
-
-    Raises
-    ------
-    InvalidInputError
-        On an unknown name or field, with those that there are, and on a value that is no number where one is wanted.
+    An unknown name or field, and a value of another type, raise InvalidInputError.
     """
-    from dataclasses import fields  # a tenth of what commands take to start
+    from dataclasses import fields  # a tenth of the time that commands need to start
 
     name, opened, rest = text.strip().partition("(")
     if name not in known or (opened and not rest.endswith(")")):

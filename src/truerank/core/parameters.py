@@ -8,10 +8,9 @@ _Class = TypeVar("_Class", bound=type)
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def parameters(cls: _Class) -> _Class:
-    """Class decorator: `__init__` from the annotated attributes, as of a dataclass, which the class then is not.
+    """Decorate a class: generate `__init__` from the annotated attributes without making the class a dataclass.
 
-    What knows dataclasses takes one for no more than its fields, and a fitted model is more: Dask would give the models
-    of the same parameters one name, compute one of them, and make them anew from parameters.
+    Dask and other libraries rebuild a dataclass from its fields, and would lose the fitted attributes of a model.
 
     >>> from dataclasses import is_dataclass
     >>> @parameters

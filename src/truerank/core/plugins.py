@@ -13,19 +13,10 @@ T = TypeVar("T")
 
 
 class Table(Mapping[str, T], Generic[T]):
-    """Named objects of truerank and of the entry points of a group.
+    """Named objects of truerank (`own`) and of the entry points of a group, such as "truerank.rankers".
 
     Packages are searched for names that truerank does not define, and when all names are listed. A package cannot
-    replace a name of truerank.
-
-    Parameters
-    ----------
-    group : str
-        Group of the entry points: "truerank.rankers", for example.
-    own : dict
-        What truerank has.
-    made : function
-        Makes an entry of an entry point.
+    replace a name of truerank. `made` converts an entry point to an object.
 
     Examples
     --------
@@ -39,7 +30,7 @@ class Table(Mapping[str, T], Generic[T]):
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
-        from importlib.metadata import entry_points  # takes as long as all of `import truerank`
+        from importlib.metadata import entry_points  # as slow as all of `import truerank`
 
         return {point.name: point for point in entry_points(group=self.group) if point.name not in self.own}
 

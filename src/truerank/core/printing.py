@@ -44,7 +44,7 @@ def plain(value: object) -> Any:
 
 
 def print_json(value: object) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object to stdout."""
     json.dump(plain(value), sys.stdout, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")
 
@@ -59,7 +59,7 @@ def note(message: str) -> None:
 
 
 def table(rows: list[list[Any]], header: list[str]) -> str:
-    """A text table: columns aligned, numbers to the right, floats with four digits, None and nan empty."""
+    """Format a text table: numbers are aligned to the right, floats have four digits, None and nan are empty."""
     cells = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
     right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
@@ -74,7 +74,7 @@ STYLES = ("text", "markdown", "latex", "html")
 
 
 def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", caption: str = "") -> str:
-    """As `table`, as text, Markdown, a LaTeX tabular (with a caption a table) or an HTML table."""
+    """Format as `table` does, as text, Markdown, a LaTeX tabular (a table if there is a caption) or an HTML table."""
     if style == "text":
         return table(rows, header) + (f"\n\n{caption}" if caption else "")
     cells = [[_cell(cell) for cell in row] for row in rows]
@@ -146,7 +146,7 @@ def _cell(value: object) -> str:
 
 
 def progress(iterable: Iterable[Any], description: str, total: int | None = None) -> Iterable[Any]:
-    """`iterable` with a progress bar on stderr after two seconds; none where stderr is no terminal."""
+    """Show a progress bar on stderr after two seconds if stderr is a terminal."""
     if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         return iterable
     from tqdm import tqdm

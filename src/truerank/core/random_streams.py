@@ -1,8 +1,7 @@
-"""Random numbers: one seed, any number of independent named streams.
+"""Random numbers: one seed, and any number of independent streams by name.
 
-A learner draws all its randomness from `stream(random_state, ...)`. Streams with different keys are independent and
-do not depend on the order in which they are made, so that results do not change with the number of threads or when
-another part of the program draws one number more.
+Streams with different keys do not depend on the order in which they are made. Results therefore do not change with the
+number of threads, or if another part of the program draws one number more.
 """
 
 from __future__ import annotations
@@ -15,10 +14,7 @@ from truerank.core.errors import InvalidInputError
 
 
 def seed_of(random_state: object) -> int:
-    """A 63-bit seed from None (0), an int, or a NumPy Generator or RandomState (which is advanced by one draw).
-
-    `None` means the fixed seed 0: a fit is reproducible unless the caller asks for another seed.
-    """
+    """Return a 63-bit seed: 0 for None, an int itself, or one draw from a NumPy Generator or RandomState."""
     if random_state is None:
         return 0
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
@@ -33,6 +29,6 @@ def seed_of(random_state: object) -> int:
 
 
 def stream(seed: int, *keys: str | int) -> np.random.Generator:
-    """The generator for `keys` under `seed`, for example `stream(seed, "bootstrap", tree)`."""
+    """Return the generator for `keys` under `seed`, for example `stream(seed, "bootstrap", tree)`."""
     words = [zlib.crc32(key.encode()) if isinstance(key, str) else int(key) for key in keys]
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([int(seed), *words])))

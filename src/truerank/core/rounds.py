@@ -17,8 +17,7 @@ from typing import Any
 
 from truerank.core.printing import note
 
-FIRST = 2.0
-"""Seconds after which a fit's progress is shown."""
+FIRST = 2.0  # seconds after which the progress of a fit is shown
 _LONGEST = 60.0
 
 
@@ -44,17 +43,15 @@ class Round:
     ----------
     ranker : str
         Class of the ranker.
-    round : int
-        Number of the tree, weak ranker, pass or step, from 1.
-    of : int or None
-        The largest possible number of rounds.
+    round, of : int
+        Number of the tree, weak ranker, pass or step, from 1, and the largest possible number or None.
     measures : dict of dict
-        By validation set and measure: the value after this round, ties averaged. Of several sets only the one that
-        decides; the others are in `evals_result_` after the fit.
+        By validation set and measure: the value after this round, ties averaged. Of several sets, only the one that
+        decides is included; the others are in `evals_result_` after the fit.
     values : dict of float
         Other values of the solver by name, such as "objective" and "gap".
     arrays : dict of arrays
-        "click_propensities" and "skip_propensities" so far, with unbiased-lambdarank.
+        With unbiased-lambdarank the current "click_propensities" and "skip_propensities".
     """
 
     ranker: str
@@ -65,7 +62,7 @@ class Round:
     arrays: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """`tree 12 of 100, valid_0 nDCG@10 0.4512`."""
+        """Return text such as `round 12 of 100, valid_0 nDCG@10 0.4512`."""
         parts = [f"round {self.round}" + (f" of {self.of}" if self.of is not None else "")]
         parts += [f"{name} {m} {value:.4f}" for name, own in self.measures.items() for m, value in own.items()]
         parts += [f"{name} {value:.6g}" for name, value in self.values.items() if value == value]
@@ -77,7 +74,7 @@ Callback = Callable[[Round], Any]
 
 @dataclass(eq=False)
 class Fit:
-    """A fit that is running."""
+    """A running fit."""
 
     name: str
     callbacks: Sequence[Callback] = ()
@@ -192,7 +189,7 @@ def show_line(line: str) -> bool:
 
 
 def _show() -> None:
-    """Look at the running fits until there are none."""
+    """Print the progress of the running fits until there are none."""
     due: dict[int, float] = {}
     while True:
         time.sleep(0.1)
@@ -203,9 +200,7 @@ def _show() -> None:
             write = _shown[-1]
         now = time.monotonic()
         due = {id(fit): due.get(id(fit), FIRST) for fit in fits}
-        # A fit within another tells more: the innermost speaks for both.
-        fit = fits[-1]
-        outer = fits[0]
+        fit, outer = fits[-1], fits[0]
         taken = now - outer.started
         if taken >= due[id(outer)]:
             due[id(outer)] = taken + min(_LONGEST, max(FIRST, taken))

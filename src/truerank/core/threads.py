@@ -1,7 +1,7 @@
-"""Parallel work as a thread pool over fixed blocks.
+"""Run work on fixed blocks in a pool of threads.
 
-The blocks depend on the size of the work and never on the number of threads, and results come back in block order:
-whoever adds them up in that order gets the same bits with any `n_jobs`.
+The blocks do not depend on the number of threads, and results are returned in block order, so sums of them have the
+same bits for every `n_jobs`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 
 T = TypeVar("T")
-MOST_THREADS = 1024
-"""The most that are made, however many are asked for: each takes memory, and results do not depend on their number."""
+MOST_THREADS = 1024  # each needs memory, and results do not depend on their number
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """Number of threads: None means 1, -1 all processors that this process may use, -2 all but one, and so on."""
+    """Return the number of threads: 1 for None, all processors of this process for -1, all but one for -2, …"""
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
@@ -37,13 +36,13 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
 
 
 def row_blocks(n_rows: int, block: int = 65_536) -> list[tuple[int, int]]:
-    """Half-open ranges `[start, stop)` of at most `block` rows that cover `range(n_rows)`."""
+    """Return half-open ranges `[start, stop)` of at most `block` rows that cover `range(n_rows)`."""
     starts = range(0, n_rows, block)
     return list(zip(starts, [*starts[1:], n_rows]))
 
 
 def query_blocks(offsets: np.ndarray, block: int = 65_536) -> list[tuple[int, int]]:
-    """Ranges of whole queries with about `block` rows each (a larger query has a block of its own)."""
+    """Return ranges of whole queries with about `block` rows each; a larger query has a block of its own."""
     blocks: list[tuple[int, int]] = []
     m = len(offsets) - 1
     start = 0
@@ -72,18 +71,14 @@ _blas: dict[tuple[int, int], Any] = {}  # the libraries found last, by process a
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """While it lasts, BLAS and LAPACK run on one thread: the bits of their results change with the number of threads.
+    """Run BLAS and LAPACK on one thread within the block: the bits of their results depend on the number of threads.
 
-    The one place in which that is asked for. Nothing is changed for good.
-
-    Examples
-    --------
     >>> with one_blas_thread():
     ...     factor = np.linalg.cholesky(np.eye(2))
     """
     from threadpoolctl import ThreadpoolController
 
-    # Looking for the libraries takes milliseconds; there are no new ones while no module has been imported.
+    # A search for the libraries costs milliseconds, and finds new ones only after another import.
     loaded = (os.getpid(), len(sys.modules))
     controller = _blas.get(loaded)
     if controller is None:
@@ -94,12 +89,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 
 class Workers:
-    """A thread pool that is kept between calls, for learners that call `run` thousands of times.
+    """A thread pool, as a context manager, for learners that call `run` thousands of times.
 
-    With one thread no pool is made. Use as a context manager.
-
-    Examples
-    --------
     >>> with Workers(2) as workers:
     ...     workers.run(lambda a, b: a + b, [(1, 2), (3, 4)])
     [3, 7]
@@ -116,7 +107,7 @@ class Workers:
     def _serve(self) -> None:
         while (work := self._asked.get()) is not None:
             work()
-            del work  # memory: until it is asked again this thread would hold what the work read
+            del work  # otherwise this thread would keep the data in memory until the next call
 
     def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
         """Run as `run_blocks`. Threads that start after all blocks are taken are not waited for."""

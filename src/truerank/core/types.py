@@ -1,4 +1,4 @@
-"""Types of arguments that many functions share."""
+"""Types of arguments that many functions have."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Certificates: compare the scores of an export with those of the model.
 
-The export is read back and evaluated in the engine's arithmetic (float32, `<` or `≤`, slack, missing values, base
-score), and by the engine's own library where it is installed. The comparison covers all rows, the numbers next to
-every threshold, and missing values under the stated policy.
+The export is read back and evaluated in the arithmetic of the engine, and by the engine's library if it is installed.
 """
 
 from __future__ import annotations
@@ -46,9 +44,9 @@ class Certificate:
     out_of_order : int
         Documents that rank below a document that they should rank above.
     neighbours : int
-        Pairs of neighbours in the model's order with different scores, which the export can put in order.
+        Pairs of neighbours in the model's order with different scores.
     ties_made, ties_broken : int
-        Neighbours with different scores in the model and equal ones in the export, and the reverse.
+        Neighbours that tie only in the export, and only in the model.
     tied : float
         Share of documents that the model ties with another one of their query.
     border_cases, border_differences : int
@@ -140,34 +138,6 @@ class Certificate:
         return "\n".join(lines)
 
 
-class _Differences:
-    """The largest differences of any evaluator from the model."""
-
-    def __init__(self, n_queries: int) -> None:
-        self.by_evaluator: dict[str, float] = {}
-        self.agreeing = np.ones(n_queries, dtype=bool)
-        self.out_of_order = self.ties_made = self.ties_broken = 0
-        self.of_cases: dict[str, int] = {}
-        self.merged = 0.0
-
-    def add_rows(self, evaluator: str, expected: np.ndarray, scores: np.ndarray, offsets: Any, rounding: float) -> None:
-        """Compare the scores of rows, and their orders within queries."""
-        with np.errstate(invalid="ignore"):
-            self.by_evaluator[evaluator] = float(np.where(scores == expected, 0.0, np.abs(scores - expected)).max())
-        reversed_queries, places, made, broken = compare_orders(expected, scores, offsets, rounding)
-        self.agreeing &= ~reversed_queries
-        self.out_of_order, self.ties_made = max(self.out_of_order, places), max(self.ties_made, made)
-        self.ties_broken = max(self.ties_broken, broken)
-
-    def add_cases(self, kind: str, differences: np.ndarray, tolerance: float) -> None:
-        """Count the cases whose scores differ."""
-        if kind == "merged":
-            self.merged = max(self.merged, float(np.abs(differences).max()))
-        self.of_cases[kind] = max(
-            self.of_cases.get(kind, 0), int((~(np.abs(differences) <= tolerance)).sum())
-        )  # nan, too
-
-
 def certify_export(
     content: str | bytes,
     form: ModelForm,
@@ -183,6 +153,7 @@ def certify_export(
 ) -> Certificate:
     """Compare an export with its form. The export holds the form's numbers times `factor`, rounded to `step`."""
     from truerank import __version__
+    from truerank.export.python import write
 
     made_up = data is None
     X = made_up_rows(form, inputs) if made_up else dense_rows(data)
@@ -198,49 +169,70 @@ def certify_export(
     given = X
     if missing == "zero":
         X = np.nan_to_num(X, nan=0.0)
-    expected = reference_scores(form, X)
-    absent = np.isnan(given).any(axis=1)
-    if missing == "zero" and absent.any():
-        notes += (_scored_as_zero(form, given[absent], expected[absent]),)
-    left_out = constant_left_out(form, format, properties)
     cases = {
         "border": border_cases(form, X, properties.float32, inputs, properties.tiny),
         "missing": missing_cases(form, X, missing),
         "merged": merged_cases(form, X) if properties.float32 and inputs == "float64" else X[:0],
     }
-    expected_of = {kind: reference_scores(form, rows) for kind, rows in cases.items() if len(rows)}
-    scale = 1.0 + float(np.abs(expected).max(initial=0.0))
+    rows = np.concatenate([X, *cases.values()])
+    expected = reference_scores(form, rows)
+    ours = expected[: len(X)]
+    absent = np.isnan(given).any(axis=1)
+    if missing == "zero" and absent.any():
+        notes += (_scored_as_zero(form, given[absent], ours[absent]),)
+    left_out = constant_left_out(form, format, properties)
+    scale = 1.0 + float(np.abs(ours).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
-    rounding = _ROUNDING if form.calibration is not None else 0.0
-    found = _Differences(len(offsets) - 1)
     own = {"mimic": resolve(properties.scorer)(content, form.names)} if properties.scorer else None
-    for evaluator, score in (own or evaluators(content, form, format)).items():
-        scores = score(X) / factor + left_out
-        found.add_rows(evaluator, expected, scores, offsets, rounding)
-        for kind, values in expected_of.items():
-            found.add_cases(kind, score(cases[kind]) / factor + left_out - values, tolerance)
-    largest = float(np.max(list(found.by_evaluator.values())))  # nan where one is
-    neighbours, tied = ties(expected, offsets)
-    if properties.float32 and largest > tolerance:
-        notes += (_moved_by_rounding(form, X, expected, tolerance),)
+    found = {
+        evaluator: score(rows) / factor + left_out
+        for evaluator, score in (own or evaluators(content, form, format)).items()
+    }
+    measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form)
+    if properties.float32 and measured["largest_difference"] > tolerance:
+        notes += (_moved_by_rounding(form, X, ours, tolerance),)
     policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
         notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
-    raw = content if isinstance(content, bytes) else content.encode()
     return Certificate(
-        format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up,
-        largest_difference=largest, rank_agreement=float(found.agreeing.mean()) if len(found.agreeing) else 1.0,
-        out_of_order=found.out_of_order, neighbours=neighbours, ties_made=found.ties_made,
-        ties_broken=found.ties_broken, tied=tied / max(len(X), 1),
-        border_cases=len(cases["border"]), border_differences=found.of_cases.get("border", 0),
-        missing_cases=len(cases["missing"]), missing_differences=found.of_cases.get("missing", 0),
-        merged_cases=len(cases["merged"]), merged_difference=found.merged,
-        evaluators=found.by_evaluator, policy=policy,
-        notes=notes, distilled=distilled, model_hash=_hash(_model_bytes(form)), export_hash=_hash(raw),
+        format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up, **measured, policy=policy, notes=notes,
+        distilled=distilled, truerank=__version__,
+        model_hash=_hash(write(form, "model", "float64").encode()),
+        export_hash=_hash(content if isinstance(content, bytes) else content.encode()),
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
-        truerank=__version__,
     )  # fmt: skip
+
+
+def _measured(
+    expected: np.ndarray, found: dict[str, np.ndarray], offsets: np.ndarray, cases: list[int], tolerance: float,
+    form: ModelForm,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the attributes of a certificate that compare scores: of rows, then of border, missing and merged cases."""
+    n_rows = int(offsets[-1])
+    rounding = _ROUNDING if form.calibration is not None else 0.0
+    agreeing, largest, orders, counts = np.ones(len(offsets) - 1, dtype=bool), {}, [], []
+    for evaluator, scores in found.items():
+        with np.errstate(invalid="ignore"):
+            differences = np.where(scores == expected, 0.0, np.abs(scores - expected))
+        largest[evaluator] = float(differences[:n_rows].max())
+        wrong, *order = compare_orders(expected[:n_rows], scores[:n_rows], offsets, rounding)
+        agreeing &= ~wrong
+        orders.append(order)
+        border, missing, merged = np.split(differences[n_rows:], np.cumsum(cases)[:-1])
+        differing = [(~(own <= tolerance)).sum() for own in (border, missing)]  # nan, too
+        counts.append([*differing, merged.max(initial=0.0)])
+    out_of_order, made, broken = np.max(orders, axis=0).tolist()
+    border, missing, merged = np.max(counts, axis=0).tolist()
+    neighbours, tied = ties(expected[:n_rows], offsets)
+    return {
+        "largest_difference": float(np.max(list(largest.values()))),  # nan where one is
+        "rank_agreement": float(agreeing.mean()) if len(agreeing) else 1.0,
+        "out_of_order": out_of_order, "neighbours": neighbours, "ties_made": made, "ties_broken": broken,
+        "tied": tied / max(n_rows, 1), "border_cases": cases[0], "border_differences": int(border),
+        "missing_cases": cases[1], "missing_differences": int(missing), "merged_cases": cases[2],
+        "merged_difference": merged, "evaluators": largest,
+    }  # fmt: skip
 
 
 def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
@@ -351,8 +343,8 @@ def compare_orders(
 ) -> tuple[np.ndarray, int, int, int]:
     """Return queries with a reversed pair (m,), documents out of order, ties made and ties broken; O(n log n).
 
-    A pair is reversed when the two sides order it differently by more than `slack`. A document that is nan on one
-    side only counts as out of order.
+    A pair counts as reversed if the two sides order it differently by more than `slack`. A document that is nan on one
+    side only is out of order.
     """
     wrong = np.zeros(len(offsets) - 1, dtype=bool)
     places = made = broken = 0
@@ -477,12 +469,6 @@ def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
         np.isinf(rounded), rows, rounded.astype(np.float64) if inputs == "float32" else shortest_decimal(rounded)
     )
     return rounded
-
-
-def _model_bytes(form: ModelForm) -> bytes:
-    from truerank.export.python import write
-
-    return write(form, "model", "float64").encode()
 
 
 def _hash(data: bytes) -> str:

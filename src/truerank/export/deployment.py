@@ -46,7 +46,7 @@ def deploy(
         parameters. "ltr" uses the model store of the LTR plugin and requires `feature_set`. "solr" uses Solr's model
         store. By default "solr" for an address that contains /solr/, else "painless".
     feature_names : sequence of str, optional
-        What the engine calls the columns.
+        The engine's names of the columns.
     feature_set : str, optional
         The LTR plugin's feature set, which must contain all features of the model; or Solr's feature store.
     certify : RankingData, optional
@@ -67,8 +67,7 @@ def deploy(
     Raises
     ------
     EngineError
-        If the engine refuses, does not answer, or does not confirm that it has the model, which is read back and
-        compared.
+        If the engine refuses, does not answer, or later returns another model than the one that was sent.
     InvalidInputError
         If the name is taken and `replace` is False, or the feature set lacks a feature.
     """

@@ -12,18 +12,14 @@ from truerank.export.certificate import dense_rows, reference_scores
 from truerank.export.form import ModelForm, form_of
 
 _SETTINGS: dict[str, Any] = {
-    "leaves": "constant",
-    "n_estimators": 500,
-    "learning_rate": 0.1,
-    "depth": 6,
-    "borders": 254,
-}
+    "leaves": "constant", "n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254,
+}  # fmt: skip
 
 
 def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | None) -> tuple[ModelForm, dict[str, Any]]:
-    """A form of constant oblivious trees fitted by least squares to the model's scores on `data`, and its cost.
+    """Return a form of constant oblivious trees fitted by least squares to the model's scores on `data`, and its cost.
 
-    The cost is measured on `judged` (`data` without it): nDCG@10 and AP of both where there are grades, the share of
+    The cost is measured on `judged`, or else on `data`: nDCG@10 and AP of both models if there are grades, the share of
     pairs within queries that both order the same way, and the largest difference of scores.
     """
     from truerank.rankers.oblivious_boosting import ObliviousBoosting
@@ -58,7 +54,7 @@ def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | Non
 
 
 def concordance(a: np.ndarray, b: np.ndarray, offsets: np.ndarray) -> float:
-    """Share of the pairs within queries with different a that b orders the same way (ties of b count half)."""
+    """Return the share of pairs within queries with different a that b orders the same way; ties of b count half."""
     same = total = 0.0
     for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
         x, y = np.sign(np.subtract.outer(a[start:stop], a[start:stop])), np.subtract.outer(b[start:stop], b[start:stop])

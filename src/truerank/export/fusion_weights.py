@@ -29,7 +29,7 @@ _LOWEST = np.float32(0.001)  # what OpenSearch gives to the last document of a l
 def export_fusion(
     model: RunFusion, engine: str, *, queries: Mapping[str, Any] | None = None, window: int = 1000
 ) -> str:
-    """Return the engine's configuration for a fusion with one nonnegative weight per run.
+    """Return the engine's configuration for a fusion with one nonnegative weight per run: JSON, or a rank profile.
 
     Parameters
     ----------
@@ -46,15 +46,10 @@ def export_fusion(
     window : int, default 1000
         Documents that each query retrieves (Elasticsearch's rank_window_size, Vespa's rerank-count).
 
-    Returns
-    -------
-    str
-        JSON, or the rank profile.
-
     Raises
     ------
     InvalidInputError
-        On a fusion without one weight a run, or features that the engine does not compute.
+        For a fusion without one weight per run, or with features that the engine does not compute.
 
     Examples
     --------
@@ -70,39 +65,34 @@ def export_fusion(
     given = {str(name): query for name, query in (queries or {}).items()}
     if set(given) - set(names):
         raise InvalidInputError(f"queries: no run is called {sorted(set(given) - set(names))[0]!r}; runs are {names}")
+    if engine == "vespa":
+        return _rank_profile(feature, weights, given, window)
+    match = {name: {"match": {f"FIELD OF {name}": "TEXT"}} for name in names}
+    value: dict[str, Any]
     if engine == "opensearch":
         parts = {
             "normalization": {"technique": "min_max"},
             "combination": {"technique": "arithmetic_mean", "parameters": {"weights": list(weights.values())}},
         }
-        return json.dumps(
-            {
-                "description": f"learned fusion of {', '.join(names)}, in this order of the hybrid query's queries",
-                "phase_results_processors": [{"normalization-processor": parts}],
-            }
-        )
-    if engine == "elasticsearch":
-        retrievers = [
-            {
-                "retriever": given.get(name, {"standard": {"query": {"match": {f"FIELD OF {name}": "TEXT"}}}}),
-                "weight": weight,
-                "normalizer": "minmax",
-            }
-            for name, weight in weights.items()
-        ]
-        return json.dumps({"retriever": {"linear": {"rank_window_size": window, "retrievers": retrievers}}})
-    if engine == "bool-query":
-        clauses = [
-            {"bool": {"must": [given.get(name, {"match": {f"FIELD OF {name}": "TEXT"}})], "boost": weight}}
-            for name, weight in weights.items()
-        ]
-        return json.dumps({"query": {"bool": {"should": clauses}}})
-    if engine == "weaviate":
+        about = f"learned fusion of {', '.join(names)}, in this order of the hybrid query's queries"
+        value = {"description": about, "phase_results_processors": [{"normalization-processor": parts}]}
+    elif engine == "elasticsearch":
+        own = {name: given.get(name, {"standard": {"query": match[name]}}) for name in names}
+        retrievers = [{"retriever": own[name], "weight": w, "normalizer": "minmax"} for name, w in weights.items()]
+        value = {"retriever": {"linear": {"rank_window_size": window, "retrievers": retrievers}}}
+    elif engine == "bool-query":
+        clauses = [{"bool": {"must": [given.get(name, match[name])], "boost": w}} for name, w in weights.items()]
+        value = {"query": {"bool": {"should": clauses}}}
+    else:
         if len(names) != 2:
             raise InvalidInputError(
                 f"Weaviate's hybrid search joins two runs, keywords and vectors; got {len(names)}: {', '.join(names)}"
             )
-        return json.dumps({"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}})
+        value = {"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}}
+    return json.dumps(value)
+
+
+def _rank_profile(feature: RunFeature, weights: dict[str, float], given: dict[str, Any], window: int) -> str:
     functions, terms = [], []
     for number, (name, weight) in enumerate(weights.items(), 1):
         expression = given.get(name, f"SCORE OF {comment(name)}")
@@ -114,7 +104,7 @@ def export_fusion(
     expression = " + ".join(terms)
     return (
         "rank-profile fusion {\n" + "\n".join(functions) + "\n    first-phase {\n      expression: "
-        + " + ".join(f"run_{number}" for number in range(1, len(names) + 1))
+        + " + ".join(f"run_{number}" for number in range(1, len(weights) + 1))
         + f"\n    }}\n    global-phase {{\n      rerank-count: {window}\n      expression: {expression}\n    }}\n}}\n"
     )  # fmt: skip
 
@@ -152,12 +142,9 @@ def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
 def certify_fusion(model: RunFusion, engine: str, runs: object, *, depth: int = 100) -> dict[str, Any]:
     """Compare the engine's order with the model's on given runs.
 
-    Returns
-    -------
-    dict
-        "format"; "rows", the number of documents; "largest_difference" of scores; "rank_agreement", the share of ranks
-        1 to `depth` with the same document in both orders (ties by descending id); "topics"; and "topics_equal", the
-        number of topics with the same first `depth` documents in the same order.
+    The dict has "format"; "rows", the number of documents; "largest_difference" of scores; "rank_agreement", the share
+    of ranks 1 to `depth` with the same document in both orders (ties by descending id); "topics"; and "topics_equal",
+    the number of topics with the same first `depth` documents in the same order.
     """
     pool = model.known_runs(runs if isinstance(runs, RunPool) else RunPool(runs))
     ours, theirs = model.pool_scores(pool), engine_scores(model, engine, pool).astype(np.float64)
@@ -169,13 +156,11 @@ def certify_fusion(model: RunFusion, engine: str, runs: object, *, depth: int = 
     topic = pool.query_of_row[first]
     equal = np.bincount(topic[~same], minlength=pool.n_queries) == 0
     return {
-        "format": f"{engine} fusion",
-        "rows": pool.n_rows,
+        "format": f"{engine} fusion", "rows": pool.n_rows,
         "largest_difference": float(np.abs(ours - theirs).max(initial=0.0)),
         "rank_agreement": float(same.mean()) if len(same) else 1.0,
-        "topics": pool.n_queries,
-        "topics_equal": int(equal.sum()),
-    }
+        "topics": pool.n_queries, "topics_equal": int(equal.sum()),
+    }  # fmt: skip
 
 
 def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float]]:

@@ -16,20 +16,11 @@ SMALLER = (
 
 
 def search_request(content: str | bytes, format: str, name: str = "model") -> dict[str, Any] | None:
-    """The body of a request that searches and reranks the first 100 documents; None for formats without an engine.
+    """Return the body of a request that searches and reranks 100 documents; None for formats without an engine.
 
-    Parameters
-    ----------
-    content : str or bytes
-        What `export_model` returned.
-    format : str
-        With "painless" the body carries the whole model. With "opensearch-ltr", "elasticsearch-ltr" and "solr" it names
-        the model, which the engine stores.
-    name : str, default="model"
-
-    Notes
-    -----
-    Replace the field `title` and the text `{{query}}` by your own. Solr's parameters may be sent as JSON.
+    `content` is what `export_model` returned. With "painless" the body contains the whole model; with the formats of
+    the LTR plugins and Solr it names the model, which the engine stores. Replace the field `title` and the text
+    `{{query}}` by your own. Solr's parameters may be sent as JSON.
     """
     if format == "solr":
         rerank = f"{{!ltr model={name} reRankDocs={WINDOW} efi.query='{{{{query}}}}'}}"
@@ -42,7 +33,4 @@ def search_request(content: str | bytes, format: str, name: str = "model") -> di
     else:
         return None
     rescore = {"rescore_query": query, "query_weight": 0.0, "rescore_query_weight": 1.0}
-    return {
-        "query": {"match": {"title": "{{query}}"}},
-        "rescore": {"window_size": WINDOW, "query": rescore},
-    }
+    return {"query": {"match": {"title": "{{query}}"}}, "rescore": {"window_size": WINDOW, "query": rescore}}

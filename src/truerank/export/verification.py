@@ -50,14 +50,8 @@ class Verification:
         Largest difference between the engine's scores, without the shift, and the model's on the logged features.
     largest_score : float
         The largest magnitude of the scores, with and without the shift.
-    share : float
-        `largest_difference` as a share of `largest_score`.
     tolerance : float
-        The largest share that is accepted.
-    passed : bool
-        Whether all orders are equal, the share is within the tolerance, and `says_order` holds.
-    says_order : bool
-        Whether there are neighbours with different scores, and at least half of them differ in the engine.
+        The largest accepted `share`.
     took_base, took_rescored : float
         Median milliseconds of a query as the engine reports them, without and with the model.
     request_bytes : int
@@ -80,17 +74,17 @@ class Verification:
 
     @property
     def share(self) -> float:
-        """The largest difference as a share of the largest score; 0 where nothing differs."""
+        """The largest difference as a share of the largest score; 0 if nothing differs."""
         return self.largest_difference and self.largest_difference / (self.largest_score or 5e-324)
 
     @property
     def says_order(self) -> bool:
-        """Whether the engine's order distinguishes the model's documents."""
+        """Whether the model has neighbours with different scores, and at least half of them differ in the engine."""
         return 0 < self.neighbours >= 2 * self.ties_made
 
     @property
     def passed(self) -> bool:
-        """Whether the engine ranks and scores as the model does."""
+        """Whether all orders are equal, `share` is at most `tolerance`, and `says_order` is true."""
         return self.says_order and self.orders_equal == self.queries and self.share <= self.tolerance
 
     def as_dict(self) -> dict[str, Any]:
@@ -133,14 +127,12 @@ def verify(
         other parameters, and "efi": {name: text} and "store": feature store if the features need them.
     texts : sequence of str
         Test queries.
-    kind : {"painless", "ltr", "solr"}, optional
+    kind, feature_names
         As in `deploy`.
     key : str, default "id"
         A keyword field that identifies a document.
     window : int, default 200
         Documents that are rescored.
-    feature_names : sequence of str, optional
-        As in `deploy`.
     times : float, default 1
         The factor of the engine's scores that `deploy` returned.
     tolerance : float, default 1e-5
@@ -160,39 +152,37 @@ def verify(
     check_number(tolerance, "tolerance", minimum=0.0, maximum=1.0)
     engine = Engine(url, timeout)
     way = _WAYS[kind_of(kind, url)](engine, model, name, index, queries, feature_names, window, key)
-    equal = documents = empty = largest_request = neighbours = kept = tied = 0
-    difference, largest, plain, rescored = 0.0, 0.0, [], []
+    compared = []
     for text in texts:
         found, rows = way.logged(text)
         if not found:
-            empty += 1
             continue
         scores = reference_scores(way.form, rows)
         ranked, shift, size = way.reranked(text, found, rows, scores)
         base = way.base(text)
         for answer in (ranked, base):
             _check_same(found, answer.documents, text)
-        plain.append(base.took)
-        rescored.append(ranked.took)
-        largest_request = max(largest_request, size)
         place = {document: i for i, document in enumerate(found)}
         ours = scores[[place[document] for document in ranked.documents]]
-        difference = np.maximum(difference, np.abs(ranked.scores / times - shift - ours).max())  # keeps nan
-        largest = max(largest, float(np.abs(ours).max()), float(np.abs(ours + shift).max()))
         rounded = ((ours + shift) * times).astype(np.float32)
-        equal += int(bool((rounded[1:] <= rounded[:-1]).all()))
-        documents += len(found)
-        told_apart, _ = ties(ours, [0, len(ours)])
-        still, equals = ties(rounded, [0, len(rounded)])
-        neighbours, kept, tied = neighbours + told_apart, kept + still, tied + equals
-    if not documents:
+        neighbours, _ = ties(ours, [0, len(ours)])
+        kept, tied = ties(rounded, [0, len(rounded)])
+        compared.append((
+            len(found), (rounded[1:] <= rounded[:-1]).all(), neighbours, kept, tied,
+            np.abs(ranked.scores / times - shift - ours).max(), max(np.abs(ours).max(), np.abs(ours + shift).max()),
+            base.took, ranked.took, size,
+        ))  # fmt: skip
+    if not compared:
         raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
+    columns = np.array(compared, dtype=np.float64).T
+    documents, equal, different, differing, equals = (int(total) for total in columns[:5].sum(axis=1))
+    difference, largest = columns[5:7].max(axis=1).tolist()
     if not np.isfinite(difference + largest):
         raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
     return Verification(
-        len(texts) - empty, documents, empty, equal, neighbours, max(neighbours - kept, 0), tied / documents,
-        float(difference), largest, tolerance,
-        float(np.median(plain)), float(np.median(rescored)), largest_request,
+        len(compared), documents, len(texts) - len(compared), equal, different, max(different - differing, 0),
+        equals / documents, difference, largest, tolerance, *np.median(columns[7:9], axis=1).tolist(),
+        int(columns[9].max()),
     )  # fmt: skip
 
 
@@ -217,7 +207,12 @@ class _Ranked:
 
 
 class _Way:
-    """One model in one kind of engine; `check` raises if the queries lack a part."""
+    """One model in one kind of engine.
+
+    `base(text)` returns the answer without the model, `logged(text)` the documents of the base ranking and their
+    features (n, p), and `reranked(text, found, rows, scores)` the reranked documents, the shift of their scores and the
+    bytes of the request.
+    """
 
     kind: str
 
@@ -232,7 +227,10 @@ class _Way:
 
     def check(self) -> None:
         """Raise if the queries lack a part."""
-        raise NotImplementedError
+
+    def shift(self, format: str) -> float:
+        """What the engine's scores have in addition to the model's."""
+        return -constant_left_out(self.form, format, FORMATS[format])
 
 
 class _Search(_Way):
@@ -252,7 +250,6 @@ class _Search(_Way):
         return _asked(self.engine, str(self.index), body, self.key)[0]
 
     def base(self, text: str) -> _Ranked:
-        """The answer without the model."""
         return self._ask(self._body(text))
 
     def _rescored(self, text: str, query: dict[str, Any]) -> tuple[_Ranked, int]:
@@ -273,11 +270,9 @@ class _Painless(_Search):
         super().check()
 
     def logged(self, text: str) -> tuple[list[str], np.ndarray]:
-        """Documents of the base ranking, and their features (n, p)."""
         return log_features(self.engine, str(self.index), self.queries, self.form.names, text, self.window, self.key)
 
     def reranked(self, text: str, found: list[str], rows: np.ndarray, scores: np.ndarray) -> tuple[_Ranked, float, int]:
-        """The reranked documents, the shift of their scores, and the bytes of the request."""
         params = json.loads(write_painless(self.form, self.name, False, float(scores.min())))["script"]["params"]
         params |= {"table": dict(zip(found, rows.tolist())), "key": self.key}
         script = {"id": self.name, "params": params}
@@ -294,7 +289,6 @@ class _Plugin(_Search):
         return {"model": self.name, "params": filled(self.queries.get("params", {}), {"query": text})}
 
     def logged(self, text: str) -> tuple[list[str], np.ndarray]:
-        """Documents of the base ranking, and their features (n, p)."""
         used = self.form.used
         names = [self.form.names[k] for k in used]
         found, logged = logged_by_plugin(self.engine, str(self.index), self._body(text), self._asked(text), names)
@@ -303,9 +297,8 @@ class _Plugin(_Search):
         return found, rows
 
     def reranked(self, text: str, *_: Any) -> tuple[_Ranked, float, int]:
-        """The reranked documents, the shift of their scores, and the bytes of the request."""
         ranked, size = self._rescored(text, {"sltr": self._asked(text)})
-        return ranked, -constant_left_out(self.form, "opensearch-ltr", FORMATS["opensearch-ltr"]), size
+        return ranked, self.shift("opensearch-ltr"), size
 
 
 class _Solr(_Way):
@@ -318,7 +311,6 @@ class _Solr(_Way):
             raise InvalidInputError("the base query of Solr must be an object of request parameters with q")
 
     def base(self, text: str) -> _Ranked:
-        """The answer without the model."""
         return self._ask(_solr_request(self.queries, text, self.window)[0])
 
     def _ask(self, params: dict[str, Any]) -> _Ranked:
@@ -327,16 +319,13 @@ class _Solr(_Way):
         return _Ranked(names, np.array([float(own["score"]) for own in found]), took)
 
     def logged(self, text: str) -> tuple[list[str], np.ndarray]:
-        """Documents of the base ranking, and their features (n, p)."""
         return logged_by_solr(self.engine, self.queries, self.form.names, text, self.window, self.key)
 
     def reranked(self, text: str, *_: Any) -> tuple[_Ranked, float, int]:
-        """The reranked documents, the shift of their scores, and the bytes of the request."""
         params, efi = _solr_request(self.queries, text, self.window)
         rerank = f"{{!ltr model={self.name} reRankDocs={self.window} {efi}}}"
         params |= {"rq": rerank}
-        shift = -constant_left_out(self.form, "solr", FORMATS["solr"])
-        return self._ask(params), shift, len(json.dumps({"params": params}))
+        return self._ask(params), self.shift("solr"), len(json.dumps({"params": params}))
 
 
 _WAYS: dict[str, Any] = {"painless": _Painless, "ltr": _Plugin, "solr": _Solr}

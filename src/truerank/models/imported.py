@@ -30,12 +30,21 @@ _LAY_OUT = (
 )
 
 
+def _demand(holds: object, what: str) -> None:
+    if not holds:
+        raise ModelFileError(f"ImportedRanker: {what}")
+
+
+def _holds(array: object, *shape: int) -> bool:
+    """Whether an object is an array of this shape of finite numbers."""
+    return isinstance(array, np.ndarray) and array.shape == shape and bool(np.isfinite(array).all())
+
+
 class ImportedRanker(Ranker):
     """A linear model or a sum of trees of another tool, for scoring, saving, calibration and export.
 
-    `import_model` returns it; it cannot be fitted. The scores are the tool's raw scores: to the bit for LightGBM,
-    CatBoost and XGBoost's trees, else to float32. Trees answer as in the tool for every float64 feature, although most
-    tools round features to float32 first.
+    `import_model` returns it; it cannot be fitted. The scores equal the tool's raw scores: to the bit for LightGBM,
+    CatBoost and XGBoost's trees, otherwise to float32.
 
     Attributes
     ----------
@@ -71,12 +80,12 @@ class ImportedRanker(Ranker):
 
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
-        """What the model allows."""
+        """Whether the model scores missing values."""
         return bool(getattr(self, "allow_nan_", False))
 
     @classmethod
     def of(cls, foreign: ForeignModel) -> ImportedRanker:
-        """The ranker of a model that was read."""
+        """Return the ranker of a model that was read."""
         form, ranker = foreign.form, cls()
         source = {"oblivious": "ensemble", "trees": "trees"}.get(form.kind)
         body = form.body if source is None else getattr(form.body, source)
@@ -115,7 +124,7 @@ class ImportedRanker(Ranker):
         return super()._checked(X, reset=reset)
 
     def _check_order(self, names: Any) -> None:
-        """Names of columns count where they are the model's own; many tools only number their columns."""
+        """Raise if the columns have the model's names in another order; many tools only number their columns."""
         own = list(self.feature_names_)
         given = own if names is None else [str(name) for name in names]
         if given != own and set(given) == set(own):
@@ -174,46 +183,36 @@ class ImportedRanker(Ranker):
             self._prepare()
 
     def check_model(self) -> None:
-        """Called after loading: the parts must fit together."""
+        """Raise `ModelFileError` if attributes from a file do not fit together."""
         super().check_model()
-        wanted = _PARTS.get(getattr(self, "kind_", ""))
-        parts = getattr(self, "parts_", None)
-        if wanted is None or not isinstance(parts, dict) or set(parts) != set(wanted):
-            raise ModelFileError("ImportedRanker: kind_ and parts_ do not fit together")
-        if not all(isinstance(part, np.ndarray) for part in parts.values()):
-            raise ModelFileError("ImportedRanker: parts_ must hold arrays")
+        own, p = vars(self).get, self.n_features_in_
+        wanted, parts = _PARTS.get(own("kind_", "")), own("parts_")
+        fit = wanted is not None and isinstance(parts, dict) and set(parts) == set(wanted)
+        _demand(fit, "kind_ and parts_ do not fit together")
+        assert isinstance(parts, dict)
+        _demand(all(isinstance(part, np.ndarray) for part in parts.values()), "parts_ must hold arrays")
         for name in ("start_", "intercept_"):
-            if not isinstance(getattr(self, name, None), float | int) or not np.isfinite(getattr(self, name)):
-                raise ModelFileError(f"ImportedRanker: {name} must be a finite number")
-        if not isinstance(getattr(self, "absent_", 0.0), float):
-            raise ModelFileError("ImportedRanker: absent_ must be a number")
-        flags = [getattr(self, name, None) for name in ("allow_nan_", "float32_sums_")]
-        names = getattr(self, "feature_names_", None)
-        named = isinstance(names, list) and len(names) == self.n_features_in_
-        if not named or not all(isinstance(flag, bool) for flag in flags):
-            raise ModelFileError("ImportedRanker: feature_names_, allow_nan_ and float32_sums_ must be there")
-        p = self.n_features_in_
-        scaling = getattr(self, "normalizers_", None)
+            value = own(name)
+            _demand(isinstance(value, float | int) and np.isfinite(value), f"{name} must be a finite number")
+        _demand(isinstance(own("absent_", 0.0), float), "absent_ must be a number")
+        names, flags = own("feature_names_"), [own("allow_nan_"), own("float32_sums_")]
+        named = isinstance(names, list) and len(names) == p and all(isinstance(flag, bool) for flag in flags)
+        _demand(named, "feature_names_, allow_nan_ and float32_sums_ must be there")
+        scaling = own("normalizers_")
         if scaling is not None:
-            ok = isinstance(scaling, dict) and set(scaling) == {"first", "second", "affine"}
-            ok = ok and all(
-                isinstance(scaling[k], np.ndarray) and scaling[k].shape == (p,) and np.isfinite(scaling[k]).all()
-                for k in ("first", "second")
-            )
-            if not ok:
-                raise ModelFileError(f"ImportedRanker: normalizers_ must hold {p} finite numbers each")
+            fit = isinstance(scaling, dict) and set(scaling) == {"first", "second", "affine"}
+            fit = fit and all(_holds(scaling[key], p) for key in ("first", "second"))
+            _demand(fit, f"normalizers_ must hold {p} finite numbers each")
         if self.kind_ == "linear":
-            if parts["weights"].shape != (p,) or not np.isfinite(parts["weights"]).all():
-                raise ModelFileError(f"ImportedRanker: weights must hold {p} finite numbers")
+            _demand(_holds(parts["weights"], p), f"weights must hold {p} finite numbers")
         elif self.kind_ == "stumps":
-            shapes = {part.shape for part in parts.values()}
             features = parts["features"]
-            if len(shapes) != 1 or features.ndim != 1 or features.dtype.kind != "i":
-                raise ModelFileError("ImportedRanker: the stumps' arrays do not fit together")
-            if len(features) and not (features.min() >= 0 and features.max() < p):
-                raise ModelFileError(f"ImportedRanker: a stump asks about a feature outside 0 … {p - 1}")
-            if np.isnan(parts["thresholds"]).any() or not np.isfinite(parts["weights"]).all():
-                raise ModelFileError("ImportedRanker: thresholds must be numbers and weights finite")
+            fit = len({part.shape for part in parts.values()}) == 1 == features.ndim and features.dtype.kind == "i"
+            _demand(fit, "the stumps' arrays do not fit together")
+            inside = ((features >= 0) & (features < p)).all()
+            _demand(inside, f"a stump asks about a feature outside 0 … {p - 1}")
+            fit = not np.isnan(parts["thresholds"]).any() and _holds(parts["weights"], len(features))
+            _demand(fit, "thresholds must be numbers and weights finite")
         elif self.kind_ == "oblivious":
             Ensemble(*(parts[name] for name in _PARTS["oblivious"])).check(p, None)
         else:
