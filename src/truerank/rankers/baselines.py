@@ -30,50 +30,46 @@ _LARGEST_MATRIX = 1 << 31  # bytes of X' X
 class RidgeRanker(LinearRanker):
     """Ridge regression of grades on features, both centred within their query.
 
-    Minimises, with bars for the means of query q and w_q its weight,
+    With w_q the query's weight and bars for means of query q, it minimises
 
-        sum_q w_q sum_(i in q) ((y_i - ybar_q) - w . (x_i - xbar_q))^2  +  alpha |w|^2,
+        sum_q w_q sum_(i in q) ((y_i - ybar_q) - w . (x_i - xbar_q))^2  +  alpha |w|^2.
 
-    that is, least squares with an intercept of its own for each query (which does not change the ranking). A strong
-    baseline: on the LETOR collections it is level with the best linear rankers.
+    This is least squares with a separate intercept for each query, which does not change the ranking. On the LETOR
+    collections it is as good as the best linear rankers.
 
     Parameters
     ----------
     alpha : float or list of float, default 1.0
-        Weight of the squared norm. From a list the validation queries of `eval_set` choose.
+        Weight of the squared norm. The validation queries of `eval_set` choose from a list.
     measure, convention
-        What chooses alpha, and what `score` reports.
+        The measure that chooses alpha and that `score` reports.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
-        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
-        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
-    n_jobs : int or None, default None
-        Threads, over fixed blocks of queries; any number gives the same sums.
+        "auto" divides columns of very different spread by it and rescales `coef_`; columns in [0, 1] stay. The spread
+        is the deviation within the queries; of sparse rows, the root mean square of the stored values. Sparse and dense
+        copies of the same rows may therefore give different weights.
+    n_jobs : int, optional
+        Threads; None means 1. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (n_features_in_,)
+    coef_ : float64 array (p,)
     alpha_ : float
-        The value that was chosen.
-    scale_ : float64 array (n_features_in_,) or None
-        What each column was divided by, if it was.
+        The chosen value.
+    scale_ : float64 array (p,) or None
+        Divisor of each column.
     path_ : list of dict
         For each alpha: `alpha`, `validation`.
 
     Raises
     ------
     InvalidInputError
-        On a negative alpha, on a list of them without `eval_set`, on more than 16,384 columns.
+        If alpha is negative, if a list of alpha has no `eval_set`, or with more than 16,384 columns.
 
     Notes
     -----
-    One product `X' X` and one p x p eigendecomposition for all alphas: O(n p^2 + p^3). Directions whose
-    regularised curvature is below 1e-12 of the largest get no weight, so that alpha = 0 gives the least squares
-    solution of smallest norm. Queries with one grade count: they say which features should not tell documents apart.
-
-    scikit-learn's `Ridge(fit_intercept=False)` on rows that are centred within their query has the same weights and
-    takes as long. Here all alphas share one decomposition (five of them take a quarter of the time), sparse rows stay
-    sparse (half of it or less), and the sums add up over blocks of queries.
+    The cost is one product `X' X` and one p x p eigendecomposition for all alphas: O(n p^2 + p^3). Directions whose
+    regularised curvature is below 1e-12 of the largest get no weight, so alpha = 0 gives the least-squares solution of
+    smallest norm. Queries with a single grade count, too: they show which features should not separate documents.
 
     Examples
     --------
@@ -122,38 +118,37 @@ class RidgeRanker(LinearRanker):
 
 @estimator
 class SingleFeature(Ranker):
-    """Rank by one column: BM25's, say, or the one that ranks the training queries best.
+    """Rank by one column: a given one, such as BM25, or the best one on the training queries.
 
     Parameters
     ----------
-    feature : int, str or None, default None
-        Column number from 0, or name. None takes the column and direction with the best mean `measure` on the
-        training queries (ties: descending first, then the lowest column).
+    feature : int or str, optional
+        Column number from 0, or name. None chooses the column and direction with the best mean `measure` on the
+        training queries, weighted by `query_weight`. Ties go to descending order, then to the lowest column.
     ascending : bool, default False
-        Small values first. Not used with `feature=None`.
+        Rank small values first. Ignored with `feature=None`.
     measure : str, Measure or callable, default "nDCG@10"
-        What a column is chosen by.
+        Chooses the column.
     convention : str, default "ranklib"
-        What the measure's name leaves open.
+        Settings of the measure that its name does not give.
 
     Attributes
     ----------
     feature_ : int
         Column.
     sign_ : int
-        1, or -1 where small values come first.
+        1, or -1 if small values come first.
     train_score_ : float
-        With `feature=None`, the mean measure of that column on the training queries.
+        With `feature=None`, the mean measure of the column on the training queries.
 
     Raises
     ------
     InvalidInputError
-        When there is no such column.
+        If there is no such column.
 
     Notes
     -----
-    Missing values (nan) rank last, as -inf does. O(rows x columns log rows) when it chooses, else nothing to fit.
-    `query_weight` weighs the queries in the mean.
+    Missing values (NaN) rank last. Choosing costs O(p n log n); otherwise there is nothing to fit.
 
     Examples
     --------
@@ -212,7 +207,7 @@ class SingleFeature(Ranker):
         return last_if_missing(self.sign_ * X[:, self.feature_].astype(np.float64))
 
     def check_model(self) -> None:
-        """Called after loading: the column exists."""
+        """Check after loading that the column exists."""
         super().check_model()
         feature, sign = getattr(self, "feature_", None), getattr(self, "sign_", None)
         if not isinstance(feature, int) or not 0 <= feature < self.n_features_in_ or sign not in (1, -1):
@@ -225,7 +220,7 @@ def _measured(part: Part, k: int, sign: int, measure: Measure) -> list[np.ndarra
 
 
 def last_if_missing(scores: np.ndarray) -> np.ndarray:
-    """Scores (n,) in which missing ones are below all others, changed in place."""
+    """Put missing scores (n,) below all others, in place."""
     missing = np.isnan(scores)
     if missing.any():
         # Finite, so that every consumer of scores takes them; below what columns may hold.
@@ -235,10 +230,10 @@ def last_if_missing(scores: np.ndarray) -> np.ndarray:
 
 @estimator
 class RandomRanker(Ranker):
-    """Chance: a score in [0, 1) drawn for each row from the seed and the row's values.
+    """Random scores in [0, 1), as a baseline.
 
-    The score of a row is a hash of its values and `random_state`, so it is the same alone, among others, in any order
-    and on any machine. Rows with the same values are tied (and rank in row order, or as the measure breaks ties).
+    The score of a row is a hash of its values and `random_state`. It does not depend on other rows, their order or the
+    machine. Rows with equal values are tied.
 
     Parameters
     ----------

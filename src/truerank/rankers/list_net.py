@@ -1,4 +1,4 @@
-"""ListNet (Cao, Qin, Liu, Tsai and Li 2007), linear: cross entropy between top-one probabilities."""
+"""ListNet (Cao et al. 2007), linear: the cross entropy between top-one probabilities."""
 
 from __future__ import annotations
 
@@ -26,96 +26,89 @@ class ListNet(BinnedLinearRanker):
     """Linear ListNet: the cross entropy between the top-one probabilities of grades and of scores.
 
     With scores `s = X w` of a query, `P_s(j) = exp(s_j) / sum_i exp(s_i)` is the probability that document j comes
-    first, and `P_y` the same of the grades. ListNet minimises, w_q being the queries' weights,
+    first, and `P_y` is the same for the grades. With w_q the query's weight, ListNet minimises
 
         sum_q w_q [ - sum_j P_y(j) ln P_s(j) ]  +  alpha/2 |w|^2,
 
-    a convex function (with `normalize`, the sum is divided by sum_q w_q). Choose it when whole lists matter more than
-    single pairs and a linear score is enough: it is smooth, fast, and needs no pairs.
+    a convex function. Choose it when whole lists matter more than single pairs and a linear score is enough.
 
     Parameters
     ----------
     alpha : float or list of float, default 1.0
-        Weight of the squared norm. It goes with a sum over queries; with `normalize` divide it by their number. From a
-        list the validation queries of `eval_set` choose.
+        Weight of the squared norm. The validation queries of `eval_set` choose from a list.
     objective : {"softmax", "xe-ndcg"}, default "softmax"
-        What makes P_y of grades, the same objects as boosted trees have (`truerank.losses.listwise`): "softmax" as
-        above, "xe-ndcg" in proportion to `2^y - 1/2`, a bound of nDCG (Bruch 2021; its random part at its mean).
+        How grades become P_y: "softmax" as above, or "xe-ndcg" in proportion to `2^y - 1/2`, a bound of nDCG (Bruch
+        2021, with its random part at its mean). Boosted trees have the same objectives.
     solver : {"lbfgs", "gradient-descent"}, default "lbfgs"
-        "lbfgs" minimises to a gradient norm of `tol`. "gradient-descent" is the paper's algorithm 1: query by query,
-        `w <- w - learning_rate * gradient of the query`, `max_iter` times over the queries, from w = 0. They come in an
-        order that depends on what they hold and not on where they stand.
+        "lbfgs" minimises to a gradient norm of `tol`. "gradient-descent" is the paper's algorithm 1: it starts at w = 0
+        and takes the step `w <- w - learning_rate * gradient of the query` for each query, in an order that depends on
+        the queries' content alone, and passes `max_iter` times over them.
     tol : float, default 1e-6
-        "lbfgs" stops when the Euclidean norm of the objective's gradient is at most this.
+        "lbfgs" stops when the Euclidean norm of the gradient is at most this.
     max_iter : int, default 1000
         Iterations, or passes over the queries.
     learning_rate : float, default 0.01
-        Of "gradient-descent".
+        Step of "gradient-descent".
     normalize : bool, default False
-        Divide the loss by the total weight of the queries that take part.
+        Divide the sum over queries by their total weight.
     measure : str, Measure or callable, default "nDCG@10"
-        What `score` reports, and what `eval_set` is judged by unless `validation_measure` says otherwise.
+        What `score` reports.
     validation_measure : str, Measure or callable, optional
-        What `eval_set` is judged by after each iteration or pass, ties averaged so that no order of the rows decides;
-        None means `measure`.
+        Evaluated on `eval_set` after each iteration or pass, averaged over ties; None means `measure`.
     convention : str, default "ranklib"
-        What the measure's name leaves open.
-    patience : int or None, default None
-        With `eval_set`: stop after this many iterations without a better validation measure; None runs to the end.
-        Either way the best iterate is kept.
+        Settings of the measures that their names do not give.
+    patience : int, optional
+        Stop after this many iterations without a better validation measure; None runs to the end. The best iterate is
+        kept in both cases.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and folds that back into `coef_`; columns in [0, 1] stay.
-        The spread is the deviation within the queries, of sparse rows the root mean square of the stored values: the
-        same rows held sparse then learn other weights; the norm above is then that of the divided columns' weights.
-    n_jobs : int or None, default None
-        Threads of "lbfgs", over fixed blocks of queries; any number gives the same bits.
+        "auto" divides columns of very different spread by it and rescales `coef_`; columns in [0, 1] stay. The spread
+        is the deviation within the queries; of sparse rows, the root mean square of the stored values. Sparse and dense
+        copies of the same rows may therefore give different weights.
+    n_jobs : int, optional
+        Threads; None means 1. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (n_features_in_,), or one weight for each bin
+    coef_ : float64 array (p,), or one weight for each bin
+        Weights of the columns.
     alpha_ : float
-        The value that was chosen.
-    scale_ : float64 array (n_features_in_,) or None
-        What each column was divided by, if it was.
+        The chosen value.
+    scale_ : float64 array (p,) or None
+        Divisor of each column.
     path_ : list of dict
-        For each alpha: `alpha`, `objective`, `gap` (the gradient's norm), `n_iter`, `status`, `validation`.
-    objective_ : float
-        The objective at `coef_`.
-    gradient_norm_ : float
-        Euclidean norm of its gradient there.
+        For each alpha: `alpha`, `objective`, `gap` (the gradient norm), `n_iter`, `status`, `validation`.
+    objective_, gradient_norm_ : float
+        The objective and the Euclidean norm of its gradient at `coef_`.
     n_iter_ : int
         Iterations or passes up to `coef_`.
-    validation_scores_ : float64 array
-        With `eval_set`, the measure after each iteration.
     history_ : dict of arrays
-        After each iteration of the value that was chosen: `objective` (NaN in passes of gradient descent, which do not
-        compute it) and, with `eval_set`, `validation`.
+        After each iteration for the chosen alpha: `objective` (NaN in passes of gradient descent, which do not compute
+        it) and, with `eval_set`, `validation`, which is also `validation_scores_`.
     status_ : str
-        Why training stopped, in words.
+        Why training stopped.
 
     Raises
     ------
     InvalidInputError
-        On parameters out of range; when gradient descent diverges.
+        If a parameter is out of range, or gradient descent diverges.
 
     Notes
     -----
-    Queries whose grades are all equal (or that have one document) would only pull scores together and are left out;
-    without any other query the weights are 0. exp is shifted by the query's largest score, so that no score overflows.
-    Adding a constant to a query's grades or scores changes nothing; multiplying grades does.
+    Queries with a single grade or a single document are left out; without any other query the weights are 0. The
+    largest score of a query is subtracted before exp, so no score overflows. Adding a constant to the grades of a query
+    changes nothing; multiplying them does.
 
-    Cost: two products with X an iteration. L-BFGS runs in coordinates in which the Hessian at w = 0 (of the first
-    queries, up to 20,000 rows) is the identity, or its diagonal is for sparse rows and for more than 512 columns, so
-    that 15 to 40 iterations are usual whatever the columns' scales. Where rounding stops the line search above `tol`,
-    Newton steps with the exact Hessian finish (dense rows, up to 512 columns).
+    An iteration costs two products with X. L-BFGS runs in coordinates in which the Hessian at w = 0 (of up to 20,000
+    rows) is the identity; with sparse rows or more than 512 columns, only its diagonal is 1. Usually 15 to 40
+    iterations are enough. If rounding stops the line search above `tol`, Newton steps finish (dense rows, up to 512
+    columns).
 
-    Differences from the paper: (1) the regularisation and L-BFGS; (2) the paper's network is linear too; (3)
-    `query_weight` multiplies a query's step in gradient descent, where two copies of a query would take two steps.
+    Differences from the paper: regularisation, L-BFGS, and `query_weight`, which multiplies a query's step in gradient
+    descent, while two copies of the query would take two steps.
 
     References
     ----------
-    Z. Cao, T. Qin, T.-Y. Liu, M.-F. Tsai, H. Li: Learning to rank: from pairwise approach to listwise approach. ICML
-    2007, 129-136; equations 3 and 4 (loss and gradient), algorithm 1.
+    Cao et al. (2007), "Learning to rank: from pairwise approach to listwise approach", equations 3 and 4, algorithm 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""ListNet with weights that are not negative: for places that take nothing else, such as a search engine's fusion."""
+"""ListNet with weights of at least 0, which the fusion of search engines needs."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from truerank.solvers.result import Status
 class NonnegativeListNet(LinearRanker):
     """Linear ListNet whose weights are all at least 0.
 
-    Minimises, over w ≥ 0, ListNet's objective (see `ListNet`): the cross entropy between the top-one probabilities of
-    grades and of scores `X w`, summed over queries, plus `alpha/2 |w|²`. The problem is convex; L-BFGS-B solves it.
+    Minimises ListNet's objective (see `ListNet`) over w >= 0. The problem is convex; SciPy's L-BFGS-B solves it.
 
     Parameters
     ----------
     alpha : float, default 1.0
         Weight of the squared norm.
     tol : float, default 1e-5
-        Stop when no entry of the projected gradient is larger than this.
+        Training stops when no entry of the projected gradient is larger than this.
     max_iter : int, default 1000
-    n_jobs : int or None, default None
-        Threads, over fixed blocks of queries; any number gives the same bits.
+    n_jobs : int, optional
+        Threads; None means 1. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (n_features_in_,)
+    coef_ : float64 array (p,)
     objective_ : float
     gradient_norm_ : float
         Largest entry of the projected gradient at `coef_`.
@@ -42,12 +41,11 @@ class NonnegativeListNet(LinearRanker):
 
     Notes
     -----
-    Queries whose grades are all equal are left out; without any other the weights are 0. A column for which every
-    direction down is negative has weight 0.
+    Queries with a single grade are left out; without any other query the weights are 0.
 
     References
     ----------
-    Cao, Qin, Liu, Tsai, Li: Learning to rank: from pairwise approach to listwise approach. ICML 2007, equations 3, 4.
+    Cao et al. (2007), "Learning to rank: from pairwise approach to listwise approach", equations 3 and 4.
 
     Examples
     --------

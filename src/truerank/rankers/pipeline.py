@@ -1,4 +1,4 @@
-"""Rankers behind transformers, and other libraries' rankers, by one pair of calls: fit to and score a `RankingData`."""
+"""Rankers behind transformers, and rankers of other libraries, fitted to and applied to a `RankingData`."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ TRANSFORMERS: dict[str, str] = {
 
 
 class RankerPipeline(Ranker):
-    """Transformers and the ranker that learns from what they make, as one ranker.
+    """Transformers followed by a ranker, as one ranker.
 
-    Unlike a scikit-learn `Pipeline` it is a ranker everywhere one is taken (trained, saved, calibrated,
-    cross-validated, ranked by file), hands each query to the transformers that look at it (`qid`), and transforms
-    validation queries as the training ones.
+    Unlike a scikit-learn `Pipeline` it can be trained, saved, calibrated and cross-validated like any ranker, passes
+    `qid` to transformers that need the query, and transforms validation queries like the training queries.
 
     Parameters
     ----------
     prepare : str or transformer, or a list of these
-        What happens to the columns, in order; names are those of `TRANSFORMERS`.
+        Transformers in their order; names are those of `TRANSFORMERS`.
     ranker : Ranker
-        Unfitted; it is cloned. Its own parameters are reached as `ranker__C`.
+        Unfitted ranker, which is cloned. Its parameters are set as `ranker__C`.
 
     Attributes
     ----------
@@ -53,8 +52,8 @@ class RankerPipeline(Ranker):
 
     Notes
     -----
-    Score binning keeps one byte a value for rankers that take a `BinnedMatrix`, and makes a sparse 0/1 matrix for
-    others. `predict` needs `qid` where a transformer looks at the query and the rows are of several.
+    Score binning stores one byte for each value if the ranker accepts a `BinnedMatrix`, and otherwise a sparse 0/1
+    matrix. `predict` needs `qid` if a transformer uses the query and the rows belong to several.
 
     Examples
     --------
@@ -73,7 +72,7 @@ class RankerPipeline(Ranker):
 
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
-        """Whether nan gets through to something that has a use for it: score binning, or the ranker."""
+        """Whether NaN reaches a part that can use it: score binning, or the ranker."""
         for step in _made(self.prepare):
             if not get_tags(step).input_tags.allow_nan:
                 return False
@@ -83,13 +82,13 @@ class RankerPipeline(Ranker):
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
-        """Whether the first transformer takes sparse rows."""
+        """Whether the first transformer accepts sparse rows."""
         first = next(iter(_made(self.prepare)), self.ranker)
         return bool(get_tags(first).input_tags.sparse)
 
     @property
     def uses_eval_set(self) -> bool:  # type: ignore[override]
-        """Whether the ranker has a use for validation queries."""
+        """Whether the ranker uses validation queries."""
         return bool(getattr(self.ranker, "uses_eval_set", False))
 
     @property
@@ -117,7 +116,7 @@ class RankerPipeline(Ranker):
         self.status_ = getattr(self.ranker_, "status_", "fitted")
 
     def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
-        """Scores (n,), float64, in the order of the caller's rows; `qid` as in the class's notes."""
+        """Return scores (n,), float64, in the order of the caller's rows; see the notes of the class for `qid`."""
         check_is_fitted(self)
         check_predict_arguments(self, other)
         X, qid = self._without_query_column(X, qid)
@@ -130,7 +129,7 @@ class RankerPipeline(Ranker):
         return data.restore(ranker_scores(self.ranker_, data))
 
     def transformed(self, data: RankingData) -> RankingData:
-        """The rows as the fitted transformers hand them to the ranker."""
+        """Return the rows after all fitted transformers."""
         data = _as_float64(data)
         for transformer in self.transformers_:
             data = _transformed(transformer, data)
@@ -145,7 +144,7 @@ class RankerPipeline(Ranker):
         return shares
 
     def check_model(self) -> None:
-        """Called after loading from a model file: transformers and a ranker."""
+        """Check transformers and ranker after loading."""
         super().check_model()
         if not isinstance(getattr(self, "ranker_", None), Ranker):
             raise ModelFileError("RankerPipeline: ranker_ must be a ranker")
@@ -154,22 +153,22 @@ class RankerPipeline(Ranker):
 
 
 def transformer_class(name: str) -> type:
-    """Class of a transformer by its name, for example "score-binning"."""
+    """Return the class of a transformer by its name, such as "score-binning"."""
     return look_up(TRANSFORMERS, name, "transformer")
 
 
 def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = None) -> Any:
-    """A fitted clone of a ranker, whoever's it is.
+    """Return a fitted clone of a ranker of truerank or of another library.
 
-    truerank's get the data as they are. A scikit-learn `Pipeline` is gone through step by step, with `qid` for the
-    steps that take it. Others get rows grouped by query and what they call the queries: `group` (LightGBM), `qid`
-    (XGBoost, numbers), `group_id` (CatBoost); what takes none of these is fitted to rows and grades alone. Weights of
-    the data do not reach them, which a warning says.
+    Rankers of truerank get the data as they are. The steps of a scikit-learn `Pipeline` are fitted one by one, with
+    `qid` for those that accept it. Other rankers get grouped rows and the queries as `group` (LightGBM), `group_id`
+    (CatBoost) or `qid` (XGBoost); a ranker without these is fitted to rows and grades alone. Weights of the data are
+    not passed on, and a warning says so.
 
     Raises
     ------
     InvalidInputError
-        Where it has neither `fit` nor `predict`.
+        If the ranker lacks `fit` or `predict`.
     """
     if isinstance(ranker, Ranker):
         data, valid = data.as_grouped(), None if valid is None else valid.as_grouped()
@@ -201,7 +200,7 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
 
 
 def ranker_scores(ranker: Scorer, data: RankingData) -> np.ndarray:
-    """Scores (n,), float64, grouped order, of a fitted ranker, whoever's it is."""
+    """Return scores (n,), float64, of grouped rows from a fitted ranker of truerank or of another library."""
     if isinstance(ranker, Ranker):
         return data.scores(ranker)
     if hasattr(ranker, "steps"):
@@ -216,7 +215,7 @@ def ranker_scores(ranker: Scorer, data: RankingData) -> np.ndarray:
 
 
 def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingData:
-    """Rows that a fitted ranker is to score, checked at its border, with the names it was fitted with."""
+    """Check rows that a fitted ranker is to score, and name their columns as in training."""
     X, qid = without_query_column(X, qid, getattr(ranker, "feature_names_in_", None))
     if isinstance(X, RankingData):
         if qid is not None:
@@ -237,19 +236,19 @@ def _made(prepare: Any) -> list[Any]:
 
 
 def _as_float64(data: RankingData) -> RankingData:
-    """The rows with float32 numbers widened: scikit-learn's scalers compute in the precision of their rows."""
+    """Widen float32 numbers, because scikit-learn's scalers compute in the precision of their rows."""
     return data.replaced(X=data.X.astype(np.float64)) if getattr(data.X, "dtype", None) == np.float32 else data
 
 
 def _transformed(transformer: Any, data: RankingData) -> RankingData:
-    """The same rows with other columns, in the same order."""
+    """Return the same rows with the transformer's columns."""
     X = transformer.transform(data.X, **_query(transformer.transform, data))
     names = None if X.shape[1] != data.n_features else data.feature_names
     return data.replaced(X=X, feature_names=names)
 
 
 def _query(method: object, data: RankingData) -> dict[str, Any]:
-    """`qid` for a method that takes it."""
+    """Return `qid` for a method that accepts it."""
     return {"qid": data.query_index} if _takes(method, "qid") else {}
 
 
@@ -258,5 +257,5 @@ def _takes(method: Any, name: str) -> bool:
 
 
 def _takes_query(transformer: Any) -> bool:
-    """Whether a transformer may look at the query; score binning takes `qid` only so that all are called alike."""
+    """Whether a transformer uses the query; score binning ignores its `qid`."""
     return _takes(transformer.transform, "qid") and not isinstance(transformer, ScoreBinning)

@@ -1,4 +1,4 @@
-"""PointwiseSVM: the classification baseline, a linear support vector machine on single documents."""
+"""PointwiseSVM: a linear support vector machine on single documents, as a classification baseline."""
 
 from __future__ import annotations
 
@@ -27,51 +27,56 @@ from truerank.solvers.result import SolverResult, Status
 
 @estimator
 class PointwiseSVM(BinnedLinearRanker):
-    """Linear SVM that separates relevant from other documents, whatever their query: accuracy as the target.
+    """Linear SVM that separates relevant documents from the others, whatever their query.
 
-    Minimises `½‖w‖² + ½(b/κ)² + C Σ_i c_i max(0, 1 - z_i (w·x_i + b))`, κ being `intercept_scaling`, with z = +1 for
-    relevant documents and -1 for the others, c_i the class weight times the query's weight. It is the baseline that
-    SVM-MAP was compared with: SVM-acc with `class_weight=None`, SVM-acc2 with "ratio"; SVM-acc3 and SVM-acc4 are
-    pipelines with `PercentileInQuery` and `MinMaxInQuery` before it.
+    With z = 1 for relevant documents and -1 for others, κ = `intercept_scaling`, and c_i the class weight times the
+    query's weight, it minimises
+
+        ½‖w‖² + ½(b/κ)² + C Σ_i c_i max(0, 1 - z_i (w·x_i + b)).
+
+    It is the baseline of SVM-MAP's authors: SVM-acc with `class_weight=None`, SVM-acc2 with "ratio"; SVM-acc3 and
+    SVM-acc4 are pipelines with `PercentileInQuery` and `MinMaxInQuery`.
 
     Parameters
     ----------
     C : float or list of float, default 0.01
-        Weight of the sum over documents against the norm. From a list the validation queries of `eval_set` choose.
+        Weight of the sum over documents against the norm. The validation queries of `eval_set` choose from a list.
     class_weight : {"ratio", None} or dict, default "ratio"
-        "ratio" weighs relevant documents by (other documents) / (relevant documents), others by 1. None weighs all
-        alike: where few documents are relevant, w close to 0 and b = -1 then has nearly the least hinge loss there is,
-        and the scores say little (on the shipped sample, where one in twelve is, AP .244 against .407). A dict gives
-        the weights {0: …, 1: …} of other and relevant documents.
+        "ratio" weighs relevant documents by (other documents) / (relevant documents). With None, all documents weigh 1;
+        if few are relevant, w close to 0 and b = -1 then has nearly the smallest loss, and the scores say little (on
+        the shipped sample, with one relevant document in twelve, AP is 0.244 instead of 0.407). A dict gives the
+        weights {0: …, 1: …} of other and relevant documents.
     intercept_scaling : float, default 1.0
-        κ. The larger, the less the intercept is regularised, and the slower the solver.
+        κ. A larger value regularises the intercept less and makes the solver slower.
     rel : float, optional
-        Lowest relevant grade. None takes the higher grade where there are just two, else the convention's: 1, mslr's 2.
+        Lowest relevant grade. None means the higher grade of two, else the convention's: 1, or 2 for mslr.
     tol : float, default 1e-4
-        liblinear's tolerance, or of the cutting planes (see Notes) the relative duality gap.
+        Tolerance of liblinear, or the relative duality gap of the cutting planes (see Notes).
     max_iter : int, default 10000
     validation_measure : str or Measure, default "AP"
         Chooses C.
     convention : str, default "ranklib"
-        Fills in what the measure's name leaves open.
+        Settings of the measure that its name does not give.
     random_state : int, optional
         Seed of liblinear's order of coordinates.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread (or of a spread far from 1 throughout) by it, dense ones after
-        taking off their mean, and folds that back into `coef_` and `intercept_`; the penalty above is then that of the
-        weights of these columns. Of sparse rows the spread is the root mean square of the stored values, so that the
-        same rows held sparse learn other weights. Columns in [0, 1] are left as they are.
+        "auto" divides columns of very different spread, or of a spread far from 1, by it and rescales `coef_` and
+        `intercept_`; columns in [0, 1] stay. The mean of dense columns is subtracted. The spread of sparse columns is
+        the root mean square of the stored values, so sparse and dense copies of the same rows may give different
+        weights.
 
     Attributes
     ----------
-    coef_, intercept_ : float64 array (p,) or one weight for each bin, float
+    coef_ : float64 array (p,), or one weight for each bin
+    intercept_ : float
     C_ : float
+        The chosen value.
     scale_ : float64 array (p,) or None
-        What each column was divided by, if it was.
+        Divisor of each column.
     objective_ : float
         The objective above.
     dual_objective_, gap_ : float
-        Lower bound and certificate of the cutting planes; NaN from liblinear, which reports none.
+        Lower bound and gap of the cutting planes; NaN from liblinear, which reports none.
     n_iter_ : int
     rel_ : float
     path_ : list of dict
@@ -79,9 +84,8 @@ class PointwiseSVM(BinnedLinearRanker):
 
     Notes
     -----
-    Dense and sparse rows go to liblinear (scikit-learn's `LinearSVC`, hinge loss, dual coordinate descent). A
-    `BinnedMatrix` goes to the cutting-plane solver of `MeasureSVM`, because liblinear would need the 0/1 matrix; so do
-    the partitions of a cluster, which it would need in one place.
+    liblinear (scikit-learn's `LinearSVC`) learns from dense and sparse rows. The cutting planes of `MeasureSVM` learn
+    from a `BinnedMatrix` and from the partitions of a cluster.
 
     Examples
     --------
@@ -147,7 +151,7 @@ class PointwiseSVM(BinnedLinearRanker):
 
     @staticmethod
     def _liblinear_rows(X: Any, problem: Problem) -> tuple[Any, np.ndarray]:
-        """The rows by position for liblinear, which copies them in any case, and what was taken off the columns."""
+        """Return the rows for liblinear, which copies them anyway, and the means that were subtracted."""
         X = X[problem.order]
         if problem.scale is None:
             return X, np.zeros(X.shape[1])
@@ -162,7 +166,7 @@ class PointwiseSVM(BinnedLinearRanker):
         return (X - middle) * unit, middle
 
     def _class_weights(self, relevant: float, others: float) -> tuple[float, float]:
-        """c_i of relevant documents and of others, whose queries' weights add up to these: 2 equals two copies."""
+        """Return c_i of relevant and of other documents, given the summed query weights of both."""
         given = self.class_weight
         if given is None:
             return 1.0, 1.0
@@ -199,7 +203,7 @@ class PointwiseSVM(BinnedLinearRanker):
         return super()._predict(X) + self.intercept_
 
     def check_model(self) -> None:
-        """Called after loading: weights and intercept."""
+        """Check weights and intercept after loading."""
         super().check_model()
         if not isinstance(getattr(self, "intercept_", None), float) or not np.isfinite(self.intercept_):
             raise ModelFileError(f"{type(self).__name__}: intercept_ must be a finite number")

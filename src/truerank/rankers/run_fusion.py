@@ -1,4 +1,4 @@
-"""Learned fusion: one ranking of several systems' runs, learned from judged topics."""
+"""Learned fusion: one ranking from the runs of several systems, learned from judged topics."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ _BLOCK_VALUES = 1 << 24  # numbers of a block of feature rows: 64 MB as float32
 
 @parameters
 class RunFusion(BaseEstimator):
-    """Fuse runs by a ranker that learned from judged topics how much to trust each run.
+    """Fuse runs with a ranker that learns from judged topics how much to trust each run.
 
-    A row is a document that some run retrieved for a topic, its columns are features of the runs
-    (`truerank.features.run_features`), and any ranker learns from the grades. Use it in place of reciprocal rank fusion
-    where some topics are judged; `cross_validate_fusion` says whether they are enough.
+    A row is a document that some run retrieved for a topic, and its columns are features of the runs
+    (`truerank.features.run_features`). Use it instead of reciprocal rank fusion if some topics are judged;
+    `cross_validate_fusion` tells whether they are enough.
 
     Parameters
     ----------
     ranker : Ranker, optional
-        By default `ListNet()`, with `nonnegative` `NonnegativeListNet()`. It is cloned, not changed.
+        Ranker to clone. The default is `ListNet()`, or `NonnegativeListNet()` with `nonnegative`.
     features : str, default "min-max + reciprocal-rank"
-        With `nonnegative` by default "min-max": what engines compute.
+        The default with `nonnegative` is "min-max", which search engines compute.
     depth : int or None, default 200
-        Training rows are the documents that some run has among its first `depth`; None takes all. What a document's
-        features are, and which documents are fused, does not depend on it.
+        Documents among the first `depth` of some run are training rows; None means all. Features and fused documents do
+        not depend on it.
     nonnegative : bool, default False
-        One weight of at least 0 for each run, which search engines take: features must be one of min-max, score,
+        Learn one weight of at least 0 for each run, as search engines need. Features must be one of min-max, score,
         z-score, percentile and reciprocal-rank. The weights are scaled to a sum of 1, which changes no order.
 
     Attributes
@@ -60,23 +60,23 @@ class RunFusion(BaseEstimator):
     run_names_ : list of str
         Names of the runs, in the order of the columns.
     ranker_ : Ranker
-        The fitted ranker; its `feature_names_in_` tell the columns.
+        The fitted ranker; `feature_names_in_` names its columns.
     edges_ : list of float64 arrays
         Thresholds of score bins.
     n_queries_in_ : int
-        Topics with judgements seen in fit.
+        Number of judged topics in `fit`.
 
     Raises
     ------
     InvalidInputError
-        On runs and qrels that share no topic, no relevant document among the training rows, features that do not go
-        with `nonnegative`, runs at prediction that lack one seen in fit.
+        If runs and qrels share no topic, no training row is relevant, features do not suit `nonnegative`, or a run of
+        `fit` is missing in `predict`.
 
     Notes
     -----
-    Unjudged documents count as not relevant, negative grades as 0. Topics of which no training row is relevant teach
-    nothing. A topic that a run lacks has 0 in that run's columns (z-score too). Same bits for any order of lines or of
-    topics in the files. Cost: that of the ranker, and memory of rows × columns × 4 bytes.
+    Unjudged documents count as not relevant and negative grades as 0. Topics without a relevant training row teach
+    nothing. If a run lacks a topic, its columns are 0. The bits do not depend on the order of lines or topics in files.
+    The cost is that of the ranker, and rows × columns × 4 bytes of memory.
 
     References
     ----------
@@ -113,7 +113,7 @@ class RunFusion(BaseEstimator):
         runs : mapping of name to run, sequence of runs, or RunPool with judgements
             A run is a `Run`, a path, or `{topic: {document: score}}`.
         qrels : Qrels, path, or `{topic: {document: grade}}`
-            Not with a RunPool, which has its own.
+            Omit it with a RunPool, which has judgements.
         """
         pool = judged_pool(runs, qrels)
         features = self._features()
@@ -150,21 +150,21 @@ class RunFusion(BaseEstimator):
         return self
 
     def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
-        """One run of runs over new topics: the best `depth` documents of each (None: all).
+        """Fuse runs of new topics into one run with the best `depth` documents of each topic (None: all).
 
-        `runs` are named as in `fit`, in any order; runs that fit did not see are left out.
+        `runs` have the names of `fit`, in any order; other runs are ignored.
         """
         pool = runs if isinstance(runs, RunPool) else RunPool(runs)
         pool = self.known_runs(pool)
         return pool.to_run(self.pool_scores(pool), depth=depth, tag=tag)
 
     def known_runs(self, pool: RunPool) -> RunPool:
-        """The pool with the runs of `fit` alone, in their order."""
+        """Return the pool with the runs of `fit` alone, in their order."""
         check_is_fitted(self, "ranker_")
         return pool.select_names(self.run_names_)
 
     def pool_scores(self, pool: RunPool) -> np.ndarray:
-        """Scores (n,) of a pool's documents, whose runs are those of `fit` in their order."""
+        """Return scores (n,) of a pool's documents; its runs must be those of `fit`, in their order."""
         check_is_fitted(self, "ranker_")
         features = self._features()
         binned = _as_binned(features, self.ranker_)
@@ -178,7 +178,7 @@ class RunFusion(BaseEstimator):
         return scores
 
     def run_weights(self) -> dict[str, float]:
-        """Weight of each run, of a linear fusion with one column a run (`nonnegative`): what engines take."""
+        """Return the weight of each run, for linear fusions with one column for each run (`nonnegative`)."""
         check_is_fitted(self, "ranker_")
         features = self._features()
         if not isinstance(self.ranker_, LinearRanker) or len(self.ranker_.coef_) != len(self.run_names_):
@@ -189,7 +189,7 @@ class RunFusion(BaseEstimator):
         return dict(zip(self.run_names_, self.ranker_.coef_.tolist()))
 
     def check_model(self) -> None:
-        """Called after loading: names, thresholds and the ranker must fit together."""
+        """Check after loading that names, thresholds and ranker fit together."""
         names, ranker = getattr(self, "run_names_", None), getattr(self, "ranker_", None)
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             raise ModelFileError("RunFusion: run_names_ must hold the names of the runs")

@@ -1,4 +1,4 @@
-"""TextRanker: a ranker with the features that it was trained on, so that a saved model ranks raw text."""
+"""TextRanker: a ranker together with its text features, so that a saved model ranks raw text."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ from truerank.text.index import Index
 
 @parameters
 class TextRanker(BaseEstimator):
-    """Documents and queries in, rankings out: features from an index, and a ranker over them.
+    """Rank documents for queries: features from an index, and a ranker over them.
 
     Parameters
     ----------
     ranker : Ranker
-        Unfitted.
+        Unfitted ranker.
     features : TextFeatures, optional
         None means all families.
     binning : ScoreBinning, optional
-        Cuts each feature into bins before the ranker, the paper's way of SVM-MAP; for rankers that take a
-        `BinnedMatrix`.
+        Bins of each feature, as in the experiments of SVM-MAP; for rankers that accept a `BinnedMatrix`.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class TextRanker(BaseEstimator):
     binning_ : ScoreBinning or None
     ranker_ : Ranker
     calibrator_ : Calibrator or None
-        Turns scores into probabilities of relevance, where one was set (`truerank text pipeline` does).
+        Turns scores into probabilities of relevance, if one was set (`truerank text pipeline` sets one).
 
     Examples
     --------
@@ -62,14 +61,14 @@ class TextRanker(BaseEstimator):
     binning: ScoreBinning | None = None
 
     def fit(self, queries: Iterable[Document] | Mapping[str, str], index: Index, qrels: Qrels) -> TextRanker:
-        """Make the features of the queries' candidates and train on them."""
+        """Compute the features of the queries' candidates and train on them."""
         features = (TextFeatures() if self.features is None else clone(self.features)).fit(index)
         self.fit_rows(features.transform(queries, index, qrels))
         self.features_ = features
         return self
 
     def fit_rows(self, data: RankingData) -> TextRanker:
-        """Train binning and ranker on features that are there already."""
+        """Train binning and ranker on existing features."""
         binning = None if self.binning is None else clone(self.binning).fit(data.X)
         ranker = clone(self.ranker).fit(_binned(binning, data))
         self.binning_, self.ranker_ = binning, ranker
@@ -77,23 +76,23 @@ class TextRanker(BaseEstimator):
         return self
 
     def predict(self, data: RankingData) -> np.ndarray:
-        """Scores of rows of features, in the caller's row order."""
+        """Return scores of rows of features, in the caller's row order."""
         check_is_fitted(self, "ranker_")
         return self.ranker_.predict(_binned(self.binning_, data))
 
     def rank(self, queries: Iterable[Document] | Mapping[str, str], index: Index) -> Run:
-        """Score the candidates of each query.
+        """Rank the candidates of each query.
 
         Parameters
         ----------
         queries : iterable of Document, or dict of id to text
         index : Index
-            The one of `fit`, or another with the same fields.
+            The index of `fit`, or another with the same fields.
 
         Returns
         -------
         Run
-            Candidates by falling score, equal scores by falling BM25. Queries that find nothing are left out.
+            Candidates by decreasing score, equal scores by decreasing BM25. Queries without candidates are left out.
         """
         check_is_fitted(self, "features_")
         data = self.features_.transform(queries, index)
@@ -103,12 +102,12 @@ class TextRanker(BaseEstimator):
         return Run(data.query_ids, data.offsets, data.doc_ids[order], scores[order], "truerank")
 
     def predict_proba(self, scores: ArrayLike) -> np.ndarray:
-        """P(not relevant), P(relevant) of scores of this ranker, float64 (n, 2).
+        """Return P(not relevant) and P(relevant) for scores of this ranker, float64 (n, 2).
 
         Raises
         ------
         InvalidInputError
-            When no calibrator was set.
+            If no calibrator was set.
         """
         calibrator = getattr(self, "calibrator_", None)
         if calibrator is None:
@@ -118,7 +117,7 @@ class TextRanker(BaseEstimator):
         return calibrator.predict_proba(scores)
 
     def check_model(self) -> None:
-        """Called after loading from a model file."""
+        """Check features, ranker and binning after loading."""
         features, ranker = getattr(self, "features_", None), getattr(self, "ranker_", None)
         if not isinstance(features, TextFeatures) or not isinstance(ranker, Ranker):
             raise ModelFileError("TextRanker: features_ must be TextFeatures and ranker_ a ranker")
@@ -134,7 +133,7 @@ class TextRanker(BaseEstimator):
 
 
 def _binned(binning: ScoreBinning | None, data: RankingData) -> RankingData:
-    """The rows with each feature cut into bins."""
+    """Return the rows with each feature cut into bins."""
     if binning is None:
         return data
     X = binning.transform(data.X)
