@@ -68,7 +68,7 @@ def run_command(words):
 
 def check_console(text, capfd):
     """Run the commands of a `console` block; each line of output that it shows is one that they print."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
         command, *shown = part.splitlines()
         capfd.readouterr()
         assert main(shlex.split(command)[1:]) == 0, command
