@@ -9,18 +9,17 @@ from importlib import import_module
 from pathlib import Path
 
 from truerank.cli import COMMANDS, GROUPS, RARE
-from truerank.cli.options import short_usage
+from truerank.cli.options import description, short_usage
 
 
 def page(name: str) -> str:
     """The page of a command: what it does, how it is called, and its options by group."""
     module, summary = COMMANDS[name]
     parser = argparse.ArgumentParser(prog=f"truerank {name}", allow_abbrev=False)
-    parser.description = summary
     import_module(module).configure(parser)
-    description = (parser.description or summary).strip().rstrip(".")
-    actions = re.split(r"\. (?=[a-z-]+[^.:]*: )", description)
-    about = f"{description[:1].upper()}{description[1:]}."
+    text = description(import_module(module), summary).rstrip(".")
+    actions = re.split(r"\. (?=[a-z-]+[^.:]*: )", text)
+    about = f"{text[:1].upper()}{text[1:]}."
     if len(actions) > 1:
         about = f"{summary[:1].upper()}{summary[1:]}.\n\n" + "\n".join(f"* {text}" for text in actions)
     lines = [f"# truerank {name}", "", about, "", "```text", short_usage(parser), "```"]

@@ -217,7 +217,7 @@ def test_compare_every_pair_in_every_format(files, capsys):
         (
             ["evaluate", "--data", "data.txt", "--scores", "absent.txt"],
             1,
-            "'absent.txt' is neither a file of scores nor a feature",
+            "'absent.txt' is neither a file of scores nor a column",
         ),
         (
             ["evaluate", "--data", "data.txt", "--scores", "short.txt"],
@@ -240,7 +240,7 @@ def test_compare_every_pair_in_every_format(files, capsys):
         (
             ["compare", "--data", "data.txt", "--scores", "scores.txt", "--baseline", "f9"],
             1,
-            "nor a feature of data.txt",
+            "nor a column of data.txt",
         ),
         (["compare", "--qrels", "qrels.txt", "--scores", "scores.txt", "other.txt"], 2, "--scores belongs to --data"),
         (["compare", "--qrels", "qrels.txt", "--data", "data.txt", "run.txt"], 2, "give either"),

@@ -2,7 +2,8 @@
 
 Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk), 2
 misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
-A sub-command's module has `configure(parser)` and `run(args) -> int | None`.
+A sub-command's module has `configure(parser)` and `run(args) -> int | None`. Its help shows the module's docstring
+without the first line.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("truerank.cli.explain", "show which features matter, and why a document ranks above another"),
     "trec-eval": ("truerank.cli.trec_eval", "NIST's trec_eval 10.0, with its options and output"),
     "judge": ("truerank.cli.judge", "plan which documents to judge, and estimate measures from few judgements"),
-    "clicks": ("truerank.cli.clicks", "value rankers from click logs, make rows to train on, and interleave"),
+    "clicks": ("truerank.cli.clicks", "evaluate rankers from click logs, make training rows, and interleave"),
     "predict": ("truerank.cli.predict", "score rows with a model, or rank them as a TREC run (--format run)"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),
     "decide": ("truerank.cli.decide", "compute probabilities, and decisions of least expected cost"),
-    "cutoff": ("truerank.cli.cutoff", "find the threshold on scores that keeps a promise, and apply it"),
+    "cutoff": ("truerank.cli.cutoff", "find a threshold on scores that bounds a loss, and apply it"),
     "export": ("truerank.cli.export", "write a model in the format of a search engine, and verify the export"),
     "import": ("truerank.cli.import_", "convert a model of another tool into a truerank model"),
     "deploy": ("truerank.cli.deploy", "put a model into a live search engine, and verify it there (--verify)"),
@@ -92,7 +93,7 @@ def _main(argv: list[str]) -> int:
     from importlib import import_module
 
     from truerank.cli.guard import guarded
-    from truerank.cli.options import Parser, UsageError, check_given, short_usage
+    from truerank.cli.options import Parser, UsageError, check_given, description, short_usage
     from truerank.core.names import nearest
     from truerank.core.printing import note
 
@@ -106,8 +107,8 @@ def _main(argv: list[str]) -> int:
         note(f"truerank: {error}\ntry: truerank --help")
         return 2
     module_name, summary = COMMANDS[name]
-    parser = Parser(prog=f"truerank {name}", description=summary, allow_abbrev=False)
     module = import_module(module_name)
+    parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
     module.configure(parser)
     parser.usage = short_usage(parser).replace("%", "%%")
     _hide_rare(parser, rest)
@@ -193,7 +194,7 @@ def _hide_rare(parser: Any, argv: list[str]) -> None:
     if not hidden:
         parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
         return
-    parser.add_argument("--help-all", action="help", help="show this message with rare options, too")
+    parser.add_argument("--help-all", action="help", help="show this message and the rare options")
     if "--help-all" not in argv:
         for action in hidden:
             action.help = argparse.SUPPRESS

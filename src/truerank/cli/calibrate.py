@@ -12,7 +12,7 @@ from truerank.calibration.diagnostics import expected_calibration_error
 from truerank.calibration.names import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
 from truerank.io.scores import read_scores
-from truerank.models.model_file import load_model, save_model
+from truerank.models.model_file import save_model
 
 CHOOSE = "choose"
 
@@ -46,15 +46,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--method NAME", text, choices=[*CALIBRATORS, *SYNONYMS, CHOOSE], default=CHOOSE)
     add("--rel G", "lowest grade that is relevant (default: 1)", type=float, default=1)
     add("--monotone", f"never give a higher score a lower probability (always so with {CHOOSE})")
-    text = "train the ranker of MODEL again on DATA, and calibrate on cross-validated scores of K folds"
-    add("--cv K", text, type=int)
+    add("--cv K", "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)", type=int)
     add("--query-statistics", "let the probability depend also on the rank of the score within its query")
     add("--seed N", "seed of the folds (default: 0)", type=int)
-    text = "output file of the calibrated model, as JSON"
-    add("-o --output --model FILE", text, required=True, dest="output", type=options.OutputFile)
-    options.share(parser, "cluster", "out-of-core", "training")
+    add("-o --output --model FILE", "the calibrated model", required=True, dest="output", type=options.OutputFile)
+    options.share(parser, "cluster", "out-of-core", "training", "json")
     options.add_data_options(parser)
-    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -145,11 +142,7 @@ def _ranker(args: argparse.Namespace) -> _Found:
     from truerank.calibration.ranker import cross_fitted_scores
     from truerank.rankers.base import Ranker
 
-    model = load_model(args.model)
-    if not isinstance(model, Ranker):
-        raise common.InvalidInputError(
-            f"{args.model} holds a {type(model).__name__}, not a ranker; calibrate its scores with --scores and --data"
-        )
+    model = common.load_as(Ranker, args.model, "not a ranker; calibrate its scores with --scores and --data")
     with common.cluster_of(args) as client:
         data = common.read_rows(args.judged, args, client, like=model)
         seen = None  # with --cv the model itself scores nothing

@@ -14,7 +14,7 @@ from truerank.calibration.names import CALIBRATORS, SYNONYMS
 from truerank.cli import common, options
 from truerank.io.documents import BETWEEN, read_documents
 from truerank.io.tables import table_kind
-from truerank.models.model_file import load_model, save_model
+from truerank.models.model_file import save_model
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
@@ -46,9 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--model FILE", "the model, as JSON: written with --train, else read", required=True)
     add("--train FILE", "labelled documents to learn from, in the same forms")
-    learn = options.adder(
-        parser.add_argument_group("learning (with --train)"), to="train", why="belongs to learning: give --train FILE"
-    )
+    group = parser.add_argument_group("learning (with --train)")
+    learn = options.adder(group, to="train", why="belongs to learning: give --train FILE")
     learn("--classifier", "learning algorithm (default: linear-svm)", choices=CLASSIFIERS)
     methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
     text = f"calibrator: {', '.join(methods)} (default: pool, their average weighted by cross-validated log loss)"
@@ -60,9 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--label-field NAME", "field of the labels (default: labels, else label)")
     add("--text-field NAME", "text field to use; may be repeated (default: all)", action="append")
     add("--separator C", "separator of several labels in a cell of a table (default: ;)")
-    decided = options.adder(
-        parser.add_argument_group("classifying (with DATA)"), to="data", why="belongs to classifying: give DATA"
-    )
+    group = parser.add_argument_group("classifying (with DATA)")
+    decided = options.adder(group, to="data", why="belongs to classifying: give DATA")
     decided("--cost-fp C", "cost of a label given wrongly (default: 1)", type=float)
     decided("--cost-fn C", "cost of a label left out (default: 1)", type=float)
     decided("-o --output FILE", "output file of JSON lines (default: stdout)", type=options.Output)
@@ -82,7 +80,9 @@ def run(args: argparse.Namespace) -> int:
         common.check_file("--model", args.model)
         model = _train(args, report)
     else:
-        model = _load(args.model)
+        from truerank.calibration.text_classifier import TextClassifier
+
+        model = common.load_as(TextClassifier, args.model, "not a classifier of documents. Write one with --train FILE")
     if args.data is not None:
         _classify(args, model, report)
     if args.json:
@@ -112,17 +112,6 @@ def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
         f"{model.classifier}, calibrated by {model.method}: {len(examples.ids)} documents, {len(model.classes_)} "
         f"labels, {kind}; model written to {args.model}"
     )
-    return model
-
-
-def _load(path: str) -> Any:
-    from truerank.calibration.text_classifier import TextClassifier
-
-    model = load_model(path)
-    if not isinstance(model, TextClassifier):
-        raise common.InvalidInputError(
-            f"{path} holds a {type(model).__name__}, not a classifier of documents; write one with classify --train"
-        )
     return model
 
 

@@ -1,4 +1,10 @@
-"""`truerank clicks`: examination, off-policy value, rows to train on, and interleaving."""
+"""`truerank clicks`: examination, off-policy value, rows to train on, and interleaving.
+
+examine LOG: estimate how often each position is examined, and whether the log identifies it. value LOG --runs RUN …:
+estimate the value of rankers that were never shown, and the share of their lists that nobody saw. train-data LOG
+--data FILE -o FILE: write documents with estimated relevance as grades. interleave RUN RUN … -o FILE: write mixed
+lists. interleave --log LOG: compare rankers by the clicks on mixed lists.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +30,14 @@ OF = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "examine LOG: estimate how often each position is examined, and whether the log identifies it. value LOG "
-        "--runs RUN …: estimate the value of rankers that were never shown, and the share of their lists that "
-        "nobody saw. train-data LOG --data FILE -o FILE: write documents with estimated relevance as grades. "
-        "interleave RUN RUN … -o FILE: write mixed lists. interleave --log LOG: compare rankers by the clicks on "
-        "mixed lists."
-    )
     add = options.adder(parser)
     add("action", "task, see above", choices=tuple(OF))
     add("files [FILE …]", "click log; for interleave, the runs to mix")
     log = options.adder(parser.add_argument_group("reading the log"))
     log("--format", "log format (default: by the file's ending)", choices=("table", "json-lines", "ubi"))
     log("--queries FILE", "UBI queries, whose hits are the shown lists")
-    log(
-        "--columns NAME=COLUMN …",
-        "columns of impression query document position clicked ranker propensity session time team",
-    )
+    fields = "impression query document position clicked ranker propensity session time team"
+    log("--columns NAME=COLUMN …", f"columns of {fields}")
     log("--first-position", "number of the first position (default: 1)", type=int, choices=(0, 1))
     log("--bad", "stop at a bad row, or leave out and count its impression (default: error)", choices=("error", "skip"))
     log("--shown-action NAME", "UBI action_name of a shown document (default: impression)")
@@ -58,9 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     value("--estimator", "(default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust"))
     value("--weights", "weights of queries (default: impressions)", choices=("impressions", "uniform"))
     value("--min-shown N", "impressions that make a document count as shown (default: 1)", type=int)
-    text = (
-        "population of the intervals: new impressions of these queries, or other queries like these (default: clicks)"
-    )
+    text = "intervals for new impressions of these queries, or for other queries like these (default: clicks)"
     value("--about", text, choices=("clicks", "queries"))
     value("--least N", "train-data: smallest divisor (default: 1)", type=float)
     mix = options.adder(parser.add_argument_group("interleave"))

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -341,28 +341,26 @@ def read_runs(arguments: Iterable[str]) -> dict[str, Any]:
     return {name: read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
 
 
-def load_ranker(path: str) -> Any:
-    """Load a ranker, or a pipeline that ends in one, from a model file; another kind of model is an error.
+def load_as(kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str) -> Any:
+    """Load a model of these classes; `advice` follows the name of another class in the error."""
+    return _check_kind_of(load_model(path), kinds, path, advice)
 
-    Raises
-    ------
-    ModelFileError
-    """
-    model = load_model(path)
-    check_ranks(model, path)
+
+def load_ranker(path: str, model: Any = None) -> Any:
+    """Load a ranker, or a pipeline that ends in one; or check a model that was loaded from `path`."""
+    from truerank.rankers.base import Ranker
+
+    model = load_model(path) if model is None else model
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    advice = "which does not rank; expected a model of `truerank train`, or a calibrated ranker"
+    _check_kind_of(last, Ranker, path, advice)
     return model
 
 
-def check_ranks(model: Any, path: str) -> None:
-    """Raise `ModelFileError` unless the model of a file is a ranker, or a pipeline that ends in one."""
-    from truerank.rankers.base import Ranker
-
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    if not isinstance(last, Ranker):
-        raise ModelFileError(
-            f"{path}: holds a {type(last).__name__}, which does not rank; expected a model of `truerank train`, or a "
-            "calibrated ranker"
-        )
+def _check_kind_of(model: Any, kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str) -> Any:
+    if not isinstance(model, kinds):
+        raise ModelFileError(f"{path}: holds a {type(model).__name__}, {advice}")
+    return model
 
 
 def predicted(model: Any, data: RankingData) -> np.ndarray:
@@ -535,22 +533,18 @@ def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[s
     return pairs
 
 
+def show(args: argparse.Namespace, report: Any, text: str, put: Callable[[str], None] = print) -> int:
+    """Print the report with `--json`, else the text by `put`; returns 0."""
+    if args.json:
+        print_json(report)
+    else:
+        put(text)
+    return 0
+
+
 def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
-    """Print the report on stdout with `--json`, else the text on stderr; returns 0."""
-    if args.json:
-        print_json(report)
-    else:
-        note(text)
-    return 0
-
-
-def show(args: argparse.Namespace, report: Any, text: str) -> int:
-    """Print the report with `--json`, else the text; returns 0."""
-    if args.json:
-        print_json(report)
-    else:
-        print(text)
-    return 0
+    """As `show`, but the text goes to stderr."""
+    return show(args, report, text, note)
 
 
 def read_names(path: str | None) -> list[str] | None:

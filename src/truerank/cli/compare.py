@@ -22,16 +22,14 @@ FEW_PAIRS = 30  # that are printed one by one
 def configure(parser: argparse.ArgumentParser) -> None:
     options.add_system_options(parser, "; the first is the baseline")
     add = options.adder(parser)
-    text = 'measures to compare, such as "AP nDCG@10" (default: nDCG@10)'
-    add("--measure --measures NAME …", text, default=["nDCG@10"], dest="measure")
+    add("--measure --measures NAME …", 'measures, such as "AP nDCG@10"', default=["nDCG@10"], dest="measure")
     add("--all-pairs", "compare all pairs instead of pairs with a baseline")
     options.share(parser, "baseline", "plan", "judges", "topics", "training", "test")
     text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
     add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
-    text = "print for each pair whether it is better, worse, not worse by more than D or equivalent within D"
-    add("--margin D", text, type=float)
-    text = "format of the tables (default: text)"
-    add("--format", text, choices=("text", "markdown", "latex", "csv", "html"))
+    add("--margin D", "also test each pair for being not worse by more than D, and equivalent within D", type=float)
+    formats = ("text", "markdown", "latex", "csv", "html")
+    add("--format", "format of the tables (default: text)", choices=formats)
     options.add_convention(parser)
     options.share(parser, "seed", "json")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")

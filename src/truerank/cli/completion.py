@@ -1,4 +1,8 @@
-"""`truerank completion SHELL`: a script that completes commands, options, rankers and files."""
+"""`truerank completion SHELL`: a script that completes commands, options, rankers and files.
+
+bash and zsh: eval "$(truerank completion bash)" in ~/.bashrc (zsh: completion zsh in ~/.zshrc); fish: truerank
+completion fish > ~/.config/fish/completions/truerank.fish
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,6 @@ SHELLS = ("bash", "zsh", "fish")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.description = (
-        'bash and zsh: eval "$(truerank completion bash)" in ~/.bashrc (zsh: completion zsh in ~/.zshrc); '
-        "fish: truerank completion fish > ~/.config/fish/completions/truerank.fish"
-    )
     parser.add_argument("shell", choices=SHELLS)
 
 

@@ -1,4 +1,10 @@
-"""`truerank convert`: judged rankings from one file format into another."""
+"""`truerank convert`: judged rankings from one file format into another.
+
+Convert judged rankings. The endings of the files name the formats: .csv, .tsv, .parquet, .arrow and .feather are
+tables, all other files are LETOR text; .gz, .xz and .zst are compressed. --to lightgbm writes text without qid, and
+the group sizes to OUT.query; --to xgboost writes the group sizes to OUT.group; --to qrels writes the judgements only.
+With --sparse, zeros are not written.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +26,6 @@ FORMATS = ("letor", "table", "lightgbm", "xgboost", "qrels")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Convert judged rankings. The endings of the files name the formats: .csv, .tsv, .parquet, .arrow and "
-        ".feather are tables, all other files are LETOR text; .gz, .xz and .zst are compressed. --to lightgbm writes "
-        "text without qid, and the group sizes to OUT.query; --to xgboost writes the group sizes to OUT.group; --to "
-        "qrels writes the judgements only."
-    )
     add = options.adder(parser)
     add("input IN", "a LETOR file, a table, or - for LETOR text on stdin")
     add("output OUT", "output file, or - for LETOR text on stdout", type=options.Output)
@@ -34,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--float32", "keep values as 32-bit numbers")
     add("--no-comments", "drop comments, and keep document ids")
     options.add_data_options(parser)
-    parser.epilog = "With --sparse, zeros are not written."
 
 
 def run(args: argparse.Namespace) -> int:

@@ -26,28 +26,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "S_k-1, train on the other three), or one file that is split by query",
     )
     options.add_ranker_options(parser)
-    text = "rankers, with default parameters, to compare with --ranker over the same folds of one file"
-    add("--against NAME …", text, default=[])
-    of_against = {"to": "against", "why": "compares rankers: give --against NAME"}
-    add(
-        "--about",
-        "with --against: test the fitted rankers over queries, or the learners over folds, so that training is part of "
-        "the uncertainty (default: rankers)",
-        choices=("rankers", "learners"),
-        **of_against,
-    )
-    text = "with --against: number of random divisions into folds (default: 1)"
-    add("--repeats N", text, type=options.positive, **of_against)
-    text = "learning curve: train on more and more queries of one file, and test on the first fold by the first measure"
-    add("--curve", text)
+    add("--against NAME …", "rankers to compare with --ranker over folds of one file, at their defaults", default=[])
+    against = options.adder(parser, to="against", why="compares rankers: give --against NAME")
+    text = "with --against: test the fitted rankers over queries, or the learners over folds (default: rankers)"
+    against("--about", text, choices=("rankers", "learners"))
+    against("--repeats N", "with --against: random divisions into folds (default: 1)", type=options.positive)
+    add("--curve", "learning curve: train on more and more queries of one file, and test on its first fold")
     add("--grid key=v1,v2,… …", "values to choose from by the validation queries of each fold", default=[])
     add("--select MEASURE", "measure that chooses among --grid (default: AP)")
     add("--measures NAMES", "measures to report, separated by blanks", default="AP nDCG@5 nDCG@10")
-    add(
-        "--scores OUT",
-        "file for the scores of the test queries of one file, one on each line, each from a ranker that was not "
-        "trained on the query; for a folder of folds, a folder with a file for each fold",
-    )
+    add("--scores OUT", "file of the test queries' scores, one on each line; with a folder of folds, a folder")
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "splits", "cluster", "out-of-core", "position", "json")

@@ -1,4 +1,9 @@
-"""`truerank cutoff`: the threshold that keeps a promise, and what it answers or shows."""
+"""`truerank cutoff`: the threshold that keeps a promise, and what it answers or shows.
+
+fit: find the threshold on scores that keeps the loss of judged queries at or below a bound. apply: print for each
+query whether it is answered, or how many documents to show, and test whether the queries resemble those of fit. The
+scores come from MODEL and DATA, from --scores and --data, or from --runs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from truerank.calibration.query_scores import QUERY_SCORES
 from truerank.cli import common, options
 from truerank.io.scores import read_scores
 from truerank.io.trec import read_qrels, read_run
-from truerank.models.model_file import load_model, save_model
+from truerank.models.model_file import save_model
 
 if TYPE_CHECKING:
     from truerank.calibration.cutoffs import Cutoff
@@ -18,11 +23,6 @@ FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "fit: find the threshold on scores that keeps the loss of judged queries at or below a bound. apply: print for "
-        "each query whether it is answered, or how many documents to show, and test whether the queries resemble those "
-        "of fit. The scores come from MODEL and DATA, from --scores and --data, or from --runs."
-    )
     add = options.adder(parser)
     add("action", "task, see above", choices=("fit", "apply"))
     add("files [FILE …]", "apply: first the file that fit wrote; then MODEL DATA")
@@ -36,15 +36,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "missed-relevant, no-relevant-shown or irrelevant-shown (default: no-relevant@3)",
     )
     add("--at-most A", "bound on the loss (default: 0.1)", type=float)
-    text = "probability that the loss is within the bound, such as 0.9 (default: bound the expected loss)"
-    add("--confidence C", text, type=float)
+    add("--confidence C", "such as 0.9: keep the bound with this probability (default: on average)", type=float)
     add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
     add("--rel G", "lowest relevant grade (default: 1)", type=float)
     add("--seed N", "random seed (default: 0)", type=int, dest="random_state")
-    add("-o --output FILE", "fit: output file of the cutoff; apply: output file of the lines (default: stdout)")
-    options.share(parser, "training")
+    add(
+        "-o --output FILE", "fit: output file of the cutoff; apply: of the lines (default: stdout)", type=options.Output
+    )
+    options.share(parser, "training", "json")
     options.add_data_options(parser)
-    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,18 +69,13 @@ def load_cutoff(path: str) -> Cutoff:
     """Return the cutoff in a file that `truerank cutoff fit` wrote."""
     from truerank.calibration.cutoffs import Cutoff
 
-    cutoff = load_model(path)
-    if not isinstance(cutoff, Cutoff):
-        raise common.InvalidInputError(
-            f"{path} holds a {type(cutoff).__name__}; make a cutoff with truerank cutoff fit"
-        )
+    cutoff: Cutoff = common.load_as(Cutoff, path, "not a cutoff; make a cutoff with truerank cutoff fit")
     return cutoff
 
 
 def _apply(args: argparse.Namespace) -> int:
     if not args.files:
         raise common.UsageError("name the file that `truerank cutoff fit` wrote")
-    common.check_writable(args.output)
     cutoff = load_cutoff(args.files[0])
     scores, _, qid = _lists(args, args.files[1:])
     names = list(dict.fromkeys(map(str, qid.tolist())))

@@ -12,7 +12,6 @@ from truerank.core.types import Scorer
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.io.scores import read_scores
-from truerank.models.model_file import load_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--cost-tp C", "cost of taking a relevant document; a gain is negative (default: 0)", type=float)
     add("--cost-tn C", "cost of leaving out a document that is not relevant (default: 0)", type=float)
     add("--cost-abstain C", "cost of not deciding (default: never abstain)", type=float)
-    text = "instead of decisions: print the expected number of relevant documents in the top K of each query"
-    add("--top K", text, type=options.positive)
+    add("--top K", "print the expected number of relevant documents in the top K instead", type=options.positive)
     add("-o --output FILE", "output file of the lines (default: stdout)", type=options.Output)
     text = "print expected costs and means although CALIBRATED was trained or calibrated on some of the queries"
     add("--allow-training-queries", text)
@@ -47,8 +45,12 @@ def run(args: argparse.Namespace) -> int:
             raise common.UsageError("--top needs DATA: scores alone do not name their queries")
         query = data.restore(data.query_index)
         expected = expected_relevant(probabilities, args.top, qid=data.restore(data.qid), scores=scores)
-        queries = data.query_ids[list(dict.fromkeys(query.tolist()))]
-        return _print_top(args, queries.tolist(), expected.tolist(), seen)
+        names = map(str, data.query_ids[list(dict.fromkeys(query.tolist()))].tolist())
+        by_query = dict(zip(names, expected.tolist()))
+        mean = None if seen.get("withheld") else float(expected.mean())
+        report = {"top": args.top, "queries": len(by_query), "mean": mean, "expected_relevant": by_query} | seen
+        _write(args, report, (f"{name} {value!r}\n" for name, value in by_query.items()))
+        return 0
     decisions = decide(probabilities, cost_abstain=args.cost_abstain, **costs)
     table = expected_costs(probabilities, **costs)
     abstain = 0.0 if args.cost_abstain is None else args.cost_abstain
@@ -83,17 +85,14 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
     from truerank.calibration.base import Calibrator
     from truerank.calibration.ranker import CalibratedRanker
 
-    model = load_model(args.calibrated)
+    advice = "which has no probabilities. Run `truerank calibrate`"
+    model = common.load_as((CalibratedRanker, Calibrator), args.calibrated, advice)
     if isinstance(model, CalibratedRanker):
         if args.data is None or args.scores is not None:
             raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
         documents = common.read_data(args.data, args, like=model)
         seen = _seen(args, model, documents)
         return model.predict_proba(documents)[:, 1], model.predict(documents), documents, seen
-    if not isinstance(model, Calibrator):
-        raise common.InvalidInputError(
-            f"{args.calibrated} holds a {type(model).__name__}, which has no probabilities. Run `truerank calibrate`"
-        )
     if args.scores is None:
         raise common.UsageError(f"{args.calibrated} holds a calibrator of scores: give --scores FILE")
     common.refuse_idle(args, ("features", "exclude"), "chooses columns for a ranker, and a calibrator has none")
@@ -114,11 +113,3 @@ def _seen(args: argparse.Namespace, model: Scorer, data: RankingData) -> dict[st
         )
         common.note(f"{args.calibrated}: {found}; {effect}")
     return {"training_queries": found.to_dict(), "withheld": withheld}
-
-
-def _print_top(args: argparse.Namespace, names: list[Any], expected: list[float], seen: dict[str, Any]) -> int:
-    by_query = {str(name): value for name, value in zip(names, expected)}
-    mean = None if seen.get("withheld") else sum(expected) / len(expected)
-    report = {"top": args.top, "queries": len(names), "mean": mean, "expected_relevant": by_query} | seen
-    _write(args, report, (f"{name} {value!r}\n" for name, value in zip(names, expected)))
-    return 0

@@ -21,25 +21,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
         required=True,
     )
-    add(
-        "--kind",
-        "stored Painless script, model store of the LTR plugin, or model store of Solr (default: solr for an address "
-        "that contains /solr/, else painless)",
-        choices=("painless", "ltr", "solr"),
-    )
+    text = "stored script, LTR plugin or Solr's model store (default: solr if the address has /solr/, else painless)"
+    add("--kind", text, choices=("painless", "ltr", "solr"))
     add("--name N", "name of the model in the engine", required=True)
     text = "the engine's names of the columns, one on each line"
     add("--features FILE", text, dest="engine_features")  # `features` are the columns that are read
     add("--timeout S", "seconds for each request (default: 30)", default=30.0)
     add("--feature-set NAME", "feature set of the LTR plugin, or feature store of Solr")
-    add(
-        "--certify DATA",
-        "rows as the engine logs them: refuse a model that ranks one of them otherwise with float32 scores, after "
-        "other ways of rounding were tried",
-    )
+    add("--certify DATA", "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise")
     add("--replace", "overwrite a model of this name, and keep the old one in a file")
-    text = "output file of the script's parameters, which each request contains"
-    add("--params FILE", text, type=options.OutputFile)
+    add("--params FILE", "output file of the script's parameters, for requests", type=options.OutputFile)
     _add_verification_options(parser)
     options.add_data_options(parser, columns=False, to="certify", why="belongs to rows that are read: give --certify")
     options.share(parser, "json")
@@ -87,10 +78,7 @@ def _add_verification_options(parser: argparse.ArgumentParser) -> None:
     """`--verify`, `--verify-only`, and what is searched."""
     group = parser.add_argument_group("verification")
     add = options.adder(group)
-    add(
-        "--verify",
-        "after the deployment, rerank test queries in the engine, and compare orders and scores with the model",
-    )
+    add("--verify", "after the deployment, rerank test queries, and compare orders and scores with the model")
     add("--verify-only", "verify a model that was deployed before")
     add = options.adder(group, to="verify verify_only", why="belongs to --verify")
     add("--queries Q", "queries, as for `truerank text search`")
@@ -103,8 +91,7 @@ def _add_verification_options(parser: argparse.ArgumentParser) -> None:
     add("--index NAME", "index to search (for Solr, the address names it)")
     add("--key FIELD", "keyword field that identifies a document (default: id)")
     add("--times X", "with --verify-only: factor of the scores that deploy printed (default: 1)", type=float)
-    text = "largest accepted difference of a score, as a share of the largest score (default: 1e-05)"
-    add("--tolerance T", text, type=float)
+    add("--tolerance T", "accepted difference of scores, divided by the largest score (default: 1e-05)", type=float)
     add("--window N", "documents to rerank (default: 200)", type=options.positive)
 
 

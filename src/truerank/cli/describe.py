@@ -1,4 +1,9 @@
-"""`truerank describe`: summary and data quality of judged rankings."""
+"""`truerank describe`: summary and data quality of judged rankings.
+
+Describe judged rankings: queries, grades, and findings such as constant or duplicate features, queries without pairs,
+conflicting grades of identical rows, and queries that several files share. In a folder, the folds (Fold*/train, vali,
+test) or the parts (S1 ... S5, or all data files) are read.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +28,8 @@ _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arro
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Describe judged rankings: queries, grades, and findings such as constant or duplicate features, queries "
-        "without pairs, conflicting grades of identical rows, and queries that several files share. In a folder, the "
-        "folds (Fold*/train, vali, test) or the parts (S1 ... S5, or all data files) are read."
-    )
     add = options.adder(parser)
-    text = "LETOR files, tables, folders of folds, or -; with --cluster patterns"
-    add("data DATA …", text)
+    add("data DATA …", "LETOR files, tables, folders of folds, or -; with --cluster patterns")
     add("--scores FILE", "scores of the rows of a single DATA file, one on each line, to report ties")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "json")
@@ -161,15 +160,11 @@ def _grades(data: RankingData) -> dict[str, int]:
 
 
 def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
-    """Files that should share no query, group by group: those named, and each fold of a folder."""
-    groups: list[tuple[str | None, list[str]]] = []
-    named = [path for path in paths if path == "-" or not Path(path).is_dir()]
-    if named:
-        groups.append((None, named))
-    for path in paths:
-        if path == "-" or not Path(path).is_dir():
-            continue
-        folder = Path(path)
+    """Files that should share no query, by group: the named files, and each fold of a folder."""
+    folders = [path for path in paths if path != "-" and Path(path).is_dir()]
+    named = [path for path in paths if path not in folders]
+    groups: list[tuple[str | None, list[str]]] = [(None, named)] if named else []
+    for folder in map(Path, folders):
         for place in fold_folders(folder) or [folder]:
             files = sorted(str(file) for file in place.iterdir() if file.is_file() and file.name.endswith(_ENDINGS))
             parts = [file for file in files if Path(file).name.split(".")[0] in ("S1", "S2", "S3", "S4", "S5")]

@@ -28,9 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--explain QUERY", "with --qrels: explain the value of one query, rank by rank")
     add("--every-convention", "print the values under every convention")
     add("--per-query", "also print the value of each query")
-    options.share(parser, "topics", "training")
+    options.share(parser, "topics", "training", "cluster", "out-of-core", "json")
     options.add_convention(parser)
-    options.share(parser, "cluster", "out-of-core", "json")
     options.add_data_options(parser, to="data", why="belongs to --data")
 
 
@@ -44,9 +43,7 @@ def run(args: argparse.Namespace) -> int:
             "several"
         )
     if not systems:
-        raise common.UsageError(
-            "name what to evaluate: " + ("a run" if args.data is None else "MODEL or --scores FILE")
-        )
+        raise common.UsageError(f"name what to evaluate: {'a run' if args.data is None else 'MODEL or --scores FILE'}")
     args.model, args.run_file = (args.models or [None])[0], (args.runs or [None])[0]
     _check_idle(args)
     default = common.settle_convention(args)
@@ -59,8 +56,11 @@ def run(args: argparse.Namespace) -> int:
     seen = None
     if args.model is not None:
         judgements, scores, seen = _scored(args)
+    elif args.qrels is not None:
+        judgements, scores = next(iter(judged_runs(args, systems).values()))
     else:
-        judgements, scores = _judged(args, systems)
+        found = score_systems(args)
+        judgements, scores = found.judgements, found.scores[0]
     if seen is not None and not args.json:
         print(seen.text + "\n")
     if args.every_convention:
@@ -110,27 +110,16 @@ def _every_convention(args: argparse.Namespace, names: str, judgements: Any, sco
     text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
     if args.qrels is not None:
         text = f"{_coverage(args, judgements)}\n\n{text}"
-    for name, other in fixed.items():
-        text += (
-            f"\n\n{name} always has the convention trec, so its values are equal. Use {other} to compare conventions"
-        )
-    return common.show(args, {"conventions": claims, "always_trec": list(fixed)}, text)
+    for name, own in fixed.items():
+        text += f"\n\n{name} always has the convention {own}. Use {parsed[name].name} to compare conventions"
+    return common.show(args, {"conventions": claims, "fixed": fixed}, text)
 
 
 def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
     """The topics that means of a run are over, in the words of `compare`, so that one name never has two figures."""
     n, has = judgements.n_queries, int((judgements.sizes > 0).sum())
-    return Coverage(
-        "all" if args.topics == "all" else None, n, {args.run_file: has}, n if args.topics == "all" else has
-    )
-
-
-def _judged(args: argparse.Namespace, systems: list[str]) -> tuple[Any, Any]:
-    """Judgements and scores of a run, or of a file of scores."""
-    if args.qrels is not None:
-        return next(iter(judged_runs(args, systems).values()))
-    found = score_systems(args)
-    return found.judgements, found.scores[0]
+    all_topics = args.topics == "all"
+    return Coverage("all" if all_topics else None, n, {args.run_file: has}, n if all_topics else has)
 
 
 def _scored(args: argparse.Namespace) -> tuple[Any, Any, common.Provenance]:

@@ -1,4 +1,8 @@
-"""`truerank explain`: why one document ranks above another, or which features matter."""
+"""`truerank explain`: why one document ranks above another, or which features matter.
+
+With --query: show why one document of this query ranks above another. Without --query: show the weight of each feature
+in the model, and the loss of the measure when the feature is shuffled within queries or, with --train, removed.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,6 @@ MOST = 12  # features that are listed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "With --query: show why one document of this query ranks above another. Without --query: show the weight of "
-        "each feature in the model, and the loss of the measure when the feature is shuffled within queries or, with "
-        "--train, removed."
-    )
     add = options.adder(parser)
     add("model MODEL", "a model that `truerank train` wrote")
     add("data DATA", "a LETOR file (.gz .xz .zst), a table, or -")
@@ -30,9 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--train FILE", "judged rows, to train the ranker again without each feature (without --query)")
     add("--measure NAME", "measure of the loss (default: the measure of the ranker, or nDCG@10)")
     add("--most N", "number of features to list (default: 12)", type=options.positive)
-    options.share(parser, "training")
+    options.share(parser, "training", "json")
     options.add_convention(parser, shown="ranklib")
-    options.share(parser, "json")
     options.add_data_options(parser)
 
 

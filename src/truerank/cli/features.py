@@ -1,4 +1,11 @@
-"""`truerank text features`: a feature matrix from what there is: TREC runs, an index of documents, or a live engine."""
+"""`truerank text features`: a feature matrix from what there is: TREC runs, an index of documents, or a live engine.
+
+Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each
+document that a run retrieved for a topic, and a column for each run. --index and --queries compute features of text: a
+row for each candidate of a query. --engine and --spec ask OpenSearch, Elasticsearch or Solr for the features of all
+judged pairs. OUT is LETOR text, or a table with named columns if its name ends in .csv, .tsv, .parquet, .arrow or
+.feather.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +27,12 @@ MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for "
-        "each document that a run retrieved for a topic, and a column for each run. --index and --queries compute "
-        "features of text: a row for each candidate of a query. --engine and --spec ask OpenSearch, Elasticsearch or "
-        "Solr for the features of all judged pairs. OUT is LETOR text, or a table with named columns if its name ends "
-        "in .csv, .tsv, .parquet, .arrow or .feather."
-    )
     source = options.adder(parser.add_mutually_exclusive_group(required=True))
     source("--runs RUN …", "TREC runs, or folders of them")
     source("--index DIR", "an index that `truerank text index` wrote")
     source("--engine URL", "a search engine, such as http://127.0.0.1:9200")
-    group, why = (
-        parser.add_argument_group("with --index or --engine"),
-        "belongs to --index or --engine, and not to --runs",
-    )
+    group = parser.add_argument_group("with --index or --engine")
+    why = "belongs to --index or --engine, and not to --runs"
     options.add(group, "--queries Q", "queries, as for `truerank text search`", to="index engine", why=why)
     options.share(group, "query-field", to="index engine", why=why)
     index = options.adder(parser.add_argument_group("with --index"), to="index")
@@ -42,14 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     index("--families FAMILY …", f"{text}numbers, vectors (default: all)")
     index("--depth N", "candidates of each function (default: 1000)", type=options.positive)
     runs = options.adder(parser.add_argument_group("with --runs"), to="runs")
-    runs(
-        "--missing",
-        "score of a document that a run did not retrieve: min is the run's lowest score for the topic minus the margin "
-        "(default: min)",
-        choices=("min", "nan"),
-    )
-    text = "margin of --missing min, as a share of the run's range of scores for the topic (default: 0.05)"
-    runs("--margin X", text, type=float)
+    text = "score of documents that a run lacks: nan, or its lowest score of the topic minus a margin (default: min)"
+    runs("--missing", text, choices=("min", "nan"))
+    runs("--margin X", "this margin, as a share of the run's range of scores (default: 0.05)", type=float)
     engine = options.adder(parser.add_argument_group("with --engine"), to="engine")
     engine("--spec FILE", "features to ask for, YAML or JSON")
     add = options.adder(parser)

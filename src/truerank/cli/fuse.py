@@ -1,4 +1,9 @@
-"""`truerank fuse`: one run of several, learned from judged topics, by a learned model, or by a rule."""
+"""`truerank fuse`: one run of several, learned from judged topics, by a learned model, or by a rule.
+
+Fuse runs in one of three ways. --method fuses by a rule. --qrels learns weights from judged topics, compares the
+result with the rules by cross-validation over topics, and saves it with --model. --model alone applies a learned
+fusion to runs of new topics. A run is named by its file without the ending.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,9 @@ import argparse
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.core.errors import ModelFileError
 from truerank.io.documents import read_judgements
-from truerank.io.trec import read_run
 from truerank.measures import parse_measures
-from truerank.models.model_file import load_model, save_model
+from truerank.models.model_file import save_model
 
 METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
@@ -20,11 +23,6 @@ DEPTH = 1000  # documents of a topic
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Fuse runs in one of three ways. --method fuses by a rule. --qrels learns weights from judged topics, "
-        "compares the result with the rules by cross-validation over topics, and saves it with --model. --model alone "
-        "applies a learned fusion to runs of new topics. A run is named by its file without the ending."
-    )
     add = options.adder(parser)
     add("systems [RUN …]", "TREC runs, or folders of them")
     add("--runs RUN …", "the same runs, named by an option", default=[])
@@ -64,15 +62,14 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(
             "give --qrels FILE to learn, --model MODEL to fuse with a learned model, or --method NAME to fuse by a rule"
         )
-    paths = common.run_paths([*args.systems, *args.runs])
-    if not paths:
+    args.runs = [*args.systems, *args.runs]
+    if not args.runs:
         raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
-    names = common.run_names(paths)
     if args.export is not None and (args.model is None or args.qrels is not None):
         raise common.UsageError("--export writes the weights of a learned model: give --model MODEL, without --qrels")
     if args.qrels is not None:
         args.depth, args.seed, args.convention = args.depth or DEPTH, args.seed or 0, args.convention or "trec"
-        return _learn(args, paths, names)
+        return _learn(args)
     if args.export is not None:
         common.refuse_idle(args, ("depth", "tag"), "is of a fused run, and --export writes weights")
     args.depth = args.depth or DEPTH
@@ -82,8 +79,11 @@ def run(args: argparse.Namespace) -> int:
 
     model = None
     if args.model is not None:
-        model = _read_model(args.model)
-    pool = RunPool({name: read_run(path) for name, path in zip(names, paths)})
+        from truerank.features.position_fusion import PositionFusion
+        from truerank.rankers.run_fusion import RunFusion
+
+        model = common.load_as((RunFusion, PositionFusion), args.model, "not a RunFusion; learn one with --qrels FILE")
+    pool = RunPool(common.read_runs(args.runs))
     _report_findings(pool)
     if args.export is not None:
         return _export(args, model, pool)
@@ -101,7 +101,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
     """The fusion that is to be fitted, and the name of its ranker."""
-    from truerank.rankers.run_fusion import DEPTH as TRAINING_DEPTH
     from truerank.rankers.run_fusion import RunFusion
 
     settings = common.parse_settings(args.set)
@@ -109,13 +108,8 @@ def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
     ranker = common.make_ranker(ranker_name, settings)
     if "random_state" in ranker.get_params() and "random_state" not in settings:
         ranker.set_params(random_state=args.seed)
-    model = RunFusion(
-        ranker,
-        features=args.features,
-        depth=TRAINING_DEPTH if args.training_depth is None else args.training_depth,
-        nonnegative=args.nonnegative,
-    )
-    return model, ranker_name
+    depth = {} if args.training_depth is None else {"depth": args.training_depth}
+    return RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth), ranker_name
 
 
 def _check_learning(args: argparse.Namespace) -> None:
@@ -129,7 +123,7 @@ def _check_learning(args: argparse.Namespace) -> None:
         common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
 
 
-def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
+def _learn(args: argparse.Namespace) -> int:
     from truerank.features.run_pool import RunPool
     from truerank.inspection.fusion_evidence import cross_validate_fusion
 
@@ -139,7 +133,7 @@ def _learn(args: argparse.Namespace, paths: list[str], names: list[str]) -> int:
     parse_measures(measures, args.convention)  # misspelt names fail before any file is read
     model, ranker_name = _unfitted(args)
     qrels = common.with_note(args.qrels, read_judgements(args.qrels))
-    pool = RunPool({name: read_run(path) for name, path in zip(names, paths)}, qrels)
+    pool = RunPool(common.read_runs(args.runs), qrels)
     _report_findings(pool)
     evidence = cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
@@ -204,16 +198,6 @@ def _print(report: dict[str, Any], evidence: Any, args: argparse.Namespace) -> N
         print("\n" + common.table([[name, weight] for name, weight in report["weights"].items()], ["run", "weight"]))
     if args.model is not None:
         common.note(f"model written to {args.model}")
-
-
-def _read_model(path: str) -> Any:
-    from truerank.features.position_fusion import PositionFusion
-    from truerank.rankers.run_fusion import RunFusion
-
-    model = load_model(path)
-    if not isinstance(model, RunFusion | PositionFusion):
-        raise ModelFileError(f"{path}: holds a {type(model).__name__}, expected a RunFusion; learn one with --qrels")
-    return model
 
 
 def _write(fused: Any, args: argparse.Namespace) -> str:

@@ -16,8 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "SVM-light, SVM-rank or sofia-ml; the content shows the format",
     )
     add("-o --output FILE", "output file of the truerank model, as JSON", type=options.OutputFile, required=True)
-    text = "names of your data's columns, one on each line, in order (default: the names in the model)"
-    add("--features FILE", text)
+    add("--features FILE", "names of your data's columns, one on each line, in order (default: the model's)")
     add("--n-features N", "number of columns of your data, if the model does not use the last ones", type=int)
     options.share(parser, "json")
 

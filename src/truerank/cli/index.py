@@ -1,4 +1,8 @@
-"""`truerank text index`: an index of a collection of documents."""
+"""`truerank text index`: an index of a collection of documents.
+
+Index documents for `search`, `features` and `pipeline`. An index is a folder. It is written next to its place and
+moved there when it is complete, so that a command that was killed can be run again.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,6 @@ from truerank.text.analysers import ANALYSERS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Index documents for `search`, `features` and `pipeline`. An index is a folder. It is written next to its "
-        "place and moved there when it is complete, so that a command that was killed can be run again."
-    )
     add = options.adder(parser)
     add(
         "documents DOCUMENTS",

@@ -1,4 +1,9 @@
-"""`truerank judge`: plan what people should judge, and estimate from few human judgements and model judges."""
+"""`truerank judge`: plan what people should judge, and estimate from few human judgements and model judges.
+
+plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: print values
+and differences of the runs from the filled file, with intervals that hold for any judges. agree: print how well two
+judges agree.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +27,6 @@ BOTH = ("plan", "judges", "measure", "topics", "scale", "totals", "convention")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: "
-        "print values and differences of the runs from the filled file, with intervals that hold for any judges. "
-        "agree: print how well two judges agree."
-    )
     add = options.adder(parser)
     add("action", "task, see above", choices=tuple(OF))
     add("files FILE …", "runs or folders of runs; agree: two qrels")
@@ -34,20 +34,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--judges FILE …", "labels of model judges, as qrels, on any scale")
     add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10)")
     add("--budget N", "expected number of judgements (default: 100)", type=float)
-    add("-o --output CSV", "output file of the plan")
+    add("-o --output CSV", "output file of the plan", type=options.OutputFile)
     add("--human FILE", "human grades as qrels (default: the grades in the plan)")
     add("--pair RUN", "plan for this pair (default: all pairs)", nargs=2, action="append")
     add("--all-values", "plan for the values of the runs instead of their differences")
     add("--uniform", "plan with the same probability for all documents")
     add("--scale G", "lowest and highest human grade (default: 0 4)", nargs=2, type=float)
     add("--totals FILE", "for R@k: lines of a topic and its number of relevant documents")
-    add("--page HTML", "also write a page on which a person can judge")
+    add("--page HTML", "also write a page on which a person can judge", type=options.Output)
     add("--texts FILE", "texts of the documents for --page (JSON lines, SMART, a table, …)")
     add("--queries FILE", "texts of the topics for --page")
     add("--seed N", "random seed of the sample (default: 0)", type=int)
-    options.share(parser, "topics")
+    options.share(parser, "topics", "json")
     options.add_convention(parser, shown="trec")
-    options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,8 +70,6 @@ def _plan(args: argparse.Namespace) -> int:
 
     if args.output is None:
         raise common.UsageError("name the file of the plan with -o judge.csv")
-    common.check_file("-o", args.output)
-    common.check_writable(args.page)
     if args.page is None:
         common.refuse_idle(args, ["texts", "queries"], "belongs to --page")
     if args.judges and args.plan is None:

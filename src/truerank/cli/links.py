@@ -1,4 +1,9 @@
-"""`truerank text links`: PageRank, HostRank and relevance propagation over an edge list."""
+"""`truerank text links`: PageRank, HostRank and relevance propagation over an edge list.
+
+Compute the PageRank of every node of an edge list, and its HostRank if the URLs are known, as a CSV table. With
+--index and --queries: compute ten variants of relevance propagation as TREC runs, which `truerank text features
+--runs` joins.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +20,6 @@ from truerank.io.streams import Source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Compute the PageRank of every node of an edge list, and its HostRank if the URLs are known, as a CSV table. "
-        "With --index and --queries: compute ten variants of relevance propagation as TREC runs, which `truerank text "
-        "features --runs` joins."
-    )
     add = options.adder(parser)
     add("edges EDGES", "a line for each link: source target (.gz .xz .zst, or -)")
     add("--urls FILE", "a line for each node: id URL (default: ids that are URLs)")
@@ -29,9 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     propagation = {"to": "queries", "why": "belongs to relevance propagation: give --index and --queries"}
     add("--alpha A", "a page's own share (default: 0.8)", type=float, **propagation)
     add("--depth N", "documents of each query (default: 1000)", type=options.positive, **propagation)
-    add(
-        "-o --output OUT", "output file of the table (default: stdout), or with --queries a folder of runs", default="-"
-    )
+    add("-o --output OUT", "output file (default: stdout), or with --queries a folder of runs", default="-")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any, NoReturn
 
 from truerank.core.errors import TruerankError
@@ -27,6 +28,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a `UsageError`."""
         raise UsageError(message)
+
+
+def description(module: ModuleType, summary: str) -> str:
+    """The docstring of a command's module below its first line, else the summary of the command."""
+    return " ".join((module.__doc__ or "").partition("\n\n")[2].split()) or summary
 
 
 def short_usage(parser: argparse.ArgumentParser) -> str:
@@ -158,7 +164,7 @@ def share(group: argparse._ActionsContainer, *names: str, **more: Any) -> None:
 
 
 SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "json": ("--json", "print one JSON object", {}),
+    "json": ("--json", "print one JSON object instead of text", {}),
     "seed": ("--seed N", "random seed", {"default": 0}),
     "threads": ("--threads N", "threads (default: 1); -1 uses all processors", {"type": threads}),
     "replace": ("--replace", "overwrite files of the same names in the folder", {}),
@@ -170,11 +176,7 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "stop, or skip it and print a note",
         {"choices": ("error", "skip"), "default": "error"},
     ),
-    "position": (
-        "--position COLUMN",
-        "where each row was shown, 1 is first: for objective=unbiased-lambdarank",
-        {},
-    ),
+    "position": ("--position COLUMN", "where each row was shown, from 1: for objective=unbiased-lambdarank", {}),
     "cluster": (
         "--cluster WHERE",
         "local:N (N worker processes) or tcp://scheduler:port; workers read each file of the pattern as a partition",
@@ -185,11 +187,7 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "with --cluster: do not keep rows in memory between passes",
         {"to": "cluster", "why": "is for partitions on a cluster, and no cluster is named"},
     ),
-    "baseline": (
-        "--baseline NAME",
-        "system, or column of --data, to compare the others with (default: the first system)",
-        {},
-    ),
+    "baseline": ("--baseline NAME", "system or column of --data to compare with (default: the first system)", {}),
     "topics": (
         "--topics",
         "with --qrels: common: topics that all runs have; all: all topics of the qrels, and a missing topic counts 0 "
@@ -198,11 +196,7 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "plan": ("--plan CSV", "a judged plan of `truerank judge plan`, in place of qrels", {}),
     "judges": ("--judges FILE …", "with --plan: labels of model judges", {"to": "plan"}),
-    "training": (
-        "--allow-training-queries",
-        "include queries that the model was trained on (default: they are left out)",
-        {},
-    ),
+    "training": ("--allow-training-queries", "include queries that trained the model (default: leave them out)", {}),
     "test": (
         "--test",
         "paired, two-sided test of the per-query values",
@@ -223,23 +217,11 @@ def add_data_options(
     `to` and `why` are those of `add`, if data are not always read.
     """
     add = adder(parser.add_argument_group("reading data"), to=to, why=why)
-    add(
-        "--missing",
-        "read NULL and nan in features as an error, or as missing values (default: as the model's training data were "
-        "read, else error)",
-        choices=("error", "nan"),
-    )
-    add(
-        "--n-features N",
-        "number of features in LETOR text; set it if the last features are missing in all rows of a file",
-        type=positive,
-    )
+    text = "how to read NULL and nan in features (default: as for the model's training data, else error)"
+    add("--missing", text, choices=("error", "nan"))
+    add("--n-features N", "features in LETOR text, if a file may lack the last ones in all rows", type=positive)
     add("--sparse", "read wide LETOR text as a sparse matrix; linear rankers with scale=auto get other weights")
-    add(
-        "--max-line BYTES",
-        "longest line of LETOR text; a longer one is an error (default: 16777216)",
-        type=positive,
-    )
+    add("--max-line BYTES", "longest accepted line of LETOR text (default: 16777216)", type=positive)
     add("--query-column NAME", "column of the query in a table (default: qid)")
     add("--grade-column NAME", "column of the grade in a table (default: y)")
     add("--document-column NAME", "column of the document id in a table")
@@ -280,20 +262,12 @@ def add_convention(
 def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True) -> None:
     """`--ranker NAME --set key=value … --prepare NAME … --seed N`, as `make_ranker` reads them."""
     add = adder(parser)
-    add(
-        "--ranker NAME",
-        "ranker to train; `truerank train --list` lists them, and --ranker NAME --help shows the parameters of one "
-        "(default: oblivious-boosting)",
-        default="oblivious-boosting",
-        action=_RankerName,
-    )
+    text = "ranker to train; `truerank train --list` lists them, and --ranker NAME --help describes one"
+    add("--ranker NAME", text, default="oblivious-boosting", action=_RankerName)
     add_set_option(parser, "parameters of the ranker; values are read as JSON, else as strings")
     if prepare:
-        add(
-            "--prepare NAME …",
-            "transformations of the features, in this order: score-binning, percentile-in-query, min-max-in-query, "
-            "z-score-in-query, unit-deviation",
-        )
+        names = "score-binning, percentile-in-query, min-max-in-query, z-score-in-query, unit-deviation"
+        add("--prepare NAME …", f"transformations of the features, in this order: {names}")
     add("--seed N", "random seed (default: 0)", type=int)
 
 

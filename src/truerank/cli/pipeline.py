@@ -1,4 +1,9 @@
-"""`truerank text pipeline`: documents, queries and judgements in; a trained, tested, calibrated ranker out."""
+"""`truerank text pipeline`: documents, queries and judgements in; a trained, tested, calibrated ranker out.
+
+Index documents, compute features of the candidates of each judged query, train and test a ranker over folds of
+queries, and compare it by paired tests with BM25 and with the best base function, both tuned on the training folds.
+The saved model is trained on all queries; `truerank predict MODEL --index DIR/index --queries Q` uses it.
+"""
 
 from __future__ import annotations
 
@@ -42,20 +47,13 @@ BASE = ("bm25", "cosine", "dirichlet", "jelinek-mercer", "tfidf")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Index documents, compute features of the candidates of each judged query, train and test a ranker over folds "
-        "of queries, and compare it by paired tests with BM25 and with the best base function, both tuned on the "
-        "training folds. The saved model is trained on all queries; `truerank predict MODEL --index DIR/index "
-        "--queries Q` uses it."
-    )
     add = options.adder(parser)
     add("--documents D", "documents, as for `truerank text index`", required=True)
     add("--queries Q", "queries, as for `truerank text search`", required=True)
     add("--qrels QRELS", "TREC qrels, or the formats of Cranfield and CISI", required=True)
     options.share(parser, "query-field")
     options.add_ranker_options(parser, prepare=False)
-    text = "output folder of index, model, probabilities and summary"
-    add("--out DIR", text, type=options.OutputFolder, required=True)
+    add("--out DIR", "folder of index, model, probabilities, summary", type=options.OutputFolder, required=True)
     add("--families FAMILY …", "families of features: all, papers (those of the two papers), or names", default=["all"])
     add("--depth N", "candidates of each function", type=options.positive, default=1000)
     add("--splits K", "folds of queries, 3 or more", default=5)
@@ -124,7 +122,9 @@ def _figures(values: np.ndarray, baselines: dict[str, np.ndarray], queries: list
     all_of = {"ranker": values} | baselines
     return {
         "MAP": {name: float(each.mean()) for name, each in all_of.items()},
-        "comparison": [_compared(values, each, name) for name, each in baselines.items()],
+        "comparison": [
+            {"b": name, "MAP": float(each.mean())} | common.compared(values, each) for name, each in baselines.items()
+        ],
         "per_query": {
             query: {name: float(each[i]) for name, each in all_of.items()} for i, query in enumerate(queries)
         },
@@ -213,6 +213,7 @@ class _Learner:
 
     def __init__(self, args: argparse.Namespace, candidates: list[dict[str, Any]], nothing: int = 0) -> None:
         self.args, self.candidates, self.nothing = args, candidates, nothing
+        self.measure = parse_measure("AP", convention="trec")
         self.folds: list[_Fold] = []
         """Of the last `cross_validate`."""
 
@@ -245,7 +246,7 @@ class _Learner:
             rest = np.sort(np.concatenate(train))
             scores[_rows(data, test)], trained = self.scored(data, rest, test, self.candidates[best])
             self.folds.append(_Fold(test, rest, trained, self.candidates[best]))
-        values = self._average_precision().per_query(data.judgements(), scores)
+        values = self.measure.per_query(data.judgements(), scores)
         return np.append(values, np.zeros(self.nothing)), scores, self.candidates[int(totals.argmax())]
 
     def scored(self, data: RankingData, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
@@ -256,11 +257,7 @@ class _Learner:
     def _held_out(self, data: RankingData, train: Any, held: Any, settings: dict[str, Any]) -> float:
         part = data.take_queries(held)
         scores = self.model(None, settings).fit_rows(data.take_queries(train)).predict(part)
-        return float(self._average_precision().mean(part.judgements(), scores))
-
-    @staticmethod
-    def _average_precision() -> Any:
-        return parse_measure("AP", convention="trec")
+        return float(self.measure.mean(part.judgements(), scores))
 
 
 def _rows(data: RankingData, queries: Any) -> Any:
@@ -284,10 +281,6 @@ def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argpar
         "best-base": [repr(everything[number]) for number in chosen_of_all],
     }
     return {"bm25": bm25, "best-base": best}, names, functions["bm25"][int(values["bm25"].mean(axis=1).argmax())]
-
-
-def _compared(a: Any, b: Any, name: str) -> dict[str, Any]:
-    return {"b": name, "MAP": float(b.mean())} | common.compared(a, b)
 
 
 def _on_one_level(whole: Any, scores: Any, data: Any, folds: Sequence[_Fold]) -> Any:

@@ -1,4 +1,7 @@
-"""`truerank power`: how many queries a test needs to find a difference."""
+"""`truerank power`: how many queries a test needs to find a difference.
+
+Predict the power of a paired test by number of queries, from the differences between two rankings of a pilot.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,6 @@ from truerank.significance.two_samples import paired_differences
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Predict the power of a paired test by number of queries, from the differences between two rankings of a pilot."
-    )
     options.add_system_options(parser, "; two of them")
     add = options.adder(parser)
     add("--measure NAME", "measure to compare", default="nDCG@10")
@@ -26,11 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--queries N …", "numbers of queries to print the power for", type=int, default=[])
     options.share(parser, "topics")
     options.share(parser, "test", choices=("randomisation", "t"))
-    options.share(parser, "seed")
+    options.share(parser, "seed", "json", "training")
     options.add_convention(parser)
-    options.share(parser, "json")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
-    options.share(parser, "training")
     parser.set_defaults(baseline=None)
 
 

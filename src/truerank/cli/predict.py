@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("name the data to score, or an index and queries (--index, --queries)")
     if args.format == "run" and hasattr(model, "features_"):
         raise common.InvalidInputError(f"{args.model}: this model ranks raw text. Add --index and --queries")
-    common.check_ranks(model, args.model)
+    common.load_ranker(args.model, model)
     if args.cluster is not None:
         return _of_parts(args, model)
     data = common.read_data(args.data, args, like=model)

@@ -1,4 +1,8 @@
-"""`truerank retrain`: train the model in production again, and replace it only where a test shows a gain."""
+"""`truerank retrain`: train the model in production again, and replace it only where a test shows a gain.
+
+Train the model in production on newer queries, compare the two models on held-out queries by a paired test, and
+replace it if the new one is better. Exit codes: 0 replaced, 3 kept; all others are errors, and keep it.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +26,14 @@ KEPT = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Train the model in production on newer queries, compare the two models on held-out queries by a paired "
-        f"test, and replace it if the new one is better. Exit codes: 0 replaced, {KEPT} kept; all others are errors, "
-        "and keep it."
-    )
     add = options.adder(parser)
     add("production MODEL", "the model in production, which `truerank train` wrote")
     add("data DATA …", "newer judged rankings: LETOR files, or tables")
-    text = "judged queries that did not train either model (default: a share of the newer queries)"
-    add("--held-out FILE", text)
+    add("--held-out FILE", "judged queries that trained neither model (default: a share of the newer queries)")
     add("--share S", "share of the newer queries to hold out, in place of --held-out (default: 0.3)", type=float)
     add("--valid FILE", "validation queries, for early stopping")
-    add(
-        "--how",
-        "continue: add trees to a model of trees, or start from the weights of another model; refit: train again with "
-        "the same settings; auto: continue if the ranker can",
-        choices=("auto", "continue", "refit"),
-        default="auto",
-    )
+    text = "continue: add trees, or start from the model's weights; refit: train anew; auto: continue if possible"
+    add("--how", text, choices=("auto", "continue", "refit"), default="auto")
     add("--more N", "number of trees to add (default: 20)", type=int)
     options.add_set_option(parser, "parameters to change")
     add("--measure NAME", "measure to compare (default: the model's measure)")
@@ -49,8 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--margin M", "also promote a model that is not worse by more than M (default: 0, require a gain)", default=0.0)
     add("--model FILE", "output file of a better model (default: replace MODEL)", type=options.OutputFile)
     add("--previous FILE", "output file that keeps the replaced model", type=options.OutputFile)
-    text = "history of comparisons, which counts the uses of held-out queries (default: MODEL.history.json)"
-    add("--state FILE", text)
+    add("--state FILE", "history of the uses of held-out queries (default: MODEL.history.json)")
     add("--candidate FILE", "output file of the new model in any case", type=options.OutputFile)
     add("--seed N", "seed of the split and the test", default=0)
     options.add_convention(parser)
@@ -84,7 +76,7 @@ def _check_place(option: str, own: str | None, path: str) -> None:
 
 
 def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
-    from truerank.inspection.retraining import SHARE, retrain
+    from truerank.inspection.retraining import retrain
 
     if args.margin > 0 and args.model is not None and args.state is None:
         raise common.UsageError(
@@ -134,18 +126,11 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
         data,
         held_out,
         valid=valid,
-        how=args.how,
         params=common.parse_settings(args.set),
-        measure=args.measure,
-        convention=args.convention,
-        test=args.test,
-        level=args.level,
-        margin=args.margin,
         reference=reference,
         history=history,
-        share=SHARE if args.share is None else args.share,
         random_state=args.seed,
-        **common.given(args, "more"),
+        **common.given(args, "how", "measure", "convention", "test", "level", "margin", "share", "more"),
     )
     history.write(state)
     if args.candidate is not None:
@@ -189,15 +174,12 @@ def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> Non
                 "reason": found.reason,
                 "how": found.how,
                 "ranker": type(found.candidate).__name__,
-                "measure": comparison.measure,
-                "convention": comparison.convention,
-                "means": comparison.means,
+                **{
+                    name: getattr(comparison, name)
+                    for name in ("measure", "convention", "means", "interval_of", "test")
+                },
                 "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
-                "interval_of": comparison.interval_of,
-                "wins": pair.wins,
-                "losses": pair.losses,
-                "ties": pair.ties,
-                "test": comparison.test,
+                **{name: getattr(pair, name) for name in ("wins", "losses", "ties")},
                 "verdict": found.decision.verdict,
                 "p": found.p,
                 "level": args.level,

@@ -38,8 +38,7 @@ TERMS = "cranfield.md"
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("out [DIR]", "output folder; created if it does not exist", type=options.OutputFolder)
-    text = "train and test a ranker on the sample, and write its model and a summary to DIR (default: demo-output)"
-    add("--demo", text)
+    add("--demo", "train and test a ranker on the sample, and write it to DIR (default: demo-output)")
     add("--seed N", "seed of the split of queries", default=0)
     options.share(parser, "replace", "json")
 

@@ -1,4 +1,9 @@
-"""`truerank split`: divide a file by query into training, validation and test files."""
+"""`truerank split`: divide a file by query into training, validation and test files.
+
+Divide a file by query: all rows of a query go to the same file. Writes train, test and, with --validation, validation
+files in the format of DATA. The division depends only on the queries and the seed, so that a table, its qrels and its
+runs are divided in the same way.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +30,11 @@ _QID = re.compile(rb"^\s*\S+\s+qid:(\S+)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Divide a file by query: all rows of a query go to the same file. Writes train, test and, with --validation, "
-        "validation files in the format of DATA. The division depends only on the queries and the seed, so that a "
-        "table, its qrels and its runs are divided in the same way."
-    )
     add = options.adder(parser)
     add("data DATA", "a table, LETOR text, TREC qrels or a TREC run (text also as .gz, .xz, .zst)")
     add("--test SHARE", "share of the queries", default=0.2)
     add("--validation SHARE", "share of the queries (default: 0, no file)", default=0.0)
-    text = "output folder (default: the current folder)"
-    add("-o --output DIR", text, type=options.OutputFolder, default=".")
+    add("-o --output DIR", "output folder", type=options.OutputFolder, default=".")
     add("--query-column NAME", "column of the query in a table (default: qid)")
     options.share(parser, "seed", "replace", "json")
 

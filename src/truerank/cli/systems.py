@@ -161,25 +161,20 @@ def _union(rankers: list[Any]) -> Any:
 
 def _columns(args: argparse.Namespace, columns: list[str], like: object) -> dict[str, np.ndarray]:
     """The values of the columns of `args.data` that are used as scores, in the file's order."""
+
+    def check(known: list[str]) -> None:
+        for name in columns:
+            if name not in known:
+                what = f"{name!r} is neither a file of scores nor a column of {args.data}"
+                raise common.InvalidInputError(what + (nearest(name, known) or f" ({known[0]} to {known[-1]})"))
+
+    asked = argparse.Namespace(**vars(args))
     if table_kind(args.data):
-        known = column_names(args.data)
-        unknown = [name for name in columns if name not in known]
-        if unknown:
-            near = nearest(unknown[0], known)
-            raise common.InvalidInputError(
-                f"{unknown[0]!r} is neither a file of scores nor a column of {args.data}{near}"
-            )
-        asked = argparse.Namespace(**vars(args) | {"features": columns, "exclude": None, "categorical": None})
-        asked.missing = "nan"
-        data = common.read_data(args.data, asked, reading=common.reading_of(like))
-    else:
-        data = common.read_data(args.data, args, reading=common.reading_of(like))
+        check(column_names(args.data))
+        asked.features, asked.exclude, asked.categorical, asked.missing = columns, None, None, "nan"
+    data = common.read_data(args.data, asked, reading=common.reading_of(like))
     names = names_of(data)
-    unknown = [name for name in columns if name not in names]
-    if unknown:
-        raise common.InvalidInputError(
-            f"{unknown[0]!r} is neither a file of scores nor a feature of {args.data} ({names[0]} to {names[-1]})"
-        )
+    check(names)
     values = {}
     for name in columns:
         column = data.X[:, [names.index(name)]]

@@ -20,14 +20,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--model FILE", "output file of the model, as JSON (required)", type=options.OutputFile)
     add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
     options.share(parser, "cluster", "out-of-core")
-    add(
-        "--checkpoint DIR",
-        "with --cluster: store the progress in this folder; after a crash, the same command continues from there and "
-        "ends with the same model",
-        type=options.OutputFolder,
-        to="cluster",
-        why="goes with --cluster",
-    )
+    text = "with --cluster: store the progress in this folder, from which the same command continues after a crash"
+    add("--checkpoint DIR", text, type=options.OutputFolder, to="cluster", why="goes with --cluster")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "position", "json")
 

@@ -24,18 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Fold*/{train,vali}.txt (test files are not read)",
     )
     options.add_ranker_options(parser)
-    add(
-        "--space key=VALUES …",
-        "values to choose from: a list, leaves=constant,fuzzy, or a range, depth=3..8, learning_rate=0.01..0.3:log "
-        "(default: a space for each ranker)",
-        default=[],
-    )
-    text = "number of settings that Optuna tries (default: all combinations of lists; 30 with a range)"
-    add("--trials N", text, type=int)
+    text = "values to choose from: depth=4,6 or a range, depth=3..8, learning_rate=0.01..0.3:log (default: by ranker)"
+    add("--space key=VALUES …", text, default=[])
+    add("--trials N", "settings that Optuna tries (default: all combinations of lists; 30 with a range)", type=int)
     add("--measure MEASURE", "measure that chooses (default: the ranker's)")
     add("--jobs N", "folds to fit at once", default=1)
-    text = "file of finished trials, as JSON lines; the same command continues after the last of them"
-    add("--state FILE", text)
+    add("--state FILE", "file of finished trials, as JSON lines, from which the same command continues")
     text = "output file of the best model, fitted to all queries (of Fold*/: to those of Fold1)"
     add("--model FILE", text, type=options.OutputFile, required=True)
     options.add_convention(parser, "ranklib")
@@ -77,13 +71,10 @@ def run(args: argparse.Namespace) -> int:
         data,
         space,
         measure=measure,
-        convention=args.convention,
-        trials=args.trials,
         folds=args.splits,
         random_state=args.seed,
-        jobs=args.jobs,
-        state=args.state,
         watch=watch,
+        **common.given(args, "convention", "trials", "jobs", "state"),
     )
     common.remember_reading(found.ranker, args)
     save_model(found.ranker, args.model)
