@@ -38,10 +38,11 @@ class Engine:
         `http://host:8983/solr/NAME`. The certificate of an https address is checked with the certificates of the
         system, or of the file in the variable SSL_CERT_FILE.
     timeout : float, default 30
-        Seconds for each try of a request, from the connection to the last byte of the answer, at most a day. The
+        Seconds for a request with all its tries, from the connection to the last byte of the answer, at most a day. The
         system limits the time of the host name lookup.
     retries : int, default 0
-        Further tries if there is no answer, or status 429 or 5xx. The wait starts at half a second and doubles.
+        Further tries within this time if there is no answer, or status 429 or 5xx. The wait starts at half a second
+        and doubles.
     """
 
     def __init__(self, url: str, timeout: float = 30.0, *, retries: int = 0) -> None:
@@ -82,10 +83,10 @@ class Engine:
             data = None if body is None else json.dumps(body, allow_nan=False).encode()
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInputError(f"the request cannot be written as JSON: {error}") from error
-        headers = _headers()
+        headers, end = _headers(), time.monotonic() + self.timeout
         for attempt in range(self.retries + 1):
             try:
-                status, content = self._answer(method, path, data, headers)
+                status, content = self._answer(method, path, data, headers, end)
                 if status == 404 and missing_ok:
                     return None
                 if status // 100 == 2:
@@ -101,9 +102,11 @@ class Engine:
                 reason = f"no answer: {told(error)}"
                 if "CERTIFICATE_VERIFY_FAILED" in reason:
                     reason += "; set SSL_CERT_FILE to the certificate of its issuer"
-            if attempt < self.retries:
-                time.sleep(self.wait * 2**attempt)
-        raise EngineError(told(f"{place}: {reason}" + f" (tried {self.retries + 1} times)" * (self.retries > 0)))
+            wait = self.wait * 2**attempt
+            if attempt == self.retries or time.monotonic() + wait >= end:
+                break
+            time.sleep(wait)
+        raise EngineError(told(f"{place}: {reason}" + f" (tried {attempt + 1} times)" * (attempt > 0)))
 
     def search(self, index: str, body: dict[str, Any], hit: Any, parameters: str = "") -> tuple[list[Any], float]:
         """Return hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds of the engine.
@@ -124,9 +127,10 @@ class Engine:
             raise EngineError(f"{self.url}: the answer has {len(hits)} documents; expected at most {body['size']}")
         return hits, float(answer.get("took", "nan"))
 
-    def _answer(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Return the status and the content of one try."""
-        end = time.monotonic() + self.timeout
+    def _answer(
+        self, method: str, path: str, data: bytes | None, headers: dict[str, str], end: float
+    ) -> tuple[int, bytes]:
+        """Return the status and the content of one try, which ends at `end` (monotonic time)."""
         with _Wire(*self._host, self._tls, end) as wire:
             connection = http.client.HTTPConnection(*self._host)
             connection.sock = wire
