@@ -20,8 +20,6 @@ def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:
     Stems are those of PyStemmer (Snowball's implementation of Porter 1980). Stop words are the 318 English ones of
     scikit-learn, and are removed before stemming.
 
-    Examples
-    --------
     >>> term_of("porter-stop")(["the", "relational", "flows"])
     ['', 'relat', 'flow']
     """

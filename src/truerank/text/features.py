@@ -68,8 +68,7 @@ class TextFeatures(BaseEstimator):
     depth : int, default 1000
         Best documents of each function.
     scaled : bool, default True
-        Add each column scaled to [0, 1] within the query, named with the suffix `.scaled`. Plain values measure a match
-        in absolute terms, scaled values relative to the other candidates.
+        Add each column scaled to [0, 1] within the query, named with the suffix `.scaled`.
     n_jobs : int, optional
         Threads over queries; None means 1. They do not change the values.
 
@@ -82,14 +81,13 @@ class TextFeatures(BaseEstimator):
 
     Notes
     -----
-    Xu & Li's features are sums over the query's terms in the document, q_t times. Their idf is n/df and |C| counts
-    tokens. The logarithm of an argument <= 0 and of a missing BM25 score is 0. Stop words are removed and words are
-    stemmed. A document without the query's terms has tf = 0 in a language model, and the value 0 in other functions. A
-    missing number becomes the lowest of the query's candidates. Nothing is learned from judgements, so one call may
-    compute the features of training and test queries.
+    Xu & Li's features are sums over the query's terms in the document, q_t times, after stemming and without stop
+    words. Their idf is n/df and |C| counts tokens. The logarithm of an argument <= 0 is 0. A document without the
+    query's terms has tf = 0 in a language model, and the value 0 in other functions. A missing number becomes the
+    lowest of the query's candidates. Nothing is learned from judgements.
 
-    Cost of a query: for each function two passes over its terms' postings and O(n_documents), and O(candidates · 300)
-    for the latent space. The first use on an index computes the latent space and stores it there.
+    Cost of a query: two passes over the postings of its terms and O(n_documents) for each function, and
+    O(candidates · 300) for the latent space, which the index computes at the first use and stores.
 
     Examples
     --------
@@ -130,7 +128,7 @@ class TextFeatures(BaseEstimator):
     def transform(
         self, queries: Iterable[Document] | Mapping[str, str], index: Index, qrels: Qrels | None = None
     ) -> RankingData:
-        """Candidates and features of each query.
+        """Return candidates and features (float32) of each query; queries without candidates are left out.
 
         Parameters
         ----------
@@ -139,11 +137,6 @@ class TextFeatures(BaseEstimator):
             The index of `fit`, or another one with the same fields.
         qrels : Qrels, optional
             Grades of the rows, and of judged documents that no function found, which measures count.
-
-        Returns
-        -------
-        RankingData
-            X is float32. Queries keep their order; queries without candidates are left out. `y` is None without qrels.
         """
         check_is_fitted(self, "feature_names_")
         families = self._families()
@@ -157,11 +150,10 @@ class TextFeatures(BaseEstimator):
         asked = as_documents(queries)
         _prepare(index, families)
         work = partial(_rows, index, families, self.depth)
-        blocks = [(query,) for query in asked]
         if resolve_n_jobs(self.n_jobs) == 1:
             found = [work(query) for query in progress(asked, "features", len(asked))]
         else:
-            found = run_blocks(work, blocks, self.n_jobs)
+            found = run_blocks(work, [(query,) for query in asked], self.n_jobs)
         kept = [number for number, (documents, _) in enumerate(found) if len(documents)]
         if not kept:
             raise InvalidInputError("no query finds a document; expected queries with words of this collection")
@@ -176,7 +168,6 @@ class TextFeatures(BaseEstimator):
         return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         names, fields = getattr(self, "feature_names_", None), getattr(self, "fields_", None)
         if not isinstance(names, list) or not isinstance(fields, list):
             raise ModelFileError("TextFeatures: feature_names_ and fields_ must be lists")
@@ -187,11 +178,6 @@ class TextFeatures(BaseEstimator):
         if unknown or not given:
             raise InvalidInputError(f"families must be some of {', '.join(FAMILIES)}, got {unknown[:1] or given}")
         return [family for family in FAMILIES if family in given]
-
-
-def columns_by_family(index: Index) -> dict[str, list[str]]:
-    """Column names of each family for an index, without `.scaled`."""
-    return {family: _NAMES[family](index) for family in FAMILIES}
 
 
 class _Query:

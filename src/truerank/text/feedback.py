@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,8 +12,7 @@ from truerank.text.index import ALL, Index
 from truerank.text.retrieval import best_of
 from truerank.text.retrieval_functions import BM25, Dirichlet, lucene_idf
 
-TERMS = 40
-"""Terms that feedback adds."""
+TERMS = 40  # that feedback adds
 
 
 def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, analyser: str) -> dict[int, float]:
@@ -21,35 +21,23 @@ def rocchio(index: Index, weights: Mapping[int, float], documents: np.ndarray, a
         q' = ½ q/|q|₁ + ½ e/|e|₁,
         e_t = Σ_{d ∈ documents} tf (k1 + 1)/(tf + k1 (1 - b + b |d|/avdl)) idf_t
 
-    e keeps its `TERMS` largest entries; k1 = 1.2, b = 0.75, idf = ln(1 + (n - df + ½)/(df + ½)).
-
-    Parameters
-    ----------
-    index : Index
-    weights : mapping of int to float
-        The query's terms.
-    documents : int array
-        Numbers of the documents that are assumed to be relevant.
-    analyser : str
+    e keeps its `TERMS` largest entries; k1 = 1.2, b = 0.75, idf = ln(1 + (n - df + ½)/(df + ½)). `weights` are the
+    query's terms, and `documents` (int) those that are assumed to be relevant.
     """
     postings, n = index.postings(analyser), index.n_documents
     mean = postings.n_tokens / n
-    gains: dict[int, float] = {}
+    gains: defaultdict[int, float] = defaultdict(float)
     for document in documents.tolist():
         norm = 1.2 * (0.25 + 0.75 * float(postings.lengths[document]) / mean)
         for term, count in zip(*_counts(index, document, analyser)):
-            gains[term] = gains.get(term, 0.0) + count * 2.2 / (count + norm)
+            gains[term] += count * 2.2 / (count + norm)
     for term in gains:
         gains[term] *= lucene_idf(n, postings.documents_with(term))
     return _mixed(weights, gains)
 
 
 def relevance_model(
-    index: Index,
-    weights: Mapping[int, float],
-    documents: np.ndarray,
-    log_likelihoods: np.ndarray,
-    analyser: str,
+    index: Index, weights: Mapping[int, float], documents: np.ndarray, log_likelihoods: np.ndarray, analyser: str
 ) -> dict[int, float]:
     """RM3 (Abdul-Jaleel et al. 2004; Lavrenko & Croft 2001, model 1).
 
@@ -59,11 +47,11 @@ def relevance_model(
     """
     postings = index.postings(analyser)
     likelihoods = np.exp(log_likelihoods - log_likelihoods.max(initial=-math.inf))
-    gains: dict[int, float] = {}
+    gains: defaultdict[int, float] = defaultdict(float)
     for document, likelihood in zip(documents.tolist(), likelihoods.tolist()):
         length = float(postings.lengths[document])
         for term, count in zip(*_counts(index, document, analyser)):
-            gains[term] = gains.get(term, 0.0) + likelihood * count / length
+            gains[term] += likelihood * count / length
     return _mixed(weights, gains)
 
 

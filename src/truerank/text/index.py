@@ -32,7 +32,7 @@ from truerank.core.printing import progress
 from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, term_of
-from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to, save_array
+from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to
 from truerank.text.index_strings import StoredStrings, write_strings
 from truerank.text.tokens import WORD, folded
 
@@ -53,18 +53,12 @@ class Postings(NamedTuple):
     Term t is in the documents `documents[starts[t]:starts[t + 1]]` (ascending), with the counts of the same range.
     """
 
-    starts: np.ndarray
-    """int64 (terms + 1,)"""
-    documents: np.ndarray
-    """int32 (postings,)"""
-    counts: np.ndarray
-    """int32 (postings,)"""
-    lengths: np.ndarray
-    """int32 (documents,), terms in each document"""
-    totals: np.ndarray
-    """int64 (terms,), counts of each term in the collection"""
-    n_tokens: int
-    """|C|, the sum of lengths"""
+    starts: np.ndarray  # int64 (terms + 1,)
+    documents: np.ndarray  # int32 (postings,)
+    counts: np.ndarray  # int32 (postings,)
+    lengths: np.ndarray  # int32 (documents,), terms in each document
+    totals: np.ndarray  # int64 (terms,), counts of each term in the collection
+    n_tokens: int  # |C|, the sum of lengths
 
     def documents_with(self, term: int) -> int:
         """df of a term."""
@@ -79,6 +73,8 @@ class Postings(NamedTuple):
 class Index:
     """An index that `build_index` wrote, opened for reading; its arrays are memory-mapped.
 
+    A folder without a finished index of this version, or with inconsistent files, raises `DataFileError`.
+
     Attributes
     ----------
     path : Path
@@ -87,14 +83,9 @@ class Index:
         Text fields, without "all".
     analysers : list of str
     numbers : dict of float64 array (n_documents,)
-        Numbers of the documents, NaN if missing.
+        NaN if missing.
     vectors : dict of float32 array (n_documents, dimensions)
-        Vectors of the documents, zeros if missing.
-
-    Raises
-    ------
-    DataFileError
-        When the folder has no finished index of this version, or its files are inconsistent.
+        Zeros if missing.
 
     Examples
     --------
@@ -158,10 +149,6 @@ class Index:
         found = [self._words[analyser].find(word) for word in words if word]
         return [number for number in found if number >= 0]
 
-    def term(self, number: int, analyser: str) -> str:
-        """The string of a term."""
-        return self._words[analyser][number]
-
     def n_terms(self, analyser: str) -> int:
         """Number of distinct terms."""
         return len(self._words[analyser])
@@ -173,8 +160,7 @@ class Index:
 
     def document_ids(self, numbers: Any = None) -> np.ndarray:
         """Ids of some documents by number, or of all, as StringDType."""
-        ids = self.ids if numbers is None else self.ids.take(np.asarray(numbers, np.int64))
-        return ids.texts
+        return (self.ids if numbers is None else self.ids.take(np.asarray(numbers, np.int64))).texts
 
     def id_ranks(self) -> np.ndarray:
         """Rank of each document's id in sorted order, int64 (n_documents,)."""
@@ -294,15 +280,12 @@ def build_index(
     documents : iterable of Document
         Read once, one at a time.
     path : path
-        A new folder, an empty one, or an index, which is replaced when the new one is complete.
+        A new folder, an empty one, or an index, which is replaced when the new one is complete. A killed run leaves an
+        old index unchanged.
     analysers : sequence of str, default all three
-        "plain", "porter", "porter-stop"; see `truerank.text.analysers`.
+        See `truerank.text.analysers`.
     fields : sequence of str, optional
         Text fields to index; None means all.
-
-    Returns
-    -------
-    Index
 
     Raises
     ------
@@ -312,16 +295,12 @@ def build_index(
 
     Notes
     -----
-    The index is built next to `path` and moved there when it is complete, so that a killed run leaves an old index
-    unchanged. The same documents give the same bytes.
-
-    Memory: the vocabulary, the bytes of the ids, 17 bytes for each field of each document, and 4 million tokens. Tokens
-    and postings are in memory-mapped files. Cost: tokenisation, and two passes over the tokens for each analyser and
-    field.
+    The same documents give the same bytes. Memory: the vocabulary, the ids, 17 bytes for each field of each document,
+    and 4 million tokens. Cost: tokenisation, and two passes over the tokens for each analyser and field.
     """
     target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()
-    if target.exists() and not is_index and not (target.is_dir() and not any(target.iterdir())):
+    if target.exists() and not is_index and (not target.is_dir() or any(target.iterdir())):
         raise InvalidInputError(f"{path}: exists and is not an index. Name a new folder")
     strange = sorted(name for name in os.listdir(target) if not re.fullmatch(KNOWN, name)) if is_index else []
     if strange:
@@ -366,14 +345,18 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
             for field, text in document.text.items():
                 if only is not None and field not in only:
                     continue
-                if field not in fields:
-                    _number_field(fields, field, document)
+                if field not in fields and (field == ALL or len(fields) == 255):
+                    raise InvalidInputError(
+                        f"document {document.id!r}: got the text field {field!r}; expected another name than {ALL!r}, "
+                        "and at most 255 fields"
+                    )
+                of_field = fields.setdefault(field, len(fields) + 1)
                 before = len(held)
                 held.extend(map(words.__getitem__, find(folded(text))))
                 n_tokens += len(held) - before
                 if len(held) - before > _MOST_TOKENS:
                     raise InvalidInputError(f"document {document.id!r} has more than {_MOST_TOKENS} tokens")
-                part_fields.append(fields[field])
+                part_fields.append(of_field)
                 part_ends.append(n_tokens)
             number = len(names)
             names.append(document.id)
@@ -393,7 +376,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
         raise InvalidInputError(f"no document has the text field {unknown[0]!r}")
     n_documents = len(names)
     for name, given in (("parts", parts), ("fields", part_fields), ("part-ends", part_ends)):
-        save_array(folder / f"{name}.npy", np.array(given))
+        np.save(folder / f"{name}.npy", np.array(given))
     _number_file(folder, n_tokens)
     write_strings(folder, "documents", names)
     del names
@@ -410,23 +393,11 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
         json.dump(header, stream_of_text, ensure_ascii=False, indent=1)
 
 
-def _number_field(fields: dict[str, int], field: str, document: Document) -> None:
-    """Number a new text field."""
-    if field == ALL or len(fields) == 255:
-        raise InvalidInputError(
-            f"document {document.id!r}: got the text field {field!r}; expected another name than {ALL!r}, and at most "
-            "255 fields"
-        )
-    fields[field] = len(fields) + 1
-
-
 def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int, n_fields: int) -> None:
     """Write the terms of the words under an analyser, and the postings of each field."""
-    terms = term_of(analyser)(words)
-    by_name = dict.fromkeys(term for term in terms if term)
-    by_name = {term: number for number, term in enumerate(by_name)}
+    terms, by_name = term_of(analyser)(words), _Numbering()
     of = np.array([by_name[term] if term else -1 for term in terms], dtype=np.int32)
-    save_array(folder / f"terms.{analyser}.of.npy", of)
+    np.save(folder / f"terms.{analyser}.of.npy", of)
     write_strings(folder, f"terms.{analyser}", list(by_name))
     for field in range(n_fields + 1 if n_fields > 1 else 1):
         _invert(folder, f"{analyser}.{field}", of, len(by_name), n_documents, field)
@@ -447,14 +418,14 @@ def _save_numbers(folder: Path, numbers: dict[str, Any], vectors: dict[str, Any]
     table = np.full((len(numbers), n_documents), np.nan)
     for row, by_document in zip(table, numbers.values()):
         row[list(by_document)] = list(by_document.values())
-    save_array(folder / "numbers.npy", table)
+    np.save(folder / "numbers.npy", table)
     for number, (name, by_document) in enumerate(vectors.items()):
         sizes = {len(vector) for vector in by_document.values()}
         if len(sizes) > 1:
             raise InvalidInputError(f"vectors {name!r} must have the same dimensions, got {sorted(sizes)[:5]}")
         matrix = np.zeros((n_documents, sizes.pop()), dtype=np.float32)
         matrix[list(by_document)] = list(by_document.values())
-        save_array(folder / f"vectors.{number}.npy", matrix)
+        np.save(folder / f"vectors.{number}.npy", matrix)
 
 
 def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: int, field: int) -> None:
@@ -474,14 +445,12 @@ def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: 
         for part in ("documents", "counts")
     )
     place = starts[:-1] - 1
-    _fill_postings(
-        tokens, parts, fields, ends, of, field, place, np.full(n_terms, -1, dtype=np.int32), documents, counts
-    )
+    last[:] = -1
+    _fill_postings(tokens, parts, fields, ends, of, field, place, last, documents, counts)
     documents.flush()
     counts.flush()
-    save_array(folder / f"{name}.starts.npy", starts)
-    save_array(folder / f"{name}.lengths.npy", lengths)
-    save_array(folder / f"{name}.totals.npy", totals)
+    for part, values in (("starts", starts), ("lengths", lengths), ("totals", totals)):
+        np.save(folder / f"{name}.{part}.npy", values)
 
 
 @kernel

@@ -20,11 +20,6 @@ def load_array(path: Path) -> np.ndarray:
         raise DataFileError(f"the index is damaged ({error}). Rebuild it", str(path)) from error
 
 
-def save_array(path: Path, values: np.ndarray) -> None:
-    """Write an array for `load_array`."""
-    np.save(path, np.ascontiguousarray(values))
-
-
 def check_fit(fits: bool, what: str, folder: Path) -> None:
     """Raise an error for inconsistent numbers. Kernels use them as places in arrays and would crash."""
     if not fits:

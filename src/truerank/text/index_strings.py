@@ -11,22 +11,22 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
-from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to, save_array
+from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to
 
 
 def write_strings(folder: Path, name: str, strings: list[str]) -> None:
     """Write strings for `StoredStrings`; raises an error for a repeated string."""
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = offsets_of(list(map(len, encoded)))
-    save_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-    save_array(folder / f"{name}.ends.npy", ends)
+    np.save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    np.save(folder / f"{name}.ends.npy", ends)
     order = sorted(range(len(encoded)), key=encoded.__getitem__)
     for before, after in pairwise(order):
         if encoded[before] == encoded[after]:
             raise InvalidInputError(
                 f"{name}: {strings[after]!r} is repeated as number {after + 1}; expected distinct ids"
             )
-    save_array(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
+    np.save(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
 
 
 class StoredStrings:
@@ -49,9 +49,6 @@ class StoredStrings:
 
     def _at(self, number: int) -> bytes:
         return self._bytes[self._ends[number] : self._ends[number + 1]].tobytes()
-
-    def __getitem__(self, number: int) -> str:
-        return self._at(number).decode("utf-8", "surrogatepass")
 
     def as_ids(self) -> DocumentIds:
         """All strings as ids. The bytes are copied, because read-only arrays would need kernels of their own."""

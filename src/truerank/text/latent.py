@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -17,8 +16,7 @@ from truerank.core.threads import one_blas_thread
 from truerank.text.index import ALL, Index
 from truerank.text.retrieval_functions import RetrievalFunction
 
-DIMENSIONS = 300
-"""Most dimensions of the space. A smaller space has its first dimensions."""
+DIMENSIONS = 300  # a smaller space has the first dimensions
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,6 @@ class Latent(RetrievalFunction):
     """
 
     dimensions: int = DIMENSIONS
-    beyond_terms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if check_positive_int(self.dimensions, "dimensions") > DIMENSIONS:
@@ -77,14 +74,9 @@ def cosines(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def add_documents(vector: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """A query's direction plus that of the documents `rows` (n, k): Rocchio's step in the latent space, float64 (k,).
-
-    v/‖v‖ + m/‖m‖,    m = Σ_d d/‖d‖
-    """
-    values = rows.astype(np.float64)
-    return _unit(vector) + _unit(
-        np.sum([_unit(row) for row in values], axis=0) if len(values) else np.zeros(len(vector))
-    )
+    """Rocchio's step in the latent space, v/‖v‖ + m/‖m‖ with m = Σ_d d/‖d‖ over `rows` (n, k); float64 (k,)."""
+    units = [_unit(row) for row in rows.astype(np.float64)]
+    return _unit(vector) + _unit(np.sum(units, axis=0) if units else np.zeros(len(vector)))
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
@@ -103,8 +95,7 @@ def _decomposed(index: Index, analyser: str) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import normalize
 
-    postings, n = index.postings(analyser), index.n_documents
-    n_terms = index.n_terms(analyser)
+    postings, n, n_terms = index.postings(analyser), index.n_documents, index.n_terms(analyser)
     k = min(DIMENSIONS, n - 1, n_terms - 1)
     if k < 1:
         return np.zeros((n, 1), dtype=np.float32), np.zeros((n_terms, 1), dtype=np.float32)

@@ -10,8 +10,7 @@ from truerank.core.kernel import kernel
 from truerank.text.index import Index
 from truerank.text.retrieval_functions import lucene_idf
 
-WINDOW = 8
-"""Largest distance of near terms, in terms."""
+WINDOW = 8  # largest distance of near terms, in terms
 
 
 def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyser: str) -> np.ndarray:
@@ -23,20 +22,8 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
 
     Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each place of a
     term counts once, with the nearest earlier place of the other term. Dropped words have no place, and places continue
-    over the ends of fields.
-
-    Parameters
-    ----------
-    index : Index
-    terms : sequence of int
-        The query's terms in order.
-    documents : int array (n,)
-    analyser : str
-
-    Returns
-    -------
-    float64 array (n, 3)
-        Ordered, unordered, and 1/(1 + place of the first query term), 0 without one.
+    over the ends of fields. `terms` are the query's in order. The columns of the result, float64 (documents, 3), are
+    ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
     """
     values = np.zeros((len(documents), 3))
     pairs = list(dict.fromkeys((s, t) for s, t in zip(terms, terms[1:]) if s != t))

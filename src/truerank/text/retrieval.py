@@ -22,8 +22,6 @@ from truerank.text.retrieval_functions import FUNCTIONS, RetrievalFunction, quer
 def parse_function(text: str) -> RetrievalFunction:
     """A retrieval function by name: `NAME`, or `NAME(key=value, …)`.
 
-    Examples
-    --------
     >>> parse_function("bm25(k1=0.9, b=0.4, analyser=porter)")
     BM25(analyser='porter', field='all', k1=0.9, b=0.4, k3=7.0, idf='lucene')
     """
@@ -57,7 +55,7 @@ def retrieve(
     Returns
     -------
     Run
-        Documents by descending score, ties in the order of the index. A query that finds nothing has no documents.
+        Ties keep the order of the index. A query that finds nothing has no documents.
 
     Examples
     --------

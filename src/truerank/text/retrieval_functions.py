@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,22 +29,12 @@ class RetrievalFunction:
 
     analyser: str = STEMMED_AND_STOPPED
     field: str = ALL
-    beyond_terms: ClassVar[bool] = False
-    """Whether documents without a term of the query may be found."""
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:
-        """Add the scores of all documents with a term of the query.
+        """Add the scores of all documents with a term of the query to `scores`, float64 (n_documents,).
 
-        Parameters
-        ----------
-        index : Index
-        weights : mapping of int to float
-            q_t of the query's terms by number (see `query_weights`).
-        scores : float64 array (n_documents,)
-            Changed in place.
-        matched : uint8 array (n_documents,)
-            Becomes 1 for documents with a term of the query. Documents that are 1 before are scored too; without a
-            query term they have tf = 0.
+        `weights` are q_t of the query's terms by number (see `query_weights`). `matched`, uint8 (n_documents,), becomes
+        1 for these documents. Documents with 1 before are scored too; without a query term they have tf = 0.
         """
         raise NotImplementedError
 
@@ -55,17 +45,7 @@ class RetrievalFunction:
 
 
 class QueryTerm(NamedTuple):
-    """A query term with at least one document.
-
-    Attributes
-    ----------
-    start, stop : int
-        Range of its postings.
-    weight : float
-        q_t.
-    occurrences : float
-        cf.
-    """
+    """A query term with at least one document: the range of its postings, q_t and cf."""
 
     start: int
     stop: int

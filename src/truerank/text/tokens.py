@@ -13,8 +13,6 @@ TOPIC_WORD = r"[^\W\d_][^\W_]{2,}"
 def folded(text: str) -> str:
     """The text in lower case and in Unicode's NFKC form (composed accents, no full-width letters).
 
-    Examples
-    --------
     >>> folded("Cafe\\u0301 \\uff34\\uff36") == "caf\\xe9 tv"
     True
     """

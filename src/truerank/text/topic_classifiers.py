@@ -5,6 +5,7 @@ These are the classifiers whose scores P. N. Bennett (2003) calibrates.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.core.parameters import parameters
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.text.tokens import TOPIC_WORD, folded
 
-MOST = 1e70
-"""Largest value of a feature. liblinear computes fourth powers, and does not terminate if they overflow."""
+MOST = 1e70  # largest value: liblinear computes fourth powers, and does not terminate if they overflow
 
 
 def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
@@ -29,26 +30,13 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
 
         I(w; c) = Σ_{w ∈ {0, 1}} Σ_{c ∈ {0, 1}} P(w, c) log(P(w, c)/(P(w) P(c)))
 
-    A sparse product of presences computes all classes at once. The values equal those of scikit-learn's
-    `mutual_info_classif`, which is much slower.
-
-    Parameters
-    ----------
-    X : sparse matrix or array (n, words)
-        Counts. A word is present if its count is not 0.
-    Y : bool or 0/1 array (n,) or (n, classes)
-
-    Examples
-    --------
-    A word in exactly the documents of the class has the information log 2, the entropy of the class.
+    X holds counts (n, words), and Y is a bool or 0/1 array (n,) or (n, classes). The values equal those of
+    scikit-learn's `mutual_info_classif`, which is much slower.
 
     >>> mutual_information(np.array([[1, 1], [2, 0], [0, 1], [0, 0]]), [1, 1, 0, 0]).round(4).tolist()
     [[0.6931, 0.0]]
     """
-    present = sparse.csr_matrix(X, copy=False)
-    present = sparse.csr_matrix(
-        ((present.data != 0).astype(np.float64), present.indices, present.indptr), shape=present.shape
-    )
+    present = (sparse.csr_matrix(X, copy=False) != 0).astype(np.float64)
     member = np.asarray(Y, dtype=np.float64)
     member = member[:, None] if member.ndim == 1 else member
     n = present.shape[0]
@@ -71,24 +59,16 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
     return np.maximum(information, 0.0)
 
 
+@parameters
 class MutualInformationSelector(TransformerMixin, BaseEstimator):
-    """Keep the words with the highest mutual information with a class; of equal words the first.
+    """Keep the `n_words` words with the highest mutual information with a class; of equal words the first.
 
-    Parameters
-    ----------
-    n_words : int, default 300
-
-    Attributes
-    ----------
-    information_ : float64 array (n_features_in_,)
-    kept_ : int64 array (at most n_words,)
-        Numbers of the selected columns, ascending.
+    `information_` is float64 (n_features_in_,), and `kept_` has the numbers of the selected columns, ascending.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("information_", "kept_", "n_features_in_", "feature_names_in_")
 
-    def __init__(self, n_words: int = 300) -> None:
-        self.n_words = n_words
+    n_words: int = 300
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -103,7 +83,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=None, ensure_min_features=1)
         X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         labels = np.unique(y)
-        # Several classes: the largest information about any of them. Two classes have equal information.
+        # The largest information about any of the classes; two classes have equal information.
         targets = (y[:, None] == (labels[-1:] if len(labels) <= 2 else labels)).astype(np.float64)
         self.information_ = mutual_information(X, targets).max(axis=0)
         order = np.argsort(-self.information_, kind="stable")
@@ -111,7 +91,6 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         return self
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         kept, n = getattr(self, "kept_", None), getattr(self, "n_features_in_", 0)
         if not isinstance(kept, np.ndarray) or kept.dtype.kind != "i" or not len(kept) or not (kept.min() >= 0):
             raise ModelFileError("MutualInformationSelector: kept_ must hold numbers of columns")
@@ -153,19 +132,17 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
         return normalize(X, copy=False)
 
 
+@parameters
 class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Multinomial naive Bayes whose words are smoothed with their prior.
+    """Multinomial naive Bayes whose words are smoothed with their prior; fitted by scikit-learn's `MultinomialNB`.
 
-        log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K)
-
-    with K classes. The fit is that of scikit-learn's `MultinomialNB` with this smoothing.
+        log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K) for K classes
 
     Parameters
     ----------
     smoothing : {"word-prior", "add-one"}, default "word-prior"
-        "add-one": `P(w | c) = (count(w, c) + 1)/(count(c) + V)`, V the number of words. "word-prior", as in the paper,
-        divides the V added counts in proportion to the words of all documents: `(count(w, c) + V P(w))/(count(c) + V)`
-        with `P(w) = (count(w) + 1)/(count + V)`.
+        "add-one": `P(w | c) = (count(w, c) + 1)/(count(c) + V)` with V words. "word-prior", as in the paper:
+        `(count(w, c) + V P(w))/(count(c) + V)` with `P(w) = (count(w) + 1)/(count + V)`.
     strength : float, default 1
         Added counts for each word on average.
 
@@ -175,7 +152,6 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
     word_log_prob_ : float64 array (K, words)
         log P(w | c).
     class_log_prior_ : float64 array (K,)
-    n_features_in_ : int
 
     Examples
     --------
@@ -185,16 +161,11 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_",
-        "word_log_prob_",
-        "class_log_prior_",
-        "n_features_in_",
-        "feature_names_in_",
-    )
+        "classes_", "word_log_prob_", "class_log_prior_", "n_features_in_", "feature_names_in_",
+    )  # fmt: skip
 
-    def __init__(self, smoothing: str = "word-prior", strength: float = 1.0) -> None:
-        self.smoothing = smoothing
-        self.strength = strength
+    smoothing: str = "word-prior"
+    strength: float = 1.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -220,10 +191,9 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         _refuse_negative(X)
         refuse_huge(X, type(self).__name__)
         weight = np.asarray(_check_sample_weight(sample_weight, X), dtype=np.float64)
-        n_words = X.shape[1]
         added: Any = strength
         if self.smoothing == "word-prior":
-            total = np.asarray(X.T @ weight).ravel()
+            total, n_words = np.asarray(X.T @ weight).ravel(), X.shape[1]
             added = strength * n_words * (total + 1.0) / (total.sum() + n_words)
         rows = np.bincount(index, weights=weight) + 1.0
         fitted = MultinomialNB(alpha=added, class_prior=rows / rows.sum(), force_alpha=True)
@@ -254,7 +224,6 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         shapes = (np.shape(self.word_log_prob_), np.shape(self.class_log_prior_))
         k = len(self.classes_)
         if shapes != ((k, self.n_features_in_), (k,)) or not np.isfinite(self.word_log_prob_).all():
@@ -265,13 +234,8 @@ class LinearSVM(LinearSVC):
     """scikit-learn's `LinearSVC`, which model files can hold. Values beyond 1e70 raise an error (see `MOST`)."""
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_",
-        "coef_",
-        "intercept_",
-        "n_features_in_",
-        "feature_names_in_",
-        "n_iter_",
-    )
+        "classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_",
+    )  # fmt: skip
 
     @fits_whole
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
@@ -280,7 +244,6 @@ class LinearSVM(LinearSVC):
         return super().fit(X, y, sample_weight)
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
         if np.shape(self.coef_) != (k, self.n_features_in_) or not np.isfinite(self.coef_).all():
             raise ModelFileError(f"LinearSVM: coef_ must be finite, ({k}, {self.n_features_in_})")
@@ -294,28 +257,17 @@ class TfIdf(TfidfTransformer):
     model_attributes: ClassVar[tuple[str, ...]] = ("idf_", "n_features_in_", "feature_names_in_")
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         if np.shape(self.idf_) != (self.n_features_in_,) or not np.isfinite(self.idf_).all():
             raise ModelFileError(f"TfIdf: idf_ must hold {self.n_features_in_} finite weights")
 
 
+@parameters
 class WordCounts(TransformerMixin, BaseEstimator):
     """Counts of the words of texts, CSR (n, words): scikit-learn's `CountVectorizer`, which model files can hold.
 
-    Parameters
-    ----------
-    min_documents : int, default 3
-        Training texts that a word needs. If no word has so many, all words count.
-    word : str, default `tokens.TOPIC_WORD`
-        Regular expression of a word, in lower case.
+    A word is in at least `min_documents` training texts (default 3; 1 if no word is in so many), and matches the
+    regular expression `word` in lower case. `vocabulary_` has the words in alphabetical order.
 
-    Attributes
-    ----------
-    vocabulary_ : array (words,) of str
-        In alphabetical order.
-
-    Examples
-    --------
     >>> words = WordCounts(min_documents=1).fit(["Heat flow, heat", "flow"])
     >>> words.vocabulary_.tolist(), words.transform(["heat heat wing"]).toarray().tolist()
     (['flow', 'heat'], [[0.0, 2.0]])
@@ -323,9 +275,8 @@ class WordCounts(TransformerMixin, BaseEstimator):
 
     model_attributes: ClassVar[tuple[str, ...]] = ("vocabulary_",)
 
-    def __init__(self, min_documents: int = 3, word: str = TOPIC_WORD) -> None:
-        self.min_documents = min_documents
-        self.word = word
+    min_documents: int = 3
+    word: str = TOPIC_WORD
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -339,15 +290,11 @@ class WordCounts(TransformerMixin, BaseEstimator):
 
         check_positive_int(self.min_documents, "min_documents")
         texts = texts_of(X)
-        for least in dict.fromkeys((self.min_documents, 1)):
-            try:
-                fitted = CountVectorizer(
-                    preprocessor=folded, token_pattern=self.word, min_df=min(least, len(texts))
-                ).fit(texts)
-            except ValueError:
-                continue  # no word in so many texts
-            self.vocabulary_ = np.asarray(fitted.get_feature_names_out(), dtype=str)
-            return self
+        for least in dict.fromkeys((min(self.min_documents, len(texts)), 1)):
+            vectorizer = CountVectorizer(preprocessor=folded, token_pattern=self.word, min_df=least)
+            with suppress(ValueError):  # no word in so many texts
+                self.vocabulary_ = np.asarray(vectorizer.fit(texts).get_feature_names_out(), dtype=str)
+                return self
         raise InvalidInputError(f"none of the {len(texts)} texts holds a word (pattern {self.word!r})")
 
     def transform(self, X: MatrixLike) -> Any:
@@ -359,7 +306,6 @@ class WordCounts(TransformerMixin, BaseEstimator):
         return vectorizer.transform(texts_of(X)).astype(np.float64)
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         words = getattr(self, "vocabulary_", None)
         if not isinstance(words, np.ndarray) or words.dtype.kind != "U" or len(np.unique(words)) != len(words):
             raise ModelFileError("WordCounts: vocabulary_ must hold distinct words")
@@ -377,10 +323,8 @@ def texts_of(X: object) -> list[str]:
         raise InvalidInputError("expected texts (a sequence of str), got nothing")
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InvalidInputError(
-                f"row {row} is {type(text).__name__}; expected texts (a sequence of str). Use '' for a document "
-                "without words"
-            )
+            what = f"row {row} is {type(text).__name__}; expected texts (a sequence of str)"
+            raise InvalidInputError(f"{what}. Use '' for a document without words")
     return texts
 
 

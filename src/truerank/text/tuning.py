@@ -39,15 +39,7 @@ def grid_of(index: Index, name: str) -> list[RetrievalFunction]:
 
 
 class NumberedQrels:
-    """Judgements of some queries by document number, for many rankings of one index.
-
-    Parameters
-    ----------
-    index : Index
-    qrels : Qrels
-    query_ids : sequence of str
-        Queries without a judgement have no relevant document.
-    """
+    """Judgements of the queries `query_ids` by document number, for many rankings of one index."""
 
     def __init__(self, index: Index, qrels: Qrels, query_ids: Sequence[str]) -> None:
         place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
@@ -89,7 +81,7 @@ def values_of_functions(
 ) -> np.ndarray:
     """A measure of each function for each query, float64 (functions, queries), in trec_eval's convention.
 
-    A query in which a function finds nothing, such as one of stop words alone, counts 0.
+    A query for which a function finds nothing, such as one of stop words alone, counts 0.
     """
     weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
     measured = parse_measure(measure, convention="trec")(missing_topics="zero")
@@ -106,31 +98,15 @@ def _values(
     depth: int,
     function: RetrievalFunction,
 ) -> np.ndarray:
-    ranked, values = [], []
-    for query in weights[function.analyser]:
-        documents, best = best_of(index, function, depth, query)
-        ranked.append(documents)
-        values.append(best)
+    ranked, values = zip(*(best_of(index, function, depth, query) for query in weights[function.analyser]))
     return np.asarray(measure.per_query(qrels.judge(ranked), np.concatenate(values)))
 
 
 def chosen_by_fold(values: np.ndarray, folds: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
-    """Each query's value of the function that is best, on the mean, over the queries of the other folds.
+    """Values (queries,) of the function with the best mean over the queries of the other folds, and it for each fold.
 
-    Parameters
-    ----------
-    values : float64 array (functions, queries)
-    folds : sequence of int arrays
-        Numbers of the queries of each fold.
+    `values` is (functions, queries), and a fold has the numbers of its queries. Of equal functions the first is chosen.
 
-    Returns
-    -------
-    chosen : float64 array (queries,)
-    best : list of int
-        The function of each fold; the first of equal ones.
-
-    Examples
-    --------
     >>> values, best = chosen_by_fold(np.array([[1.0, 0.0, 0.2], [0.0, 0.9, 0.8]]), [np.array([0]), np.array([1, 2])])
     >>> values.tolist(), best
     ([0.0, 0.0, 0.2], [1, 0])

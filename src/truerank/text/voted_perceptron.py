@@ -1,4 +1,4 @@
-"""The voted perceptron (Freund and Schapire 1999): every weight vector of the training has votes."""
+"""The voted perceptron (Freund and Schapire 1999, Machine Learning 37): every weight vector of the training votes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ _VOTES = 10_000.0
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
     """Linear classifier for two classes whose score is the logarithm of votes for over votes against.
 
-    Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights get a vote for each
-    row that they classify without a change: c_k votes. A document's score is that of Bennett (2003, section 5),
+    Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights get c_k votes, one
+    for each row that they classify without a change. The score is that of Bennett (2003, section 5),
 
         score(x) = log(1 + Σ_{k: v_k·x > 0} c_k) - log(1 + Σ_{k: v_k·x ≤ 0} c_k)
 
-    with two changes: a vote is added to each side, because unanimous votes have no finite logarithm; and the votes are
-    scaled to a sum of 10,000, because the score of a unanimous document would otherwise grow with the number of
-    training rows. Every x has a 1 appended. The model stores the mistaken rows, and v_k · x is a running sum over them.
-    Cost: O(non-zeros) for a pass of training, O(mistakes · words of the document) for a prediction.
+    with two changes. Each side has an added vote, so that unanimous votes have a finite logarithm. The votes are scaled
+    to a sum of 10,000, so that scores do not grow with the number of training rows. Every x has a 1 appended. Cost:
+    O(non-zeros) for a pass of training, O(mistakes · words of the document) for a prediction.
 
     Parameters
     ----------
@@ -50,11 +49,6 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
     mistakes_ : float64 CSR matrix (mistakes, columns)
         Mistaken rows times their sign, in order.
     signs_ : float64 array (mistakes,)
-    n_features_in_ : int
-
-    References
-    ----------
-    Y. Freund, R. Schapire (1999). Large margin classification using the perceptron algorithm. Machine Learning 37.
 
     Examples
     --------
@@ -64,14 +58,8 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        "classes_",
-        "n_features_in_",
-        "votes_",
-        "signs_",
-        "mistaken_values_",
-        "mistaken_columns_",
-        "mistaken_starts_",
-    )
+        "classes_", "n_features_in_", "votes_", "signs_", "mistaken_values_", "mistaken_columns_", "mistaken_starts_",
+    )  # fmt: skip
 
     def __init__(self, n_epochs: int = 10, *, random_state: RandomState = None) -> None:
         self.n_epochs = n_epochs
@@ -123,7 +111,6 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
 
     @property
     def mistakes_(self) -> sparse.csr_matrix:
-        """Mistaken rows times their sign, in order, float64 CSR (mistakes, columns)."""
         check_is_fitted(self)
         return sparse.csr_matrix(self._mistaken_rows().multiply(self.signs_[:, None]))
 
@@ -152,7 +139,6 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return self.classes_[positive.astype(np.int64)]
 
     def check_model(self) -> None:
-        """Check a loaded model."""
         starts, n = self.mistaken_starts_, len(self.votes_)
         good = len(starts) == n + 1 and len(self.signs_) == n and len(self.classes_) == 2 and starts[0] == 0
         good = good and bool((np.diff(starts) >= 0).all()) and starts[-1] == len(self.mistaken_values_)
