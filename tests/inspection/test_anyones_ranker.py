@@ -24,6 +24,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
 from truerank.inspection.importance import permutation_importance, removal_importance
+from truerank.inspection.learner_comparison import compare_learners
 from truerank.inspection.stability import ranking_stability
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
@@ -138,6 +139,18 @@ def test_learners_are_compared_over_repeated_folds(data):
     assert found.fold_means["ridge"]["nDCG@10"][:3] == once.fold_means["ridge"]["nDCG@10"]
     with pytest.raises(InvalidInputError, match="about must be"):
         found.compare(about="models")
+
+
+def test_learners_with_equal_differences_in_all_folds_have_no_p_and_no_interval():
+    folds = {"a": [0.5, 0.25, 0.75], "b": [0.25, 0.0, 0.5], "c": [0.5, 0.25, 0.75], "d": [0.5, 0.0, 0.5]}
+    found = compare_learners(folds, dict.fromkeys(folds, 0.5), "AP", "ranklib", 1)
+    equal, none, varies = found.pairs[:3]
+    assert equal.difference == 0.25
+    assert np.isnan([equal.p, equal.p_adjusted, equal.low, equal.high]).all()
+    assert (none.p, none.p_adjusted, np.isnan(none.low)) == (1.0, 1.0, True)
+    assert varies.low <= 0 < varies.p <= varies.p_adjusted
+    assert "nan" not in str(found)
+    assert found.to_dict()["pairs"][0]["p"] is None
 
 
 def test_folds_do_not_depend_on_the_order_of_the_rows(data):

@@ -20,7 +20,7 @@ class LearnerPair(NamedTuple):
     """Learner `a` against `b`: mean difference over folds (positive if `a` is better), 95 % interval, p-values.
 
     The interval is of this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
-    same difference, there is no interval (NaN) and p is 1.
+    same difference, there is no interval and no p (NaN); without any difference p is 1.
     """
 
     a: str
@@ -59,7 +59,8 @@ class LearnerComparison(Tabular):
     def _table(self, style: str) -> str:
         rows = [
             [f"{pair.a} against {pair.b}", self.means[pair.a], self.means[pair.b],
-             f"{pair.difference:+.4f} [{pair.low:+.4f}, {pair.high:+.4f}]", pair.p, pair.p_adjusted]
+             f"{pair.difference:+.4f}" + (f" [{pair.low:+.4f}, {pair.high:+.4f}]" if pair.low == pair.low else ""),
+             pair.p, pair.p_adjusted]
             for pair in self.pairs
         ]  # fmt: skip
         return styled_table(rows, ["learners", "mean", "against", "difference, 95%", "p", "p, holm"], style)
@@ -104,8 +105,9 @@ def compare_learners(
         differences = (1.0 if higher_is_better else -1.0) * (np.asarray(fold_means[a]) - np.asarray(fold_means[b]))
         mean, error = float(differences.mean()), math.sqrt(factor) * deviation_of(differences)
         half = float(stdtrit(k - 1, 0.975)) * error if error else math.nan
-        p = float(2.0 * stdtr(k - 1, -abs(mean) / error)) if error else 1.0
+        p = float(2.0 * stdtr(k - 1, -abs(mean) / error)) if error else math.nan if mean else 1.0
         found.append((a, b, mean, mean - half, mean + half, p))
-    adjusted = holm([one[-1] for one in found]).tolist()
+    known = np.array([one[-1] for one in found])
+    adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
     pairs = [LearnerPair(*one, p_adjusted) for one, p_adjusted in zip(found, adjusted)]
     return LearnerComparison(measure, convention, k, repeats, dict(means), pairs)
