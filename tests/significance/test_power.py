@@ -11,7 +11,8 @@ from scipy.stats import nct, t
 from truerank import queries_needed
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
-from truerank.significance.power import _deviation_interval
+from truerank.significance import compare_values
+from truerank.significance.power import detectable_differences, deviation_interval
 
 
 def test_power_of_normal_differences_is_that_of_the_noncentral_t():
@@ -49,18 +50,42 @@ def test_corrected_levels_need_more_queries_and_the_same_seed_gives_the_same():
     assert queries_needed(d, -0.03) == one  # a loss of this size is as hard to find
 
 
-@pytest.mark.parametrize(("n", "kind"), [(7, "skewed"), (16, "ties")])
-def test_small_pilots_have_intervals_that_hold_the_true_deviation(n, kind):
+@pytest.mark.parametrize(("n", "kind"), [(7, "skewed"), (25, "skewed"), (16, "ties"), (25, "zeros"), (50, "zeros")])
+def test_pilots_have_intervals_that_hold_the_true_deviation(n, kind):
     rng, held, many = np.random.default_rng(8), 0, 0
-    truth = 1.0 if kind == "skewed" else 0.2852  # of normal numbers with deviation 1/4, rounded to halves
-    for _ in range(300):
-        d = rng.exponential(size=n) if kind == "skewed" else np.round(rng.normal(0.0, 0.25, n) * 2.0) / 2.0
+    # Normal numbers with deviation 1/4, rounded to halves, have the deviation 0.2852.
+    truth = {"skewed": 1.0, "ties": 0.2852, "zeros": np.sqrt(0.15)}[kind]
+    for _ in range(600):
+        d = {
+            "skewed": rng.exponential(size=n),
+            "ties": np.round(rng.normal(0.0, 0.25, n) * 2.0) / 2.0,
+            "zeros": np.where(rng.random(n) < 0.85, 0.0, rng.normal(size=n)),
+        }[kind]
         if np.count_nonzero(d) < 5:
             continue
-        low, high = _deviation_interval(d, np.random.default_rng(1))
+        low, high = deviation_interval(d)
         held, many = held + (low <= truth <= high), many + 1
-    assert many > 150
+    assert many > 60
     assert held / many > 0.9
+
+
+def test_the_detectable_difference_of_a_table_is_that_of_queries_needed():
+    rng = np.random.default_rng(4)
+    d = np.where(rng.random((60, 3)) < 0.3, 0.0, rng.gamma(0.7, 0.1, (60, 3)))
+    d[:4, 2] = np.nan
+    found = detectable_differences(d, 0.05 / 3)
+    for own, effect in zip(d.T, found):
+        n = int((~np.isnan(own)).sum())
+        power = queries_needed(own, effect, comparisons=3, at=[n]).power_by_n[n][0]
+        assert power == pytest.approx(0.8, abs=0.04)
+    values = {"base": np.zeros(60), "x": d[:, 0], "y": d[:, 1], "z": d[:, 2]}
+    assert [pair.detectable for pair in compare_values(values, test="t").pairs] == pytest.approx(found.tolist())
+    many = np.tile(d[:, :1] - d[:, 0].mean(), (50, 1))
+    many_found = detectable_differences(many, 0.05)[0]
+    assert many_found == pytest.approx((t.isf(0.025, 2999) + t.isf(0.2, 2999)) * many.std(ddof=1) / np.sqrt(3000))
+    few = np.zeros((30, 2))
+    few[:4, 0], few[:, 1] = 0.5, 0.25
+    assert np.isnan(detectable_differences(few, 0.05)).all()
 
 
 @pytest.mark.parametrize("differences", [[0.1] * 10, [0.1, 0.2], [0.0] * 30, [0.0] * 20 + [0.1, -0.2, 0.3, 0.1]])

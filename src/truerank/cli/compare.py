@@ -114,7 +114,7 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
             )
     detectable = sorted(pair.detectable for pair in result.pairs if pair.detectable == pair.detectable)
     about = f"{result.measure}, convention {titled(result.convention)}{default}; {result.method}; "
-    power = "no detectable difference, because the differences of all pairs are constant"
+    power = "no detectable difference, because fewer than five queries differ, or all differ by the same amount"
     if detectable:
         level = f"0.05 divided by {result.n_comparisons}" if result.n_comparisons > 1 else "0.05"
         median = ", median of the pairs" if len(detectable) > 1 else ""

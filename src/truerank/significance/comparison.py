@@ -28,6 +28,7 @@ from truerank.significance.families import step_down_max_t
 from truerank.significance.intervals import Interval, mean_interval
 from truerank.significance.paired import LEVEL, OF_MEANS, TESTS, Paired, paired_tests
 from truerank.significance.pairwise import groups_alike, resamples_for
+from truerank.significance.power import detectable_differences
 from truerank.significance.signs import smallest_p
 from truerank.significance.two_samples import as_sample
 from truerank.significance.verdicts import Verdict, checked_margin
@@ -39,7 +40,6 @@ _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "none": lambda p: np.asarray(p, dtype=np.float64),
 }
 CORRECTIONS = ("max-t", *_CORRECTIONS)
-POWER = 0.8
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 
@@ -62,7 +62,8 @@ class PairComparison(NamedTuple):
     p, p_adjusted : float
         Of this pair alone, and corrected for all comparisons.
     detectable : float
-        True difference that a paired t-test detects with 80 % power, at 0.05 divided by the number of comparisons.
+        True difference that a paired t-test finds with 80 % power, at 0.05 divided by the number of comparisons: the
+        power of `queries_needed`. NaN if fewer than five queries differ.
     effect : float
         Cohen's d: mean difference over the standard deviation of the differences.
     error : float
@@ -219,7 +220,7 @@ class Comparison(Tabular):
             differ = f"{count} of {counted(pair.queries, 'query')} differ{'s' * (pair.queries == 1)}"
             if not count:
                 differ = "no query differs"
-            elif math.isnan(pair.detectable) and pair.queries > 1:
+            elif math.isinf(pair.effect):
                 differ = f"all {pair.queries} queries differ by the same amount"
             if math.isnan(pair.low):
                 lacks = "no p and no interval" if math.isnan(pair.p) else "no interval"
@@ -627,7 +628,7 @@ def _compared_pairs(
     wins, losses = (d > 0).sum(axis=0), (d < 0).sum(axis=0)
     figures = (
         tested.topics, tested.mean, tested.low, tested.high, wins, losses, tested.topics - wins - losses, tested.p,
-        adjusted, _detectable(tested, LEVEL / d.shape[1]), effect, error,
+        adjusted, detectable_differences(d, LEVEL / d.shape[1]), effect, error,
     )  # fmt: skip
     pairs = []
     for (i, j), row in zip(places * len(measured), zip(*(one.tolist() for one in figures))):
@@ -636,18 +637,6 @@ def _compared_pairs(
         pairs.append(PairComparison._make((names[i], names[j], *row, decided)))
     n = len(places)
     return [pairs[k : k + n] for k in range(0, len(pairs), n)], min(1.0, smallest), tested.n_resamples
-
-
-def _detectable(tested: Paired, alpha: float) -> np.ndarray:
-    """True differences (k,) that paired t-tests at level alpha detect with 80 % power; NaN without a variance.
-
-    (t_{1 - alpha/2} + t_{0.8}) s / √n, with n - 1 degrees of freedom.
-    """
-    from scipy.special import stdtrit
-
-    freedom = np.maximum(tested.topics - 1, 1)
-    found = (stdtrit(freedom, 1.0 - alpha / 2.0) + stdtrit(freedom, POWER)) * tested.deviation / np.sqrt(tested.topics)
-    return np.where(tested.deviation > 0, found, math.nan)
 
 
 def _corrected(
