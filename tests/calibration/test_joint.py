@@ -160,19 +160,22 @@ def test_damaged_parts_are_refused():
         one.check_model()
 
 
-def test_stacked_weights_are_the_maximum_of_their_objective():
-    from scipy.optimize import minimize
-
+def test_stacked_weights_raise_the_likelihood_and_similar_members_share_them():
     from truerank.calibration.joint_pool import stacked_weights
 
     rng = np.random.default_rng(4)
     loss, weight = rng.exponential(size=(3, 80)) + [[0.0], [0.1], [0.4]], rng.integers(1, 3, 80).astype(float)
 
-    def objective(z):
-        log_w = z - logsumexp(z)
-        return -(weight @ logsumexp(log_w[:, None] - loss, axis=0) + 3 * log_w.mean())
+    def likelihood(share):
+        return weight @ logsumexp(np.log(share)[:, None] - loss, axis=0)
 
-    best = minimize(objective, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).x
-    np.testing.assert_allclose(stacked_weights(loss, weight), np.exp(best - logsumexp(best)), atol=1e-4)
+    found = stacked_weights(loss, weight)
+    assert found.sum() == pytest.approx(1)
+    assert likelihood(found) > likelihood(np.full(3, 1 / 3))
     copies = np.repeat(loss, weight.astype(int), axis=1)
-    np.testing.assert_allclose(stacked_weights(loss, weight), stacked_weights(copies), atol=1e-9)
+    np.testing.assert_allclose(found, stacked_weights(copies), atol=1e-9)
+    np.testing.assert_allclose(stacked_weights(loss[[0, 0, 1]])[0], stacked_weights(loss[[0, 0, 1]])[1])
+    # One member is 0.01 nats worse on every row, one a nat: each step multiplies the ratio of weights by exp(-loss).
+    similar, bad = stacked_weights(np.array([[0.5], [0.51], [1.5]]) + np.zeros(80))[1:]
+    assert 0.3 < similar < 0.4
+    assert bad < 1e-20

@@ -1,24 +1,21 @@
-"""The pool for several classes: joint forms and one class against the rest, averaged with stacked weights.
+"""The pool for several classes: joint forms and one class against the rest, averaged with weights from held-out rows.
 
     P(k | z) = Σ_m w_m P_m(k | z)
 
-The weights maximise the cross-validated likelihood of the average with a prior:
-
-    maximise  Σ_i v_i log Σ_m w_m P_m(y_i | z_i) + 3 Σ_m log(w_m) / M,    Σ_m w_m = 1,
-
-where v are the rows' weights and M is the number of members. The prior equals three rows that all members explain
-equally well. With few rows it keeps all members, so that one which is certain of a wrong class does little harm. There
-is no penalty for parameters, because held-out losses contain their cost. The members are:
+The weights raise the cross-validated likelihood Σ_i v_i log Σ_m w_m P_m(y_i | z_i) by 50 steps of expectation
+maximisation from equal weights; v are the rows' weights. At its maximum, one of several similar members has nearly all
+the weight, by luck or because the held-out rows differ from later ones. After 50 steps such members share it, and bad
+ones have none. There is no penalty for parameters, because held-out losses contain their cost. The members are:
 
 * the softmax of the scores without a fit, if they are log probabilities;
 * temperature, vector, matrix and Dirichlet scaling of the scores;
 * the probabilities of each class against the rest by `PooledCalibrator`, divided by their sum;
-* temperature and vector scaling of the log-odds of each class against the rest. These are cross-validated once, and
-  their held-out log-odds are the scores of the second fit.
+* temperature scaling of the log-odds of each class against the rest. These are cross-validated once, and their held-out
+  log-odds are the scores of the second fit.
 
-Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit. So they are scaled
-both with and without a bound of -18. `python -m benchmarks calibration/bench_several_classes` compares with single
-methods.
+Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit, and their level
+depends on the length of a text. So there are two more matrices: of the log probabilities less a row's mean, and with a
+bound of -18. `python -m benchmarks calibration/bench_several_classes` compares with single methods.
 """
 
 from __future__ import annotations
@@ -41,19 +38,16 @@ _MEMBERS: dict[str, tuple[str, str, str]] = {
     "vector": ("scores", "vector", "scores"),
     "matrix": ("scores", "matrix", "scores"),
     "dirichlet": ("scores", "matrix", "log-softmax"),
-    "temperature, bounded": ("bounded", "temperature", "scores"),
-    "vector, bounded": ("bounded", "vector", "scores"),
+    "matrix, centred": ("centred", "matrix", "scores"),
     "matrix, bounded": ("bounded", "matrix", "scores"),
     "one against the rest, odds": ("one-vs-rest", "temperature", "scores"),
-    "one against the rest, probabilities": ("one-vs-rest", "temperature", "log-sigmoid"),
-    "one against the rest, vector": ("one-vs-rest", "vector", "scores"),
 }
 # A matrix of 50 x 50 numbers needs more rows than most data have, and its fits take minutes.
 _MOST_MATRIX_CLASSES = 50
-_PRIOR_ROWS = 3.0
 _NORMALISED = "one against the rest"  # a member without parameters of its own
 _LOWEST = -18.0  # log probability
-_MOST_STEPS = 2_000
+_STEPS = 50  # of expectation maximisation
+_FOLDS, _FOLDS_OF_FEW, _FEW = 5, 20, 400
 
 
 class JointPool(JointCalibrator):
@@ -61,8 +55,9 @@ class JointPool(JointCalibrator):
 
     Parameters
     ----------
-    cv : int, default 5
-        Folds, stratified by class. Copies of a row may be in different folds, unlike a `sample_weight`.
+    cv : int, optional
+        Folds, stratified by class; default 20 for up to 400 rows, where the fits of 5 folds lack too many rows, else 5.
+        Copies of a row may be in different folds, unlike a `sample_weight`.
     from_log_probabilities : bool, default False
         Whether the scores are log probabilities of the classes + a constant, as of naive Bayes. Their softmax is then a
         member, and a class is compared with the rest by its log-odds instead of its score.
@@ -98,13 +93,16 @@ class JointPool(JointCalibrator):
         "calibrators_",
     )
 
-    def __init__(self, *, cv: int = 5, from_log_probabilities: bool = False, random_state: RandomState = None) -> None:
+    def __init__(
+        self, *, cv: int | None = None, from_log_probabilities: bool = False, random_state: RandomState = None
+    ) -> None:
         self.cv = cv
         self.from_log_probabilities = from_log_probabilities
         self.random_state = random_state
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
-        cv = check_positive_int(self.cv, "cv", 2)
+        folds = _FOLDS_OF_FEW if len(scores) <= _FEW else _FOLDS
+        cv = folds if self.cv is None else check_positive_int(self.cv, "cv", 2)
         seed = seed_of(self.random_state)
         k = scores.shape[1]
         rows = np.bincount(index, minlength=k)
@@ -165,14 +163,11 @@ class JointPool(JointCalibrator):
         return held_out, calibrators
 
     def _inputs(self, scores: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the scores that members are fitted to, except those of one class against the rest.
-
-        The mean of a row's log probabilities is subtracted: it depends on the length of a text and has no information.
-        """
+        """Return the scores that members are fitted to, except those of one class against the rest."""
         if not self.from_log_probabilities:
             return {"scores": scores}
         bounded = np.maximum(log_softmax(scores), _LOWEST)
-        return {"scores": scores - scores.mean(axis=1, keepdims=True), "bounded": bounded}
+        return {"scores": scores, "centred": scores - scores.mean(axis=1, keepdims=True), "bounded": bounded}
 
     def _columns(self, scores: np.ndarray) -> np.ndarray:
         """Return the score or the log-odds that calibrates each class against the rest."""
@@ -220,18 +215,15 @@ def _source(name: str) -> str:
 def stacked_weights(loss: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Return the weights (k,) at the top of this module, from held-out losses (k, n) and weights of rows (n,).
 
-    Expectation maximisation adds up the share of each row that a member explains, and the three rows of the prior.
+    A step adds up the share of each row that a member explains.
     """
     w = np.ones(loss.shape[1]) if weight is None else weight
     p = np.exp(loss.min(axis=0) - loss)
     share = np.full(len(loss), 1.0 / len(loss))
-    for _ in range(_MOST_STEPS):
+    for _ in range(_STEPS):
         explained = share[:, None] * p
-        new = (explained / explained.sum(axis=0)) @ w + _PRIOR_ROWS / len(loss)
-        new /= new.sum()
-        change, share = np.abs(new - share).max(), new
-        if change < 1e-7:
-            break
+        share = (explained / explained.sum(axis=0)) @ w
+        share /= share.sum()
     return share
 
 
