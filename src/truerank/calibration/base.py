@@ -22,11 +22,10 @@ from truerank.core.types import ArrayLike
 
 # Squares of scores must not overflow when a million of them are added up.
 LARGEST_SCORE = 1e145
-# Beyond it targets such as (n + 1)/(n + 2) are 1 but for rounding.
+# With larger weights targets such as (n + 1)/(n + 2) would round to 1.
 LARGEST_WEIGHT = 1e9
 _BELOW_ONE = 1.0 - 2.0**-53
-# By how much, as a share, log-odds may fall and still be called rising: sums of large terms round.
-_ROUNDING = 1e-6
+_ROUNDING = 1e-6  # relative fall of log-odds that counts as rounding
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
@@ -42,11 +41,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     counts_ : float64 array (2,)
         Rows (or weight) of each class.
     prior_ : float64 array (2,)
-        Smoothed class priors `(|c| + 1)/(n + 2)`, in the order of `classes_`; |c| and n are sums of weights.
+        Smoothed class priors `(|c| + 1)/(n + 2)`; |c| and n are sums of weights.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_")
-    # Whether every fit is monotone, so that a parameter `monotone` could change nothing.
+    # Whether every fit is monotone, so that a parameter `monotone` has no effect.
     always_monotone: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
@@ -80,7 +79,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _take(
         self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return checked scores, whether rows are positive, and weights, without rows of weight 0; set the counts."""
+        """Return checked scores, positive rows and weights, without rows of weight 0; set the counts."""
         values = as_scores(scores, type(self).__name__)
         self.classes_, positive = two_classes(y, len(values))
         weight = as_weight(sample_weight, len(values))
@@ -94,18 +93,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return values, positive, weight
 
     def log_odds(self, scores: ArrayLike) -> np.ndarray:
-        """Return log P(positive | score) - log P(negative | score) in nats, float64 (n,), always finite.
-
-        Log-odds do not saturate as probabilities do: compute log losses from them.
-        """
+        """Return log P(positive | score) - log P(negative | score) in nats, float64 (n,), finite; use it for losses."""
         check_is_fitted(self)
         return self._log_odds(as_scores(scores, type(self).__name__))
 
     def predict_proba(self, scores: ArrayLike) -> np.ndarray:
-        """Return P(negative | score) and P(positive | score), float64 (n, 2).
-
-        Both are exact where they are small, and strictly inside (0, 1): from 1e-300 to the largest float below 1.
-        """
+        """Return P(negative | score) and P(positive | score), float64 (n, 2), exact where small and inside (0, 1)."""
         return probability_pairs(self.log_odds(scores))
 
     def predict_log_proba(self, scores: ArrayLike) -> np.ndarray:
@@ -125,10 +118,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _check_parts(self) -> None:
-        """Raise `ModelFileError` where the attributes of a loaded model do not fit together."""
+        """Raise `ModelFileError` if the attributes of a loaded model do not fit together."""
 
     def check_model(self) -> None:
-        """Check a loaded model: finite numbers of the right shapes, and finite log-odds that rise where they must."""
+        """Check a loaded model: finite numbers of the right shapes, and finite log-odds, rising if it is monotone."""
         name = type(self).__name__
         for attribute in self.model_attributes[:3]:
             if np.shape(getattr(self, attribute, ())) != (2,):
@@ -144,16 +137,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self._check_log_odds()
 
     def _numbers_of(self, attribute: str) -> np.ndarray:
-        """Values of an attribute with numbers, float64 (n,); none for another attribute."""
+        """Return the values of an attribute with numbers, float64 (n,); none for another attribute."""
         value: Any = getattr(self, attribute, None)
         is_number = isinstance(value, int | float | np.ndarray) and np.asarray(value).dtype.kind in "iuf"
         return np.ravel(value).astype(np.float64) if is_number else np.empty(0)
 
     def _check_log_odds(self) -> None:
-        """Raise where log-odds are not finite, or fall although the model is monotone.
+        """Raise if log-odds are not finite, or fall although the model is monotone.
 
-        Tries scores of every size, and scores at, between and next to the model's numbers (such as its knots), also
-        shifted by its centre.
+        The scores that are tried have all sizes, and lie at, between and next to the model's numbers (such as knots).
         """
         own = np.unique(np.concatenate([self._numbers_of(attribute) for attribute in self.model_attributes[1:]]))
         sizes = np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 200)
@@ -178,7 +170,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
 
 def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
-    """Return finite scores as a C-contiguous float64 array (n,), without a copy where they are one."""
+    """Return finite scores as a writable C-contiguous float64 array (n,)."""
     check_plain(scores, "scores")
     if isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.ndim == 1 and len(scores):
         values = np.ascontiguousarray(scores)
@@ -193,7 +185,7 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
         if values.ndim != 1:
             raise InvalidInputError(f"scores must have the shape (n,) or (n, 1), got {np.shape(scores)}")
         values = np.ascontiguousarray(values)
-    # min and max are nan where any score is, and both passes together cost less than one of isfinite.
+    # NaN if any score is; faster than isfinite.
     low, high = float(values.min()), float(values.max())
     if not (low > -LARGEST_SCORE and high < LARGEST_SCORE):
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -275,7 +267,7 @@ def probability_pairs(log_odds: np.ndarray) -> np.ndarray:
 
 
 def log_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """Return log(1 - p) and log p for each log-odds, float64 (n, 2), exact where the probabilities saturate."""
+    """Return log(1 - p) and log p for each log-odds, float64 (n, 2), which do not saturate."""
     return -np.logaddexp(0.0, np.stack([log_odds, -log_odds], axis=-1))
 
 

@@ -1,21 +1,21 @@
-"""Calibrators that fit a density to the scores of each class and invert them by Bayes' rule.
+"""Calibrators that fit a density to the scores of each class and apply Bayes' rule.
 
     log-odds(s) = log P(+)/P(-) + log p(s | +) - log p(s | -),        P(c) = (|c| + 1)/(n + 2).
 
-All densities are fitted by exact maximum likelihood (`density_fits`). They need not give log-odds that rise with the
-score: `monotone=True` forces that.
+All densities are fitted by exact maximum likelihood (`density_fits`). Their log-odds may fall as the score rises;
+`monotone=True` prevents this.
 
-Limits. With R the range of all scores, the likelihood is maximised over scales of at least `smallest_scale · R`: on a
-side without spread it grows without end as the scale shrinks. A class without rows has its mode in the middle of the
-scores and the scale `WIDEST_SCALE · R`. What a side at the smallest scale predicts is `limits`:
+Let R be the range of all scores. Scales are at least `smallest_scale · R`, because on a side without spread the
+likelihood has no maximum. A class without rows has its mode in the middle of the scores and the scale
+`WIDEST_SCALE · R`. `limits` determines the prediction on a side with the smallest scale:
 
-* "succession": few or no rows were seen there, but one may come. Log-odds follow the rule of succession, a mass of
-  1/(|c| + 2) with the scale of the other side; a class whose scores are all equal counts with the scale R/10 in them.
-* "paper": the fitted density as it is, Bennett's β = INF with INF = 1/(smallest_scale · R). His ε is 1/(WIDEST_SCALE ·
-  R). The paper prints neither number.
+* "succession": the rule of succession, a mass of 1/(|c| + 2) with the scale of the other side. A class whose scores are
+  all equal has the scale R/10.
+* "paper": the fitted density, Bennett's β = INF with INF = 1/(smallest_scale · R). His ε is 1/(WIDEST_SCALE · R). The
+  paper prints neither number.
 
 `density` and the fitted scales do not depend on `limits`. Log-odds are constant further than 1,000 R outside the
-scores. When all scores are equal (or R < 1e-130) the scores say nothing and the probability is the prior everywhere.
+scores. If all scores are equal (R < 1e-130), the probability is the prior.
 
 Reference: P. N. Bennett (2003). Using asymmetric distributions to improve text classifier probability estimates. SIGIR.
 """
@@ -44,11 +44,11 @@ _MONOTONE_KNOTS = 1000
 
 
 class DensityCalibrator(Calibrator):
-    """Base of the calibrators made of two densities.
+    """Base class of calibrators with a density for each class.
 
-    Each density is `exp(norm - linear |d| - quadratic d²)` with d the distance to the mode and coefficients of their
-    own left (d ≤ 0) and right of it; `shape_` (2, 6) holds mode, norm, and the two pairs, negative class first. Modes
-    in `shape_` are relative to `centre_`.
+    Each density is `exp(norm - linear |d| - quadratic d²)`, with d the distance to the mode. The coefficients differ
+    left (d ≤ 0) and right of it. `shape_` (2, 6) holds mode (relative to `centre_`), norm and the two pairs, negative
+    class first.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
@@ -60,7 +60,7 @@ class DensityCalibrator(Calibrator):
         "monotone_scores_",
         "monotone_log_odds_",
     )
-    # Whether the mode may lie between scores: the scores are then centred first, which keeps it exact on huge offsets.
+    # Whether the mode may lie between scores. Then they are centred first, which keeps it exact for large offsets.
     _centred: ClassVar[bool] = True
     # Name of the family in `density_fits`.
     _family: ClassVar[str] = ""
@@ -73,14 +73,7 @@ class DensityCalibrator(Calibrator):
         self.limits = limits
 
     def density(self, scores: ArrayLike, cls: Any) -> np.ndarray:
-        """The fitted density p(score | class), float64 (n,), in 1/(unit of the scores).
-
-        Parameters
-        ----------
-        scores : array (n,)
-        cls : label
-            One of `classes_`.
-        """
+        """Return the fitted density p(score | class `cls`), float64 (n,), in 1/(unit of the scores)."""
         check_is_fitted(self)
         index = np.flatnonzero(self.classes_ == cls)
         if len(index) != 1:
@@ -88,7 +81,7 @@ class DensityCalibrator(Calibrator):
         mode, norm = self.shape_[index[0], :2]
         with np.errstate(over="ignore", under="ignore"):
             log_density = norm - _exponent(as_scores(scores) - self.centre_ - mode, self.shape_[index[0], 2:])
-            # A spike of the smallest scale on scores of a tiny range may exceed the floats.
+            # The peak of the smallest scale may overflow.
             return np.exp(np.minimum(log_density, 709.0))
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
@@ -130,19 +123,17 @@ class DensityCalibrator(Calibrator):
         return self._fit_sorted(x[order], None if weight is None else weight[order], outer_right, smallest)
 
     def _ascending(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> bool:
-        """Whether the positive class lies to the right; only the hybrid asks."""
+        """Return whether the positive class lies to the right, which only the hybrid uses."""
         return True
 
     def _predictive(self, fits: np.ndarray, empty: np.ndarray, point_scale: float) -> np.ndarray:
-        """What the log-odds are made of, (2, 8): mode, log density there, and norm, linear, quadratic for each side.
+        """Return mode, log density there, and norm, linear, quadratic for each side, (2, 8), for the log-odds.
 
-        The same as `shape_` except on sides where no spread was seen.
+        They equal `shape_` except on sides without spread.
         """
         mode, norm = self.shape_[:, :1], self.shape_[:, 1:2]
         result = np.concatenate([mode, norm, norm, self.shape_[:, 2:4], norm, self.shape_[:, 4:6]], axis=1)
         for cls, (left, right) in enumerate(empty):
-            if not (left or right):
-                continue
             for side, other in ((0, 1), (1, 0)):
                 if not empty[cls, side]:
                     continue
@@ -154,7 +145,8 @@ class DensityCalibrator(Calibrator):
                 result[cls, 2 + 3 * side : 5 + 3 * side] = (
                     (log_peak, 0.0, 0.5 / scale**2) if gaussian else (log_peak, 1.0 / scale, 0.0)
                 )
-            result[cls, 1] = max(result[cls, 2], result[cls, 5])
+            if left or right:
+                result[cls, 1] = max(result[cls, 2], result[cls, 5])
         return result
 
     # Methods of a family. The defaults are those of two half Gaussians.
@@ -188,11 +180,10 @@ class DensityCalibrator(Calibrator):
         return math.log(self.prior_[1] / self.prior_[0]) + norm + (exponents[0] - exponents[1])
 
     def _make_monotone(self, scores: np.ndarray, weight: np.ndarray | None, empty: np.ndarray) -> None:
-        """Flatten falling ends, or else project the log-odds at quantiles of the scores onto rising functions.
+        """Make the log-odds rise: flatten falling ends, or apply isotonic regression.
 
-        Linear log-odds with θ₋ ≤ θ₊ have the slopes β₊ - β₋, β₊ + γ₋ and γ₋ - γ₊: only the ends can fall. Everything
-        else goes through isotonic regression over the distinct scores (at most 1,000 quantiles of them), is linear
-        between these and constant outside.
+        Linear log-odds with θ₋ ≤ θ₊ have the slopes β₊ - β₋, β₊ + γ₋ and γ₋ - γ₊, so only the ends can fall. Others get
+        an isotonic regression over at most 1,000 quantiles of the scores, linear between these and constant outside.
         """
         self.monotone_scores_, self.monotone_log_odds_ = np.empty(0), np.empty(0)
         if not self.monotone:
@@ -269,8 +260,7 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
         p(s) = 2/(√(2π)(σ_l + σ_r)) · exp(-(s - θ)²/(2σ²)),  σ = σ_l for s ≤ θ, σ_r for s > θ
 
-    The exact maximum of the likelihood over all θ, also between scores. Its tails can cross and are then punished hard
-    by the log loss. O(n log n).
+    The exact maximum over all θ, also between scores. The tails of two classes can cross, which the log loss punishes.
 
     Parameters
     ----------
@@ -347,8 +337,8 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
         p(s) = βγ/(β + γ) · exp(-β(θ - s)) for s ≤ θ,  · exp(-γ(s - θ)) for s > θ
 
-    The log-odds are piecewise linear with knots at the two modes. Exact maximum likelihood in O(n log n): one pass over
-    the sorted scores (equation 3; the best θ is a score, so the paper's points between scores are not needed).
+    The log-odds are piecewise linear with knots at the two modes. Exact maximum likelihood, by one pass over the sorted
+    scores (equation 3). The best θ is a score, so the paper's points between scores are not needed.
 
     Parameters
     ----------
@@ -383,14 +373,11 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
 
 class HybridCalibrator(DensityCalibrator):
-    """Gaussian outer slopes and exponential inner ones: what the paper leaves as future work.
+    """Exponential inner sides and Gaussian outer sides for each class: the paper's future work.
 
-    The positive class has an exponential on the side of the negative class and half a Gaussian on the far side; the
-    negative class is its mirror image (and both are exchanged where the positive class has the lower mean):
+    The inner side faces the other class; the class with the higher mean lies to the right:
 
         p(s) = exp(-d/u)/(u + √(π/2) σ) on the inner side,  exp(-d²/(2σ²))/(u + √(π/2) σ) on the outer,  d = |s - θ|
-
-    The exact maximum of the likelihood over all θ. O(n log n).
 
     Parameters
     ----------
@@ -454,7 +441,7 @@ class HybridCalibrator(DensityCalibrator):
 
 
 def _exponent(distance: np.ndarray, sides: np.ndarray) -> np.ndarray:
-    """Exponents at distances from the mode; `sides` (4,) holds linear and quadratic, left and right of the mode."""
+    """Return exponents at distances from the mode; `sides` (4,) holds linear and quadratic, left and right of it."""
     linear_l, quadratic_l, linear_r, quadratic_r = sides
     right = distance * (linear_r + quadratic_r * distance)
     return np.where(distance > 0.0, right, distance * (quadratic_l * distance - linear_l))

@@ -1,27 +1,22 @@
 """Maximum-likelihood fits of two-sided densities to one class's scores, exact and in O(n log n).
 
-Every family here has a mode θ and a scale for each side of it. For a fixed θ the two scales have a closed form in the
-sums of distances (or squared distances) on the two sides, D_l and D_r, and what is left of the likelihood is a function
-of θ alone, non-decreasing in D_l and in D_r. Over the sorted scores both sums are running sums of non-negative terms,
+Each family has a mode θ and a scale for each side of it. For a given θ, the best scales have a closed form in the sums
+of distances A or squared distances Q on the two sides. What remains is a function of θ, non-decreasing in these sums.
+Over sorted scores they are running sums of non-negative terms, and the same from the right, so that nothing cancels:
 
     A_l(θ) = Σ_{x ≤ θ} (θ - x),    Q_l(θ) = Σ_{x ≤ θ} (θ - x)²,
-    A_l(θ + t) = A_l + n_l t,      Q_l(θ + t) = Q_l + 2 t A_l + n_l t²     while no score is passed,
+    A_l(θ + t) = A_l + n_l t,      Q_l(θ + t) = Q_l + 2 t A_l + n_l t²     up to the next score.
 
-and the same from the right, so nothing ever cancels: scores may sit on any offset.
+No scale is below `smallest`. If the closed form has a smaller one, at least one of the best scales is `smallest`, and
+the other solves one equation (`_other_scale`). So the floor is part of the likelihood that is maximised over θ.
 
-No scale may be below `smallest`: where the closed form has one that is, the best scales have at least one side at
-`smallest`, and the other follows from one equation (`_other_scale`). `_scales` has both cases, so the floor is a part
-of the likelihood that is maximised over θ, and not a correction afterwards.
+* Asymmetric Laplace: the best θ is a score, because the objective is concave between neighbouring scores.
+* Asymmetric Gaussian and hybrid (exponential left, Gaussian right): the best θ may lie in a gap between scores. All
+  scores are tried. A gap [a, b] is searched if its lower bound, the objective of the sums left of a and right of b, is
+  below the best value so far. Ten points are tried there, and a bisection of the slope follows around each local
+  minimum among them.
 
-* Asymmetric Laplace: for given scales -log likelihood is linear in θ inside a gap, so that its least value over the
-  scales is concave there: the best θ is a score.
-* Asymmetric Gaussian and hybrid (exponential left, Gaussian right): the best θ may lie inside a gap. Every score is
-  tried; a gap [a, b] is searched only where its lower bound, the objective of (D_l(a), D_r(b)), is below the best value
-  so far; there ten points are tried, and between the neighbours of each local minimum among them a bisection finds
-  where the slope changes its sign: values are equal at a flat top over the root of the machine's precision. SciPy's
-  bounded search in each gap takes hundreds of times as long, and is as exact as that root allows.
-
-Functions take sorted scores (n,), n ≥ 1, weights (n,) > 0 or None, and `smallest` > 0, and return θ and the two scales.
+Functions receive sorted scores (n,), n ≥ 1, weights (n,) > 0 or None, and `smallest` > 0, and return θ and both scales.
 
 References
 ----------
@@ -39,12 +34,12 @@ from truerank.core.kernel import kernel
 
 # Normaliser of half a Gaussian: ∫_0^∞ exp(-t²/(2σ²)) dt = HALF_GAUSSIAN · σ.
 HALF_GAUSSIAN = math.sqrt(math.pi / 2.0)
-# Kernels use the numbers 0, 1, 2: no side, both sides or the right side is half a Gaussian, others are exponentials.
+# Kernels use their numbers 0, 1, 2: no side, both sides or the right side is half a Gaussian, the others exponential.
 FAMILIES = ("asymmetric-laplace", "asymmetric-gaussian", "hybrid")
 
 
 def fit_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
-    """Mean and standard deviation with the divisor n; `x` need not be sorted."""
+    """Return mean and standard deviation with the divisor n; `x` need not be sorted."""
     pivot = float(x[len(x) // 2])
     shifted = x - pivot
     mean = float(np.average(shifted, weights=weight))
@@ -53,7 +48,7 @@ def fit_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float
 
 
 def fit_laplace(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
-    """Median (the middle of the interval of medians) and mean absolute deviation about it."""
+    """Return the median (the middle of the interval of medians) and the mean absolute deviation about it."""
     n = len(x)
     if weight is None:
         below, above = x[(n - 1) // 2], x[n // 2]
@@ -68,7 +63,7 @@ def fit_laplace(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]
 
 
 def fit_two_sided(x: np.ndarray, weight: np.ndarray | None, smallest: float, family: str) -> tuple[float, float, float]:
-    """Return θ, the lowest of equally good ones, and the scales left and right of it, for one of the `FAMILIES`.
+    """Return θ (the lowest of equally good ones) and the scales left and right of it, for one of the `FAMILIES`.
 
     1. "asymmetric-laplace": the best score, `1/β = (A_l + √(A_l A_r))/n` and `1/γ = (A_r + √(A_l A_r))/n` (equation 3).
     2. "asymmetric-gaussian": `σ_l² = (Q_l + Q_l^{2/3} Q_r^{1/3})/n`, and the same with l and r exchanged.
@@ -86,7 +81,7 @@ def fit_two_sided(x: np.ndarray, weight: np.ndarray | None, smallest: float, fam
 
 @kernel
 def _hybrid_root(k):
-    """The positive root of ω⁴ - k ω - 1, by Newton's method from above (the function is convex there)."""
+    """Return the positive root of ω⁴ - k ω - 1 by Newton's method from above, where the function is convex."""
     omega = 1.0 + k ** (1.0 / 3.0)
     for _ in range(60):
         square = omega * omega
@@ -99,10 +94,10 @@ def _hybrid_root(k):
 
 @kernel
 def _other_scale(power, n, d, rest, smallest):
-    """The scale s >= smallest of one side that is best where the other side's share `rest` of the width is given.
+    """Return the best scale s >= smallest of one side, given the other side's part `rest` of the width.
 
-    It solves n c s^(power + 1) - d c s - d rest = 0, c the width of one unit of scale. In units of `smallest`, so that
-    no power of a small scale underflows.
+    It solves n c s^(power + 1) - d c s - d rest = 0, where c is the width of one unit of scale. The unit is `smallest`,
+    so that no power of a small scale underflows.
     """
     if d <= 0.0:
         return smallest
@@ -125,7 +120,7 @@ def _other_scale(power, n, d, rest, smallest):
 
 @kernel
 def _negative_log_likelihood(family, n, d_left, d_right, left, right):
-    """-log likelihood of a row on average, up to constants; sums of distances, squared on a Gaussian side."""
+    """Return the mean of -log likelihood, without constants, from sums of distances (squared on a Gaussian side)."""
     c = math.sqrt(math.pi / 2.0)
     left_share = d_left / n / left if family != 1 else 0.5 * (d_left / n / left) / left
     right_share = d_right / n / right if family == 0 else 0.5 * (d_right / n / right) / right
@@ -135,7 +130,7 @@ def _negative_log_likelihood(family, n, d_left, d_right, left, right):
 
 @kernel
 def _scales(family, n, d_left, d_right, smallest):
-    """The two scales, none below `smallest`, that are best for the sums on the two sides."""
+    """Return the two best scales for the sums on the two sides, none below `smallest`."""
     c = math.sqrt(math.pi / 2.0)
     if d_left > 0.0 and d_right > 0.0:
         if family == 0:
@@ -150,7 +145,7 @@ def _scales(family, n, d_left, d_right, smallest):
             left, right = math.sqrt(c * m2 * m1) * omega**3, m2 * omega * omega
         if left >= smallest and right >= smallest:
             return left, right
-    # One side at least has the smallest scale.
+    # At least one side has the smallest scale.
     left_power, right_power = 2 if family == 1 else 1, 1 if family == 0 else 2
     right = _other_scale(right_power, n, d_right, smallest if left_power == 1 else c * smallest, smallest)
     left = _other_scale(left_power, n, d_left, smallest if right_power == 1 else c * smallest, smallest)
@@ -163,7 +158,7 @@ def _scales(family, n, d_left, d_right, smallest):
 
 @kernel
 def _profile(family, n, a_left, q_left, a_right, q_right, smallest):
-    """What is minimised over θ: non-decreasing in each of the sums on the two sides."""
+    """Return the objective of θ, which is non-decreasing in each of the sums on the two sides."""
     d_left, d_right = (q_left if family == 1 else a_left), (a_right if family == 0 else q_right)
     left, right = _scales(family, n, d_left, d_right, smallest)
     return _negative_log_likelihood(family, n, d_left, d_right, left, right)
@@ -171,7 +166,7 @@ def _profile(family, n, a_left, q_left, a_right, q_right, smallest):
 
 @kernel
 def _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
-    """Objective at x_i + t inside the gap to x_{i+1}: n_l, A_l, Q_l at x_i and n_r, A_r, Q_r at x_{i+1} are given."""
+    """Return the objective at x_i + t before x_{i+1}, from n_l, A_l, Q_l at x_i and n_r, A_r, Q_r at x_{i+1}."""
     u = gap - t
     left_square, right_square = q + t * (2.0 * a + w * t), qr + u * (2.0 * ar + r * u)
     return _profile(family, n, a + w * t, left_square, ar + r * u, right_square, smallest)
@@ -179,9 +174,9 @@ def _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
 
 @kernel
 def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
-    """A number with the sign of the slope of `_value_in_gap` at t, for Gaussian sides and the hybrid.
+    """Return a number with the sign of the slope of `_value_in_gap` at t, for Gaussian sides and the hybrid.
 
-    The two scales are best for the sums, so that the likelihood changes with θ through the sums alone.
+    The scales are optimal for the sums, so that only the sums change the likelihood.
     """
     u = gap - t
     a_left, a_right = a + w * t, ar + r * u
@@ -195,7 +190,7 @@ def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
 
 @kernel
 def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr, smallest):
-    """The least objective in a gap, where it is below `best`, and its place t; else `best` and -1."""
+    """Return the least objective in a gap and its place t if it is below `best`, else `best` and -1."""
     best_t = -1.0
     for j in range(10):
         values[j] = _value_in_gap(family, n, gap * j / 9.0, gap, w, a, q, r, ar, qr, smallest)
@@ -205,7 +200,7 @@ def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr, smallest):
             continue
         low, high = gap * before / 9.0, gap * after / 9.0
         u = gap - high
-        # Nothing between low and high can be below this: each sum is at its least.
+        # A lower bound between low and high, from the smallest sums.
         left_square, right_square = q + low * (2.0 * a + w * low), qr + u * (2.0 * ar + r * u)
         bound = _profile(family, n, a + w * low, left_square, ar + r * u, right_square, smallest)
         if bound >= best:
@@ -224,10 +219,7 @@ def _search_gap(values, best, family, n, gap, w, a, q, r, ar, qr, smallest):
 
 @kernel
 def _mode_search(x, weight, a_right, q_right, n, family, smallest):
-    """The best θ over all scores and inside all gaps; `a_right` and `q_right` (n,) are scratch.
-
-    Returns i, t with θ = x_i + t, and the two scales at θ.
-    """
+    """Return i, t with the best θ = x_i + t over all scores and gaps, and the scales; `*_right` (n,) are scratch."""
     rows = len(x)
     weighted = len(weight) > 0
     a, q, w = 0.0, 0.0, 0.0

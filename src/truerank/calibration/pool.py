@@ -1,21 +1,14 @@
-"""Which calibrator? Several as one, their probabilities averaged by how well they did on held-out rows, or the best.
+"""Average the probabilities of several calibrators with weights from their held-out losses, or choose one of them.
 
     P(+ | s) = Σ_k w_k P_k(+ | s),        w_k ∝ exp(-max(D_k/4, n/2 log(1 + m_k²/v_k)) - d_k/8)
 
-D_k is by how much the cross-validated log loss of method k, summed over the rows (nats), exceeds the lowest; m_k and
-v_k are mean and variance of that difference over the n rows, or over the sums of groups where rows depend on each
-other; d_k is the number of parameters. Which calibrator is best cannot be read off a few hundred rows: the lowest
-cross-validated loss is often luck, and the price of a wrong choice is paid on every row. Exponential weights pay less:
-an average of probabilities is never worse than any part by more than -log w_k a row. (Leung and Barron have their
-bounds at half the exponent of a Bayesian average; a quarter did better here.) The second form counts what is small and
-steady, a loss that is a little higher on nearly every row: it is the logarithm of the likelihood ratio of normal
-differences with mean m_k against mean 0, the variance unknown, about z²/2 for a difference of z standard errors. The
-last term settles what the losses leave open in favour of the form with fewer parameters. With many rows one method gets
-all the weight.
+D_k is the cross-validated log loss of method k in nats, summed over the n rows, less the lowest one. m_k and v_k are
+the mean and variance of this difference over rows, or over sums of groups. d_k is the number of parameters.
 
-The exponents, the members and the penalty were settled on development data: training documents of Reuters split by
-time, small classification problems, made-up ones of 60 to 2,500 rows, and rankers over parts S2 to S5 of OHSUMED and
-MQ2008. `benchmarks/calibration/bench_choice.py` repeats the part of that comparison whose data ship.
+On a few hundred rows the lowest loss is often luck. A choice by it can be wrong on every row, but the loss of an
+average exceeds that of a member by at most -log w_k a row. The second term of the maximum is about z²/2 for a
+difference of z standard errors: it is large for a small difference that nearly every row has. With many rows one method
+gets all the weight. `benchmarks/calibration/bench_choice.py` compares the constants on data that ship.
 
 References
 ----------
@@ -48,11 +41,11 @@ MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic"
 POOL = "pool"
 DEFAULT_METHODS = (POOL, *MEMBERS)
 FEW_ROWS = 20
-# Standard errors by which a method must be better than one that is trusted more, where one of several is to be taken.
+# Standard errors by which the lowest loss must be lower than that of a more trusted method; the second with few rows.
 MARGIN, MARGIN_OF_FEW = 0.5, 2.0
 _EXPONENT = 0.25
 _PENALTY = 1.0 / 8.0
-# Isotonic regression has as many as the rows call for; with Platt's targets it was held to be as free as the spline.
+# Isotonic regression counts as many as the spline.
 _PARAMETERS = {"identity": 0, "temperature": 1, "logistic": 2, "platt": 2, "beta": 3, "gaussian": 4, "laplace": 4}
 _MANY_PARAMETERS = 6
 _SMALLEST_WEIGHT = 0.01
@@ -62,40 +55,36 @@ class HeldOut(NamedTuple):
     """Log-odds of rows by calibrators that were fitted to the other folds."""
 
     members: np.ndarray  # float64 (methods, repeats, n)
-    pool: np.ndarray  # float64 (repeats, n): their average, each row's weights from the losses of the other folds' rows
+    pool: np.ndarray  # float64 (repeats, n): the average, with weights from the losses of the other folds
 
 
 @parameters
 class PooledCalibrator(Calibrator):
-    """A weighted average of calibrators' probabilities; what `choose_calibrator` takes unless one method stands out.
+    """Average the probabilities of calibrators, with weights from their cross-validated log losses (module docstring).
 
-    Weights come from cross-validated log losses on the rows given to `fit` (the formula is at the top of this module);
-    each member is then fitted to all rows, and those below a weight of 1% are dropped. With fewer than 20 rows in a
-    class fitted densities take no part (a scale from a handful of rows can cost hundreds of nats on a single new one);
-    with fewer than two nothing can be compared: "platt" stands alone, or the first method where it is not among them.
-    In the members a `sample_weight` of 2 equals two copies of a row; in the folds copies would be rows of their own.
+    Each member is fitted to all rows, and members with a weight below 1 % are dropped. With fewer than 20 rows in a
+    class, fitted densities are left out: one new row could cost them hundreds of nats. With fewer than two, "platt" is
+    the only member, or the first method if "platt" is not among them.
 
     Parameters
     ----------
     methods : sequence of str or Calibrator, optional
-        What to average; None means spline, beta, platt, asymmetric-laplace, hybrid, isotonic, temperature and identity
-        (the scores as they are).
+        Default: spline, beta, platt, asymmetric-laplace, hybrid, isotonic, temperature and identity.
     monotone : bool, default True
-        Give methods that are named their monotone form: the average then never falls as the score rises.
+        Use the monotone form of methods given by name: the average then never falls as the score rises.
     cv : int, default 5
-        Folds, stratified by class (or of whole groups); lowered to the rows of the rarer class.
+        Folds, stratified by class (or of whole groups); lowered to the rows of the rarer class. Copies of a row may be
+        in different folds, unlike a `sample_weight`.
     n_repeats : int, default 2
         Draws of the folds; losses are averaged over them.
     random_state : int or generator, optional
-        Draws the folds: of groups by their names, of single rows by their places, so that without `groups` another
-        order of the rows moves the probabilities as another seed does.
+        Seed of the folds. Without `groups` the folds, and so the probabilities, depend on the order of the rows.
 
     Attributes
     ----------
     methods_ : list of str
-        Names of the members that are kept, by falling weight.
+        Names of the members, by descending weight.
     weights_ : float64 array (k,)
-        Their weights, which add up to 1.
     calibrators_ : list of Calibrator
     prior_ : float64 array (2,)
 
@@ -124,28 +113,14 @@ class PooledCalibrator(Calibrator):
 
     @fits_whole
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: Any = None) -> Any:
-        """Cross-validate the members, weigh them, and fit them to all rows.
-
-        Parameters
-        ----------
-        scores, y, sample_weight
-            As in `Calibrator.fit`.
-        groups : array (n,), optional
-            Rows that belong together (the documents of a query): they stay in one fold.
-        """
+        """Fit as `Calibrator.fit`; rows with equal `groups` (n,), such as a query's documents, stay in one fold."""
         self.fit_and_hold_out(scores, y, sample_weight, groups)
         return self
 
     def fit_and_hold_out(
         self, scores: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
     ) -> HeldOut:
-        """`fit`, and what the members and the pool said of rows that they had not seen.
-
-        Returns
-        -------
-        HeldOut
-            Of the rows whose weight is not 0.
-        """
+        """Fit, and return the held-out log-odds of the rows whose weight is not 0."""
         values, positive, weight = self._take(scores, y, sample_weight)
         group = None if groups is None else group_numbers(groups, np.size(scores))
         if group is not None and len(group) != len(values):
@@ -161,7 +136,7 @@ class PooledCalibrator(Calibrator):
         )
         held_out = HeldOut(log_odds, _held_out_pool(log_odds, fold, methods, positive, weight, group))
         if not np.ptp(values):
-            # Equal scores leave only the prior, which not every member gives.
+            # Equal scores leave only the prior, which Platt's calibrator returns.
             methods, share = ["platt"], np.ones(1)
         order, self.weights_ = kept_members(share)
         self.methods_ = [method_name(methods[k]) for k in order]
@@ -214,7 +189,7 @@ def _held_out_pool(
 
 
 def pooled_log_odds(log_odds: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Log-odds of averages of probabilities, float64 (n,), from log-odds (k, n); nothing saturates."""
+    """Return log-odds of the average probability, float64 (n,), from log-odds (k, n); nothing saturates."""
     from scipy.special import logsumexp
 
     log_weights = np.log(weights)[:, None]
@@ -230,7 +205,7 @@ def pool_weights(
     weight: np.ndarray | None = None,
     group: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Weights of the members (k,) from their cross-validated log losses (k, n); `rarest`: rows of the rarer class."""
+    """Return weights (k,) from cross-validated log losses (k, n); `rarest` is the number of rows of the rarer class."""
     if rarest < 2:
         alone = np.zeros(len(methods))
         alone[list(methods).index("platt") if "platt" in methods else 0] = 1.0
@@ -247,7 +222,7 @@ def pool_weights(
 def exponential_weights(
     loss: np.ndarray, parameters: np.ndarray, weight: np.ndarray | None = None, group: np.ndarray | None = None
 ) -> np.ndarray:
-    """The weights (k,) at the top of this module, from losses of rows (k, n) and numbers of parameters (k,)."""
+    """Return the weights (k,) of the module docstring, from losses of rows (k, n) and numbers of parameters (k,)."""
     w = np.ones(loss.shape[1]) if weight is None else weight
     behind = loss - loss[np.argmin(loss @ w)]
     if group is not None:
@@ -274,14 +249,9 @@ def cross_validated_log_odds(
     n_repeats: int,
     random_state: RandomState,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-odds of each row by calibrators that were fitted to the other folds.
+    """Return log-odds (methods, repeats, n) by calibrators that were fitted to the other folds, and folds (repeats, n).
 
-    Returns
-    -------
-    log_odds : float64 array (methods, repeats, n)
-        0 where a class has fewer than two rows, so that no fold can be held out.
-    fold : int64 array (repeats, n)
-        Number of the fold of each row.
+    The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out.
     """
     cv, n_repeats = check_positive_int(cv, "cv", 2), check_positive_int(n_repeats, "n_repeats")
     rarest = rarest_class(positive)
@@ -301,12 +271,12 @@ def cross_validated_log_odds(
 
 
 def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """-log P(actual class) in nats, of the shape of `log_odds` (…, n)."""
+    """Return -log P(actual class) in nats, of the shape of `log_odds` (…, n)."""
     return np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
 
 
 def group_numbers(groups: ArrayLike, n_rows: int) -> np.ndarray:
-    """Number of the group of each row, int64 (n,), in the order of names: folds do not depend on the rows' order."""
+    """Return each row's group, int64 (n,), in the order of names, so that folds do not depend on the rows' order."""
     grouping = group_rows(groups, n_rows)
     rank = np.empty(grouping.n_queries, dtype=np.int64)
     rank[name_order(grouping.query_ids)] = np.arange(grouping.n_queries)
@@ -354,13 +324,13 @@ def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, genera
 
 @dataclass(frozen=True)
 class MethodComparison:
-    """Comparison of one method with the chosen one."""
+    """Comparison of one method with the chosen one, over held-out rows."""
 
     method: str
-    log_loss: float  # mean of -log P(actual class) over held-out rows, in nats
+    log_loss: float  # mean of -log P(actual class), in nats
     brier: float
     difference: float  # mean log loss minus that of the chosen method
-    p: float  # of a two-sided paired t-test of the difference over rows, or over groups if given; 1 for the chosen
+    p: float  # paired t-test of the difference over rows, or over groups if given; 1 for the chosen method
 
 
 @dataclass(frozen=True)
@@ -372,10 +342,9 @@ class CalibratorChoice:
     comparisons: list[MethodComparison] = field(repr=False)  # in the order of the methods
     n_positive: int
     n_negative: int
-    # Weights in the mean of probabilities: the members of a pool in descending order, or the one method.
+    # Weights of the members of a pool in descending order, or of the one method.
     weights: dict[str, float] = field(default_factory=dict)
-    # P(positive) of the rows whose weight is not 0, (n,), by the chosen method fitted to the other folds (first draw).
-    # None with fewer than two rows in a class.
+    # P(positive) of rows with a weight, (n,), by fits to the other folds (first draw); None if a class has one row.
     held_out: np.ndarray | None = field(default=None, repr=False)
 
 
@@ -391,15 +360,12 @@ def choose_calibrator(
     sample_weight: Any = None,
     random_state: RandomState = None,
 ) -> CalibratorChoice:
-    """Compare calibrators by cross-validated log loss and fit one that is as good as the best.
+    """Compare calibrators by cross-validated log loss, and fit their pool or one that is as good as the best.
 
-    With "pool" among the methods (the default), the result is a `PooledCalibrator` of the others: a mean of their
-    probabilities with weights from their losses. A method with at least 99 % of the weight is returned by itself, under
-    its own name.
-
-    Without "pool", the result is the first method whose mean log loss exceeds the lowest by at most half a standard
-    error of the paired difference. With fewer than 20 rows in a class the margin is two standard errors, and fitted
-    densities are excluded.
+    With "pool" among the methods (the default), the result is a `PooledCalibrator` of the others, or a single method
+    with at least 99 % of the weight under its own name. Without "pool", it is the first method whose mean log loss
+    exceeds the lowest by at most half a standard error of the paired difference (two with fewer than 20 rows in a
+    class, where fitted densities are excluded).
 
     Parameters
     ----------
@@ -409,16 +375,10 @@ def choose_calibrator(
         Two classes.
     methods : sequence of str or Calibrator
         Methods to compare, most trusted first.
-    monotone : bool, default True
-        Use the monotone form of methods given by name: a higher score never has a lower probability.
     groups : array (n,), optional
         Group of each row (such as its query), which stays in one fold and is tested as one unit.
-    cv : int, default 5
-        Folds, stratified by class where there are no groups; lowered to the rows of the rarer class.
-    n_repeats : int, default 2
-        Draws of the folds; losses are averaged over them.
-    sample_weight : array (n,), optional
-    random_state : int or generator, optional
+    monotone, cv, n_repeats, sample_weight, random_state
+        As in `PooledCalibrator`.
 
     Returns
     -------
@@ -496,7 +456,7 @@ def _comparisons(
     weight: np.ndarray | None,
     group: np.ndarray | None,
 ) -> list[MethodComparison]:
-    """Each method's mean losses, and its log loss beside the best one's."""
+    """Return each method's mean losses, and its log loss compared with the best one's."""
     means = np.average(log_loss, axis=1, weights=weight)
     return [
         MethodComparison(
@@ -508,7 +468,7 @@ def _comparisons(
 
 
 def _mean_losses(log_odds: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log loss and squared error of each row (n,), averaged over the repeats, from log-odds (repeats, n)."""
+    """Return log loss and squared error of each row (n,), averaged over the repeats, from log-odds (repeats, n)."""
     wrong = np.exp(-2.0 * np.logaddexp(0.0, np.where(positive, log_odds, -log_odds)))
     return held_out_losses(log_odds, positive).mean(axis=0), wrong.mean(axis=0)
 
@@ -521,7 +481,7 @@ def _first_as_good_as_the_best(
     group: np.ndarray | None,
     rarest: int,
 ) -> int:
-    """Number of the first method whose mean log loss exceeds the lowest by no more than the margin."""
+    """Return the number of the first method whose mean log loss exceeds the lowest by no more than the margin."""
     if rarest < 2:
         return names.index("platt") if "platt" in names else 0
     means = np.average(log_loss, axis=1, weights=weight)
@@ -535,7 +495,7 @@ def _first_as_good_as_the_best(
 
 
 def _paired(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> Outcome:
-    """The paired t-test of a mean of 0, over rows or sums of groups; without a difference t is 0 and p 1."""
+    """Return the paired t-test over rows or sums of groups; without a difference t is 0 and p 1."""
     values = difference if weight is None else difference * weight
     if group is not None:
         values = np.bincount(group, weights=values)
