@@ -96,7 +96,7 @@ class PairWeights:
         histogram = parts[0][2] * scales[0]
         for part, scale in zip(parts[1:], scales[1:]):
             histogram += part[2] * scale
-        return search.best(histogram)
+        return search.best_of_bins(search.sums_by_bin(histogram))
 
     def sums_by_bin(self, grid: GridStumps) -> tuple[float, float, np.ndarray]:
         """Of all rows here (M, Z, sums of the potentials by bin of the grid), which `add_scaled` adds up."""

@@ -1,7 +1,4 @@
-"""Any binary trees: of unequal shape, with a question of its own in each node.
-
-Oblivious trees have a faster predictor (`predictor`); this one serves trees that other tools grew.
-"""
+"""Binary trees of any shape, which other tools grew. `predictor` is faster for oblivious trees."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from truerank.trees.ensemble import Ensemble
 
 _TASK = 16_384  # rows of one task of a thread
 _ROWS = 1_024  # rows that are coded at once
-_ZERO = 1e-35  # |x| up to which a value counts as zero where zero means missing (LightGBM's kZeroThreshold)
+_ZERO = 1e-35  # values up to it count as zero, and so as missing, with `zero_missing` (LightGBM's kZeroThreshold)
 _FIELDS = ("roots", "features", "thresholds", "missing_right", "zero_missing", "left", "right", "values")
 
 
@@ -42,7 +39,7 @@ class BinaryTrees:
         return len(self.roots)
 
     def check(self, n_features: int) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together, or a tree is none."""
+        """Raise `ModelFileError` if arrays from a file do not fit together, or are not trees."""
         kinds = dict(zip(_FIELDS, "iifbbiif"))
         nodes = len(self.features)
         for name, kind in kinds.items():
@@ -70,8 +67,8 @@ class BinaryTrees:
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
         """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these.
 
-        Trees are added in their order, so a row has the same bits alone and among others.
-        O(rows x (features x log thresholds + nodes)); of trees with more than 256 leaves O(rows x depth).
+        A row has the same bits alone and among others. O(rows · (features · log thresholds + nodes)); trees with more
+        than 256 leaves cost O(rows · depth).
         """
         plan = self._plan
 
@@ -85,11 +82,10 @@ class BinaryTrees:
 
 
 class _Plan:
-    """The trees as the kernel takes them.
+    """Arrays for the kernel, in which a node is one comparison of bytes.
 
-    A value becomes the number of its feature's thresholds below it, a byte, so that a feature with many thresholds has
-    several such columns. Where nan goes is settled in the columns too: one for the nodes that send it left, one for
-    those that send it right. A node is then one comparison of bytes.
+    A value becomes the number of its feature's thresholds below it, so that a feature with more than 254 thresholds has
+    several columns of bytes. Nodes that send NaN left and nodes that send it right read different columns.
     """
 
     def __init__(self, trees: BinaryTrees) -> None:
@@ -136,7 +132,7 @@ class _Plan:
         )  # fmt: skip
 
     def codes(self, X: np.ndarray) -> np.ndarray:
-        """The bytes of the rows of X, as `code_columns` lays them out."""
+        """Return the codes of the rows of X, as `code_columns` writes them."""
         columns = np.ascontiguousarray(X.T[self._features], dtype=np.float64)
         for k in self._zero_missing:
             columns[k, np.abs(columns[k]) <= _ZERO] = np.nan
@@ -146,48 +142,39 @@ class _Plan:
 
 
 def binary_of_oblivious(ensemble: Ensemble) -> BinaryTrees:
-    """The same trees with a level's question in each of its nodes; levels that are always answered yes are left out."""
+    """Return the same trees with a level's question in each of its nodes, without the levels of padding."""
     roots: list[int] = []
-    features: list[int] = []
-    thresholds: list[float] = []
-    missing: list[bool] = []
-    left: list[int] = []
-    right: list[int] = []
-    values: list[float] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     n_nodes = n_leaves = 0
     for t in range(ensemble.n_trees):
-        asked = np.isfinite(ensemble.borders[t]) | ensemble.missing_right[t]
-        asked |= ensemble.borders[t] == -np.inf
-        levels = np.flatnonzero(asked)
-        depth = len(levels)
-        nodes = (1 << depth) - 1
+        borders, missing = ensemble.borders[t], ensemble.missing_right[t]
+        levels = np.flatnonzero((borders < np.inf) | missing)
+        depth, nodes = len(levels), (1 << len(levels)) - 1
         roots.append(n_nodes if depth else ~n_leaves)
+        asked = np.repeat(levels, 1 << np.arange(depth))  # level by level
+        child = 2 * np.arange(nodes)[:, None] + [1, 2]
+        child = np.where(child < nodes, n_nodes + child, ~(n_leaves + child - nodes))
+        path = np.arange(1 << depth)  # a path has the first answer in its highest bit, a leaf in its lowest
+        leaf = np.zeros_like(path)
         for level, own in enumerate(levels):
-            first, width = n_nodes + (1 << level) - 1, 1 << level
-            features += [int(ensemble.features[t, own])] * width
-            thresholds += [float(ensemble.borders[t, own])] * width
-            missing += [bool(ensemble.missing_right[t, own])] * width
-            for k in range(width):  # k is the path so far, first answer in the highest bit
-                for answer, children in ((0, left), (1, right)):
-                    path = 2 * k + answer
-                    children.append(first + width + path if level + 1 < depth else ~(n_leaves + path))
-        for path in range(1 << depth):
-            bits = sum(1 << int(own) for level, own in enumerate(levels) if path >> (depth - 1 - level) & 1)
-            values.append(float(ensemble.values[t, bits]))
-        n_nodes += nodes
-        n_leaves += 1 << depth
+            leaf += ((path >> (depth - 1 - level)) & 1) << own
+        values = ensemble.values[t, leaf]
+        parts.append((ensemble.features[t, asked], borders[asked], missing[asked], child[:, 0], child[:, 1], values))
+        n_nodes, n_leaves = n_nodes + nodes, n_leaves + len(path)
+    kinds = (np.int64, np.float64, bool, np.int64, np.int64, np.float64)
+    joined = [np.concatenate([np.empty(0), *(part[i] for part in parts)]).astype(kind) for i, kind in enumerate(kinds)]
+    features, thresholds, missing_right, left, right, leaf_values = joined
+    none = np.zeros(n_nodes, dtype=bool)
     return BinaryTrees(
-        np.array(roots, dtype=np.int64), np.array(features, dtype=np.int64), np.array(thresholds, dtype=np.float64),
-        np.array(missing, dtype=bool), np.zeros(n_nodes, dtype=bool), np.array(left, dtype=np.int64),
-        np.array(right, dtype=np.int64), np.array(values, dtype=np.float64),
-    )  # fmt: skip
+        np.array(roots, dtype=np.int64), features, thresholds, missing_right, none, left, right, leaf_values
+    )
 
 
 @kernel
 def _survey(roots, left, right):
-    """Of each node its tree, the first leaf below it, the first on its right, and the questions down to its last leaf.
+    """Return each node's tree, the first leaf below it, the first leaf on its right, and its height.
 
-    Leaves are numbered from left to right in each tree; children stand after their parents.
+    Leaves are numbered from left to right in each tree; children follow their parents.
     """
     nodes = left.size
     tree = np.zeros(nodes, dtype=np.int64)
@@ -215,12 +202,11 @@ def _survey(roots, left, right):
 
 @kernel
 def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, first, turn, children, values, scores):
-    """Add every tree's leaf value to `scores`, 256 rows side by side; twelve arguments, because they are flat arrays.
+    """Add every tree's leaf value to `scores`, 256 rows at a time.
 
-    A row stands at the first leaf below the node that it has come to. In trees of at most 256 leaves every node,
-    parents first, moves on the rows that stand there and belong on its right: more comparisons than a walk, but of
-    neighbouring bytes, many in one instruction. In larger trees, and with few rows, all rows take a step before any
-    takes the next, so that none waits for its own.
+    The state of a row is the first leaf below its present node. In trees of at most 256 leaves every node, parents
+    first, moves the rows that belong on its right to that child: more comparisons than a walk, but one instruction
+    compares many bytes. In larger trees, and with few rows, all rows take a step before any takes the next one.
     """
     n = codes.shape[1]
     block = np.empty((sources.size, 256), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Rows that trees are boosted on, here in memory: their derivatives, trees and scores, and those of validation."""
+"""Training and validation rows of boosted trees, in memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from truerank.trees.rows import ContentOrder, Rows, Sample
 class RowsHere:
     """`BoostedRows` of data in memory, with their codes in `rows`.
 
-    `scores` (n,) are those of the trees that are there already, and are advanced in place; `gains` (p,) are these
-    trees', `start` the scores before the first, a number or an array (n,). `leaves` fits and evaluates a tree's leaves.
-    `copies` says how often a row counts; None: once.
+    `scores` (n,) include the trees of a continued model, whose `gains` are given, and are changed in place. `start`, a
+    number or an array (n,), are the scores before the first tree. `copies` None counts each row once.
     """
 
     def __init__(
@@ -90,7 +89,6 @@ class RowsHere:
         tree = self._grower.grow(packed, allowed, counted)
         del packed
         if self._leaves.needs_sample and self._objective.quadratic:
-            # Computed twice rather than kept while the tree grew.
             sample = Sample(*self._derivatives(self._scores), drawn, 1.0)
         return tree, self._leaves.fit(tree, self._rows, sample)
 
@@ -99,11 +97,11 @@ class RowsHere:
         self._leaves.add(tree, self._rows, values, self._scores)
 
     def _derivatives(self, scores: np.ndarray) -> Derivatives:
-        """Gradients and hessians (n,), weights included."""
+        """Return gradients and hessians (n,), weights included."""
         data = self._data
         assert data.y is not None
         if self._by_place is not None:
-            gradients, hessians = self._by_place.derivatives(self._objective, scores, self._workers)
+            gradients, hessians = self._by_place.derivatives(self._objective, scores)
         elif getattr(self._objective, "by_row", False):
             gradients, hessians = self._derivatives_by_row(data.y, scores)
         else:
@@ -113,7 +111,7 @@ class RowsHere:
         return gradients * self._weight, hessians * self._weight
 
     def _derivatives_by_row(self, y: np.ndarray, scores: np.ndarray) -> Derivatives:
-        """Those of an objective whose rows do not look at each other, by all threads."""
+        """Compute the derivatives of an objective whose rows are independent, by all threads."""
         gradients = np.empty_like(scores)
 
         def derive(start: int, stop: int) -> float:
@@ -126,7 +124,7 @@ class RowsHere:
 
 
 class WatchedHere:
-    """`Watched` of validation queries in memory; `scores` (n,), up to the last tree, are advanced in place."""
+    """`Watched` of validation queries in memory; `scores` (n,) are changed in place."""
 
     def __init__(
         self, rows: Rows, scores: np.ndarray, judgements: Judgements, leaves: Any, stopping: EarlyStopping

@@ -57,18 +57,15 @@ class Progress:
 
 
 class BoostedRows(Protocol):
-    """The training rows of the loop: in memory (`boosted_rows.RowsHere`) or in partitions."""
+    """Training rows, in memory (`boosted_rows.RowsHere`) or in partitions."""
 
     borders: list[np.ndarray]  # of each feature
 
     def derive(self, t: int) -> None:
-        """Compute gradients and hessians at the current scores, for tree t.
-
-        If the fit continues a model, the first call computes them at the scores before the model's first tree.
-        """
+        """Compute gradients and hessians at the current scores, for tree t."""
 
     def sizes(self) -> GradientSizes:
-        """Return the magnitudes of the last derivatives of all rows."""
+        """Return the magnitudes of the last derivatives; before `derive`, of those before a continued model's trees."""
         ...
 
     def change(self) -> float:
@@ -96,10 +93,9 @@ class Watched(Protocol):
 class Watchman:
     """Decides from gradients and hessians alone whether training diverges.
 
-    With u = scores - start, `Σ g u - ½ Σ h u²` is the exact change of a quadratic objective. For another objective it
-    is the change of the parabola through the derivatives. A quadratic objective diverges if it is a quarter of its
-    first value above its minimum; sampling moves it by less. Other objectives may change the weights of pairs from tree
-    to tree, so that a rise by ten times the first value counts as divergence.
+    With u = scores - start, `Σ g u - ½ Σ h u²` is the exact change of a quadratic objective, and an approximation for
+    others. A quadratic objective diverges if it rises above its minimum by a quarter of its first value, another one if
+    it rises by ten times its first value, because pairs may change their weights from tree to tree.
     """
 
     _RISE, _ABOVE_START = 0.25, 10.0
@@ -140,8 +136,8 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
     """Add trees to `progress` up to `plan.n_estimators`, until validation stops the training, or until it diverges.
 
     Each tree has its own random streams, so that 60 trees continued to 100 equal a run of 100 in every bit. Return
-    VALIDATION (the trees after the best round are dropped), ALL_ROUNDS, CALLBACK or DIVERGED. Training that diverges
-    from the first tree on raises an `InvalidInputError`.
+    VALIDATION, ALL_ROUNDS, CALLBACK or DIVERGED. Training that diverges from the first tree on raises an
+    `InvalidInputError`.
     """
     have, p = len(progress.trees), len(rows.borders)
     watchman = Watchman(quadratic)
@@ -189,10 +185,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
 
 
 def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int | None) -> None:
-    """Keep the trees up to the best round by validation, or up to the least objective if training diverged.
-
-    `best_round` is None if no validation queries stop the training.
-    """
+    """Keep the trees up to the best round by validation (None: all), or to the least objective if training diverged."""
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
         least = int(np.nanargmin(progress.change)) + 1

@@ -1,7 +1,7 @@
-"""Growth over sparse rows: histograms of bundles taken apart, and of features that are kept as their stored values.
+"""Growth over sparse rows: histograms of bundles, and of features that are kept as their stored values.
 
-The sums of the rows at a feature's default are the leaf's less those of all its other codes. Sums are whole numbers, so
-that is exact, and the trees are those of dense rows.
+The sum of the rows at a feature's default code is the leaf's sum minus those of its other codes. Sums are integers, so
+that this is exact, and the trees equal those of dense rows.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from truerank.matrices.bundles import BundledMatrix, sums_by_code, unbundle
 from truerank.trees.grower import Grower, GrowthRules, Level
 
 _TASK = 128  # features without bytes that a thread searches at once
-_HISTOGRAMS = 512  # that are taken apart at once: a megabyte
+_HISTOGRAMS = 512  # histograms of features in a thread at once: a megabyte
 
 
 class BundledGrower(Grower):
-    """Grows trees over bundles: blocks of eight of them, and then blocks of features that have no bytes.
+    """Grows trees over blocks of eight bundles, and then blocks of features that have no bytes.
 
-    Histograms of bundles are kept from level to level, 2 KB a leaf. Those of features without bytes are made anew, a
-    megabyte of them at a time: all their stored values are read on every level, 5 bytes each.
+    Histograms of bundles are kept from level to level, 2 KB a leaf. Those of features without bytes are computed anew
+    on every level, from all stored values.
     """
 
     def __init__(self, matrix: BundledMatrix, rules: GrowthRules, workers: Workers) -> None:
@@ -57,7 +57,7 @@ class BundledGrower(Grower):
         return before
 
     def _take_apart(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level, out: np.ndarray) -> None:
-        """Histograms (leaves, 256 each) of some features of a block, from those of its bundles."""
+        """Write the histograms (leaves, 256 each) of some features of a block."""
         own, stored = self._bundles, self._bundles.stored
         codes = own.default[features], own.n_bins[features], own.has_missing[features]
         if block < len(self._hist):
@@ -69,7 +69,7 @@ class BundledGrower(Grower):
 
 
 def grower_of(matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> Grower:
-    """The grower for coded rows, dense or sparse."""
+    """Return the grower for coded rows, dense or sparse."""
     if isinstance(matrix, BundledMatrix):
         return BundledGrower(matrix, rules, workers)
     return Grower(matrix, rules, workers)
@@ -77,10 +77,9 @@ def grower_of(matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> Grow
 
 @kernel
 def accumulate_stored(starts, rows, ranks, features, words, leaf, totals, default, n_bins, has_missing, out):
-    """Histograms of some features, (leaves, 256 each), from the ranks of their stored values.
+    """Write the histograms of some features, (leaves, 256 each), from the ranks of their stored values.
 
-    `words` int64 (n,) and `leaf` uint16 (n,) are of all rows, 0 where a row was not sampled; `totals` int64 (leaves,)
-    are the words' sums.
+    `words` int64 (n,) and `leaf` uint16 (n,) are 0 for rows that were not sampled; `totals` int64 (leaves,).
     """
     for f in range(features.size):
         width = n_bins[f] + 1

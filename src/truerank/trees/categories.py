@@ -1,19 +1,16 @@
 """Categorical features as numbers: ordered target statistics within queries.
 
-A category c of a feature becomes the mean of its rows' grades, each less the mean grade of its query, shrunk to 0:
+A category c becomes the weighted mean of its rows' grades, centred within queries and shrunk to 0:
 
     s(c) = Σ_{rows of c} w (y - ȳ_query) / (Σ_{rows of c} w + PRIOR).
 
-w are the weights as given: a category of weight 10 is halfway. Only differences within a query can rank, so a
-category is not credited with easy queries. A training row must not see
-its own grade: queries stand in a random order, and a row's statistic is made of the queries before its own. New rows
-take the statistic of all queries; a category never seen in training is 0, the mean; a missing one stays missing (nan),
-on whose side the trees decide.
+A training row must not see its own grade: its statistic uses only the queries before its own in a random order. New
+rows get the statistic of all queries. A category that is not in the training data becomes 0, and NaN stays NaN.
 
 References
 ----------
-L. Prokhorenkova et al., CatBoost: unbiased boosting with categorical features, NeurIPS 2018, section 3.2 (ordered
-target statistics; here the order is of queries, and grades are centred within them).
+L. Prokhorenkova et al., CatBoost: unbiased boosting with categorical features, NeurIPS 2018, section 3.2 (whose order
+is of rows).
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.data.grouping import query_of_rows
 
-PRIOR = 10.0  # rows of mean 0 that are added to every category
+PRIOR = 10.0  # weight of the mean 0 in every category
 
 
 @dataclass(frozen=True)
@@ -39,23 +36,21 @@ class CategoryTables:
     statistics: np.ndarray = field(repr=False)  # float64 (Σ sizes,)
 
     def encode(self, X: np.ndarray) -> np.ndarray:
-        """X (n, p) with the statistics in place of categories, a copy."""
+        """Return a copy of X (n, p) with statistics in place of categories."""
         result = X.copy()
         start = 0
         for feature, size in zip(self.features.tolist(), self.sizes.tolist()):
             values, statistics = self.values[start : start + size], self.statistics[start : start + size]
-            column = X[:, feature].astype(np.float64)
+            column, found = X[:, feature].astype(np.float64), np.zeros(len(X))
             if size:
                 place = np.minimum(np.searchsorted(values, column), size - 1)
                 found = np.where(values[place] == column, statistics[place], 0.0)
-            else:
-                found = np.zeros(len(column))
             result[:, feature] = np.where(np.isnan(column), np.nan, found)
             start += size
         return result
 
     def check(self, n_features: int) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        """Raise `ModelFileError` if arrays from a file do not fit together."""
         total = int(self.sizes.sum()) if self.sizes.size else 0
         if (
             self.sizes.shape != self.features.shape
@@ -79,10 +74,9 @@ def fit_categories(
     features: np.ndarray,
     order: np.ndarray,
 ) -> tuple[CategoryTables, np.ndarray]:
-    """The tables of some columns, `features` int64 (u,), and the rows with each row's statistic of the queries before
-    its own.
+    """Return the tables of the columns `features`, int64 (u,), and X with each row's statistic of earlier queries.
 
-    `order` (m,) are the queries, first to last; `weight` (n,) weighs rows.
+    `order` (m,) is the order of the queries, `weight` (n,) that of the rows, None for 1.
     """
     sizes = np.diff(offsets)
     w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
@@ -114,7 +108,7 @@ def fit_categories(
 
 @kernel
 def ordered_statistics(codes, centred, weight, offsets, order, size, prior):
-    """Statistic of each row from the queries before its own (n,), nan without a category; and of all (size,)."""
+    """Return the statistic of each row from earlier queries (n,), NaN without a category, and of all (size,)."""
     sums = np.zeros(size)
     counts = np.zeros(size)
     found = np.full(codes.size, np.nan)

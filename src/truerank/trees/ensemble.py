@@ -1,4 +1,4 @@
-"""The trees of a model as flat arrays: what is saved, and what predictors read."""
+"""The trees of a model as flat arrays, for model files and predictors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from truerank.core.errors import ModelFileError
 from truerank.trees.grower import TreeStructure
 
-MOST_LEVELS = 16  # numbers of leaves have as many bits
+MOST_LEVELS = 16  # the number of a leaf has as many bits
 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Trees padded to one depth: a level that a tree does not have asks `x ≤ inf`, whose answer is always yes."""
+    """Trees padded to one depth by levels that ask `x ≤ inf`, whose answer is always yes."""
 
     features: np.ndarray  # int32 (T, d)
-    borders: np.ndarray  # float64 (T, d): asks `x ≤ border`; an infinite one with `missing_right` whether x is observed
+    borders: np.ndarray  # float64 (T, d): `x ≤ border`; inf with `missing_right` asks whether x is observed
     missing_right: np.ndarray  # bool (T, d): where nan goes
     values: np.ndarray  # float64 (T, 2^d), or (T, 2^d, monomials) with polynomial leaves: learning rate included
 
@@ -32,7 +32,7 @@ class Ensemble:
         return int(self.features.shape[1])
 
     def check(self, n_features: int, n_values: int | None) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        """Raise `ModelFileError` if arrays from a file do not fit together."""
         t, d = self.features.shape if self.features.ndim == 2 else (-1, -1)
         shape = (t, 1 << max(d, 0)) if n_values is None else (t, 1 << max(d, 0), n_values)
         if t < 0 or self.borders.shape != (t, d) or self.missing_right.shape != (t, d) or self.values.shape != shape:
@@ -48,7 +48,7 @@ class Ensemble:
 def pad_tree(
     tree: TreeStructure, values: np.ndarray, borders: list[np.ndarray], depth: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A tree's rows of the `Ensemble` arrays; the missing levels repeat its first feature (or feature 0)."""
+    """Return a tree's rows of the `Ensemble` arrays; padded levels repeat its first feature, or feature 0."""
     features = np.full(depth, tree.features[0] if tree.depth else 0, dtype=np.int32)
     features[: tree.depth] = tree.features
     cuts = np.full(depth, np.inf)

@@ -11,20 +11,21 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
+from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import MAX_BORDERS, MISSING, code_rows
 from truerank.trees.stumps import TOLERANCE, Stump
 
 _SAMPLE = 16_384  # rows by which columns are paired
-_PAIR_BINS = 1024  # joint bins of a pair of columns at most
-_LARGE, _SHRINK = 1e290, 2.0**-60  # beyond it thresholds are made on a smaller scale, where nothing overflows
-_PAIR_BINS_ALL = 32_768  # and of all pairs: 256 KB, which stay in a processor's own cache
+_PAIR_BINS = 1024  # largest number of joint bins of a pair of columns
+_PAIR_BINS_ALL = 32_768  # and of all pairs: 256 KB, which fit the cache of a processor
+_LARGE, _SHRINK = 1e290, 2.0**-60  # thresholds of larger values are computed on a smaller scale, so as not to overflow
 
 
 def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.ndarray, n: int) -> list[np.ndarray]:
-    """`n` evenly spaced thresholds for each column, from its smallest value up; the largest value is none.
+    """Return `n` evenly spaced thresholds for each column, from the smallest value up, without the largest one.
 
-    A column with missing values also has the threshold -inf, which tells present from missing. A constant column has
-    no others, a column without any value (`lowest` > `highest`) only that one.
+    A column with missing values also has the threshold -inf, which separates present from missing. A constant column
+    has no other threshold. A column without values (`lowest` > `highest`) has none.
     """
     result = []
     for low, high, missing in zip(lowest.tolist(), highest.tolist(), with_missing.tolist()):
@@ -38,18 +39,10 @@ def grid_thresholds(lowest: np.ndarray, highest: np.ndarray, with_missing: np.nd
 
 
 class GridStumps:
-    """Search for stumps over some rows of X (N, p), which may hold nan.
+    """Search for stumps over the `rows` int64 (n,) of X (N, p), which may hold NaN; potentials have the same order.
 
-    Parameters
-    ----------
-    X : array (N, p)
-    rows : int64 array (n,)
-        The rows that take part, in the order of the potentials.
-    n_thresholds : int
-        Number of evenly spaced thresholds of each column.
-    n_jobs : int or None
-    ranges : as `column_ranges` returns them, optional
-        The ranges over all rows, if `rows` are a part of these.
+    Each column has `n_thresholds` evenly spaced thresholds. `ranges`, as `column_ranges` returns them, are those of all
+    rows if `rows` are a part of these.
     """
 
     def __init__(
@@ -62,7 +55,6 @@ class GridStumps:
     ) -> None:
         self.n_jobs = n_jobs
         n = len(rows)
-        blocks = row_blocks(n)
         lowest, highest, with_missing = column_ranges(X, rows, n_jobs) if ranges is None else ranges
         thresholds = grid_thresholds(lowest, highest, with_missing, n_thresholds)
         # Code each row by column: the number of thresholds below its value, or the last bin if it is missing.
@@ -72,7 +64,7 @@ class GridStumps:
         self.thresholds = [thresholds[k] for k in self.columns]
         self.missing_bin = with_missing[self.columns].astype(np.int64)
         self.n_bins = self.n_thresholds + 1 + self.missing_bin
-        self.bin_start = np.concatenate([[0], np.cumsum(self.n_bins)])
+        self.bin_start = offsets_of(self.n_bins)
         largest = int(self.n_bins.max(initial=1))
         self.codes = np.empty((len(self.columns), n), dtype=np.min_scalar_type(largest - 1))
         coded = largest <= MAX_BORDERS
@@ -84,57 +76,52 @@ class GridStumps:
                 if codes is not None:
                     below = codes.column(k)
                     self.codes[u, first:last] = np.where(below == MISSING, self.n_thresholds[u] + 1, below)
-                else:  # more thresholds than one byte can number
+                else:  # more thresholds than a byte can number
                     below = np.searchsorted(self.thresholds[u], part[:, k].astype(np.float64))
                     self.codes[u, first:last] = below + np.isnan(part[:, k])
 
-        run_blocks(code, blocks, n_jobs)
-        self._pair(blocks, n_jobs)
+        run_blocks(code, row_blocks(n), n_jobs)
+        self._pair()
 
-    def _pair(self, blocks: list[tuple[int, int]], n_jobs: int | None) -> None:
-        """Codes by row, one for each pair of columns, without those of the pairs' fullest bins."""
+    def _pair(self) -> None:
+        """Set the codes by row, one for each pair of columns, without those of the pairs' fullest bins."""
         n = self.codes.shape[1]
         self.pairs = _pair_columns(self.codes[:, :_SAMPLE], self.n_bins)
-        widths = np.array([self.n_bins[a] * (self.n_bins[b] if b >= 0 else 1) for a, b in self.pairs], dtype=np.int64)
-        self.pair_start = np.concatenate([[0], np.cumsum(widths)])
+        self.pair_start = offsets_of([self.n_bins[a] * (self.n_bins[b] if b >= 0 else 1) for a, b in self.pairs])
         total = int(self.pair_start[-1])
         paired = np.empty((n, len(self.pairs)), dtype=np.uint16 if total <= 2**16 else np.uint32)
 
         def join(first: int, last: int) -> np.ndarray:
-            counts = np.zeros(total, dtype=np.int64)
-            _join_codes(self.codes, self.pairs, self.n_bins, self.pair_start, paired, counts, first, last)
-            return counts
+            for q, (a, b) in enumerate(self.pairs):
+                codes = self.codes[a, first:last].astype(np.int64)
+                if b >= 0:
+                    codes = codes * self.n_bins[b] + self.codes[b, first:last]
+                paired[first:last, q] = codes + self.pair_start[q]
+            return np.bincount(paired[first:last].ravel(), minlength=total)
 
-        counts = np.sum(np.stack([np.zeros(total, dtype=np.int64), *run_blocks(join, blocks, n_jobs)]), axis=0)
-        bounds = list(zip(self.pair_start[:-1], self.pair_start[1:]))
+        counts = np.sum([np.zeros(total, dtype=np.int64), *run_blocks(join, row_blocks(n), self.n_jobs)], axis=0)
+        bounds = zip(self.pair_start[:-1], self.pair_start[1:])
         self.fullest = np.array([a + np.argmax(counts[a:b]) for a, b in bounds], dtype=np.int64)
-        left_out = np.zeros(total, dtype=np.uint8)
-        left_out[self.fullest] = 1
-        self.row_start = np.empty(n + 1, dtype=np.int64)
-        size = _leave_out(paired, left_out, self.row_start)
-        self.row_codes = paired.reshape(-1)[:size]
+        kept = np.ones(total, dtype=bool)
+        kept[self.fullest] = False
+        stays = kept[paired]
+        self.row_start, self.row_codes = offsets_of(stays.sum(axis=1)), paired[stays]
 
     def histogram(self, potentials: np.ndarray, first: int, last: int) -> np.ndarray:
-        """Sums of the potentials of rows first … last - 1 by pair bin, the fullest left 0: a statistic that adds up."""
+        """Return the sums of the potentials of rows first … last - 1 by pair bin, 0 for the fullest; they add up."""
         sums = np.zeros(int(self.pair_start[-1]))
         _add_potentials(self.row_codes, self.row_start, potentials, first, last, sums)
         return sums
 
-    def best(self, histogram: np.ndarray) -> Stump | None:
-        """The stump with the largest |r|, from the sum of the blocks' histograms."""
-        return self.best_of_bins(self.sums_by_bin(histogram))
-
     def sums_by_bin(self, histogram: np.ndarray) -> np.ndarray:
-        """Sums by bin of each column: these add up over parts of the rows that have grids of the same ranges."""
+        """Return the sums by bin of each column; they add up over parts of the rows with grids of the same ranges."""
         sums = _sums_by_column(histogram, self.pairs, self.pair_start, self.fullest, self.n_bins, self.bin_start)
         return np.asarray(sums)
 
     def best_of_bins(self, sums: np.ndarray) -> Stump | None:
-        """The stump with the largest |r|, from sums by bin."""
+        """Return the stump with the largest |r|, from sums by bin."""
         k, j, missing, edge = _best_of_bins(sums, self.bin_start, self.n_thresholds, self.missing_bin, TOLERANCE)
-        if k < 0:
-            return None
-        return Stump(int(self.columns[k]), float(self.thresholds[k][j]), int(missing), float(edge))
+        return None if k < 0 else Stump(int(self.columns[k]), float(self.thresholds[k][j]), missing, edge)
 
     def apply(self, stump: Stump, weight: float, scores: np.ndarray) -> None:
         """Add `weight * h` to the scores (n,), in place."""
@@ -146,10 +133,10 @@ class GridStumps:
 
 
 def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
-    """Columns in pairs, int64 (q, 2), with -1 for none: those that leave their fullest bins in the same rows.
+    """Pair the columns that leave their fullest bins in the same rows; int64 (q, 2), with -1 for no partner.
 
-    Greedy: the column that is outside its fullest bin most often takes the partner that is so together with it most
-    often. Columns whose joint bins would be too many stay alone.
+    Greedy: the column that is outside its fullest bin most often gets the partner that is outside at the same time
+    most often. A column stays alone if its joint bins with any other would be too many.
     """
     p = len(n_bins)
     outside = np.stack(
@@ -172,60 +159,15 @@ def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
 def column_ranges(
     X: np.ndarray, rows: np.ndarray, n_jobs: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each column over some rows: smallest and largest value (infinite where there is none), whether nan occurs."""
-    ranges = run_blocks(lambda a, b: _ranges_of_block(X, rows[a:b]), row_blocks(max(1, len(rows))), n_jobs)
-    lowest, highest, with_missing = zip(*ranges)
+    """Return the smallest and largest value of each column (infinite without values), and whether it has NaN."""
+
+    def look(first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        part = X[rows[first:last]]
+        lowest, highest = np.fmin.reduce(part, axis=0, initial=np.inf), np.fmax.reduce(part, axis=0, initial=-np.inf)
+        return lowest.astype(np.float64), highest.astype(np.float64), np.isnan(part).any(axis=0)
+
+    lowest, highest, with_missing = zip(*run_blocks(look, row_blocks(max(1, len(rows))), n_jobs))
     return np.min(lowest, axis=0), np.max(highest, axis=0), np.any(with_missing, axis=0)
-
-
-def _ranges_of_block(X: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    p = X.shape[1]
-    lowest, highest, missing = np.full(p, np.inf), np.full(p, -np.inf), np.zeros(p, dtype=np.uint8)
-    _scan_ranges(X, rows, lowest, highest, missing)
-    return lowest, highest, missing.astype(bool)
-
-
-@kernel
-def _scan_ranges(X, rows, lowest, highest, missing):
-    for row in rows:
-        for k in range(X.shape[1]):
-            x = np.float64(X[row, k])
-            if x != x:
-                missing[k] = 1
-            else:
-                lowest[k] = min(lowest[k], x)
-                highest[k] = max(highest[k], x)
-
-
-@kernel
-def _join_codes(codes, pairs, n_bins, pair_start, paired, counts, first, last):
-    for q in range(len(pairs)):
-        a = pairs[q, 0]
-        b = pairs[q, 1]
-        start = pair_start[q]
-        for i in range(first, last):
-            code = start + np.int64(codes[a, i])
-            if b >= 0:
-                code = start + np.int64(codes[a, i]) * n_bins[b] + np.int64(codes[b, i])
-            paired[i, q] = code
-            counts[code] += 1
-
-
-@kernel
-def _leave_out(codes, left_out, starts):
-    """Pack the codes of all rows to the front of their own memory, without the left-out ones; returns their number."""
-    n, p = codes.shape
-    packed = codes.reshape(n * p)
-    size = 0
-    for i in range(n):
-        starts[i] = size
-        for u in range(p):
-            code = codes[i, u]
-            if left_out[code] == 0:
-                packed[size] = code
-                size += 1
-    starts[n] = size
-    return size
 
 
 @kernel
@@ -262,33 +204,26 @@ def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):
 
 @kernel
 def _best_of_bins(sums, bin_start, n_thresholds, missing_bin, tolerance):
-    largest = 0.0
-    for k in range(len(n_thresholds)):
-        n = n_thresholds[k]
-        start = bin_start[k]
-        absent = sums[start + n + 1] if missing_bin[k] else 0.0
-        edge = 0.0
-        for j in range(n - 1, -1, -1):
-            edge += sums[start + j + 1]
-            largest = max(largest, max(abs(edge), abs(edge + absent)))
-    if largest <= 0.0:
-        return -1, 0, 0, 0.0
-    for k in range(len(n_thresholds)):
-        n = n_thresholds[k]
-        start = bin_start[k]
-        absent = sums[start + n + 1] if missing_bin[k] else 0.0
-        edge = 0.0
-        found = -1
-        best = 0.0
-        flip = 0
-        for j in range(n - 1, -1, -1):
-            edge += sums[start + j + 1]
-            if max(abs(edge), abs(edge + absent)) >= largest - tolerance:
-                found = j
-                flip = 1 if abs(edge + absent) > abs(edge) + tolerance else 0
-                best = edge + absent if flip else edge
-        if found >= 0:
-            return k, found, flip, best
+    """Return the column (-1 for none), threshold, side of NaN and edge of the best stump."""
+    largest, least = 0.0, np.inf
+    for attempt in range(2):  # first the largest |r|, then the lowest column and threshold near it
+        for k in range(len(n_thresholds)):
+            n, start = n_thresholds[k], bin_start[k]
+            absent = sums[start + n + 1] if missing_bin[k] else 0.0
+            edge, found, best, flip = 0.0, -1, 0.0, 0
+            for j in range(n - 1, -1, -1):
+                edge += sums[start + j + 1]
+                size = max(abs(edge), abs(edge + absent))
+                largest = max(largest, size)
+                if size >= least:
+                    found = j
+                    flip = 1 if abs(edge + absent) > abs(edge) + tolerance else 0
+                    best = edge + absent if flip else edge
+            if found >= 0:
+                return k, found, flip, best
+        if largest <= 0.0:
+            break
+        least = largest - tolerance
     return -1, 0, 0, 0.0
 
 

@@ -1,18 +1,17 @@
-"""Level search: one question a level, the same in all of its leaves.
+"""Level search: each level of a tree asks one question, the same in all of its leaves.
 
-With packed gradients g and hessians h of the sampled rows, a level asks the (feature, border) that maximises
+With gradients g and hessians h of the sampled rows, a level asks the (feature, border) that maximises
 
-    Σ_leaves G² / (H + alpha)  -  penalty(leaves),     G = Σ g, H = Σ h over a leaf's rows,
+    Σ_leaves G² / (H + alpha)  -  penalty(leaves),     G = Σ g, H = Σ h over the rows of a leaf.
 
-which for squared error (g = h(x) - y, h = 1, alpha = 0) minimises the summed squared error inside the regions of the
-new level. Every feature's histograms are kept for all leaves of a level; a new level reads only the rows of the smaller
-child of each leaf and takes the other child as the difference. Missing values are tried on both sides.
+For squared error (g = score - y, h = 1, alpha = 0), this minimises the squared error within the new leaves. A new level
+reads only the rows of the smaller child of each leaf; the other child is the difference from the parent. Missing values
+are tried on both sides.
 
-The penalty for small leaves is `small_leaf_penalty * s² / (1 + n_l)` summed over the level's leaves, with n_l the
-leaf's hessian in units of the mean hessian of a row (for squared error: its number of rows) and s² = Σg²/Σh the loss of
-a row: an empty leaf costs `small_leaf_penalty` times an average row's squared error. The thesis leaves its form open.
+The penalty is `small_leaf_penalty * s² / (1 + n_l)`, summed over the leaves: n_l is the leaf's hessian divided by the
+mean hessian of a row, and s² = Σg²/Σh the loss of a row. The thesis leaves its form open.
 
-The number of a leaf has bit t set when the answer at level t was no (`x > c`).
+The number of a leaf has bit t set if the answer at level t was no (`x > c`).
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ class TreeStructure:
 
 @dataclass(frozen=True)
 class GrowthRules:
-    """What the level search maximises and may choose."""
+    """Objective and constraints of the level search."""
 
     depth: int
     alpha: float = 0.0  # added to each leaf's hessian
     small_leaf_penalty: float = 0.0
     monotone: np.ndarray | None = None  # int8 (p,): 1, scores must not fall in the feature; -1, not rise; 0, free
-    # float64 (p, 4, 256): how fuzzy borders smooth the histogram (see `places`); None searches plain borders
+    # float64 (p, 4, 256): smoothing of the histograms by fuzzy borders (see `places`); None searches plain borders
     smoothing: np.ndarray | None = None
-    together: np.ndarray | None = None  # bool (sets, p): sets of features; those of a tree must all be in one of them
+    together: np.ndarray | None = None  # bool (sets, p): the features of a tree must all be in one of these sets
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Question:
 
 
 class Columns(NamedTuple):
-    """What is known of each feature: arrays (p,), and `smoothing` (p, 4, 256), or (0, 4, 256) for plain borders."""
+    """Facts about each feature: arrays (p,), and `smoothing` (p, 4, 256), or (0, 4, 256) for plain borders."""
 
     permitted: np.ndarray  # bool: the level may ask about the feature
     n_bins: np.ndarray  # int32: bins in use, without the one of missing values
@@ -98,7 +97,7 @@ class Weights(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where the best question of each feature is written: arrays over p."""
+    """The best question of each feature: arrays over p that kernels write."""
 
     gains: np.ndarray  # float64 (p,): the objective after the question
     questions: np.ndarray  # int32 (p, 2): code of the border; 1 if missing values go right
@@ -107,34 +106,31 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Level:
-    """What a level's question is chosen by."""
+    """A level before its question is chosen."""
 
-    number: int  # of the level, whose leaves are `2^number`
-    # bool (leaves of the level before,): which child's rows are read, of each; those of the other are the difference
-    small_is_right: np.ndarray
-    permitted: np.ndarray  # bool (p,): the features it may ask about, which are only ever fewer from level to level
+    number: int  # the level has `2^number` leaves
+    small_is_right: np.ndarray  # bool (leaves of the previous level,): whether the rows of the right child are read
+    permitted: np.ndarray  # bool (p,): the features that it may ask about, a subset of those of the previous level
     weights: Weights
-    totals: np.ndarray | None  # int64 (leaves of the level,): sums of words; None where no rows are packed yet
+    totals: np.ndarray | None  # int64 (leaves,): sums of words; None if no rows are packed yet
 
 
 class LevelSearch:
-    """The level search, whose questions a subclass finds: here, or with the histograms shared out over a cluster."""
+    """Base of the level search. A subclass writes `_best` and `_ask`, for rows in memory or in partitions."""
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self.n_bins, self.has_missing, self.rules = n_bins, has_missing, rules
 
-    # What a subclass writes.
-
     def _best(self, level: Level) -> Question | None:
-        """The best question that the level may ask."""
+        """Return the best permitted question of a level."""
         raise NotImplementedError
 
     def _ask(self, level: Level, question: Question) -> np.ndarray:
-        """Put the chosen question to the rows; returns of each leaf which child is read at the next level."""
+        """Answer the question for the rows; return `small_is_right` of the next level."""
         raise NotImplementedError
 
     def _useful(self, allowed: np.ndarray) -> np.ndarray:
-        """The features that a tree may ask about."""
+        """Return a mask of the features that a tree may ask about."""
         useful: np.ndarray = allowed & ((self.n_bins > 1) | self.has_missing)
         return useful
 
@@ -146,9 +142,9 @@ class LevelSearch:
         total: np.ndarray | None,
         loss_unit: float = 0.0,
     ) -> TreeStructure:
-        """The tree of at most `rules.depth` levels; `total` (1,) is the sum of all words, of what counts as `n_rows`.
+        """Grow a tree of at most `rules.depth` levels; `total` (1,) is the sum of the words of `n_rows` rows.
 
-        It may be None where there is a feature to ask about, and small leaves cost nothing.
+        `total` may be None if there is a feature to ask about and no penalty for small leaves.
         """
         together = self.rules.together
         useful = self._useful(allowed)
@@ -192,10 +188,10 @@ class LevelSearch:
 
 
 class HistogramSearch(LevelSearch):
-    """The level search over histograms that a subclass fills: from the rows, or from the sums of many partitions.
+    """Level search over histograms, which a subclass fills by `_begin` and `_fill`.
 
-    A subclass writes `_begin` and `_fill`. Memory: 2 KB a leaf and feature of all levels but the last, whose histograms
-    have no children, `2^(d-2) * p * 2` KB; and those of eight features on the last level for each thread.
+    Memory: 2 KB for each feature and leaf of the last level but one, and each thread's histograms of eight features on
+    the last level.
     """
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
@@ -207,7 +203,7 @@ class HistogramSearch(LevelSearch):
         for block, own in enumerate(self._members):
             self._block_of[own] = block
         self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 2), BLOCK * 256), dtype=np.int64)
-        self._spare: list[np.ndarray] = []  # one for each thread: what is added to stays in its cache
+        self._spare: list[np.ndarray] = []  # one for each thread, so that it stays in the thread's cache
         self._columns = Columns(
             np.empty(0, dtype=np.bool_),
             np.array(n_bins, dtype=np.int32),
@@ -215,55 +211,49 @@ class HistogramSearch(LevelSearch):
             np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8),
             np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing,
         )
-        self._permitted = self._used = np.empty(0, dtype=np.int64)  # of the level searched last
+        self._permitted = self._used = np.empty(0, dtype=np.int64)
         children = np.empty((p, 2, 1 << max(0, rules.depth - 1)), dtype=np.int64)
-        self._found = Found(np.empty(p), np.empty((p, 2), dtype=np.int32), children)  # at the level searched last
+        self._found = Found(np.empty(p), np.empty((p, 2), dtype=np.int32), children)
 
     def _blocks(self) -> tuple[list[np.ndarray], int]:
-        """The features that a thread searches at once, and of how many such blocks the histograms are kept."""
+        """Return blocks of features that a thread searches at once, and how many of these keep their histograms."""
         members = np.split(np.arange(len(self.n_bins)), range(BLOCK, len(self.n_bins), BLOCK))
         return members, len(members)
 
-    # What a subclass writes.
-
     def _begin(self, level: Level) -> None:
-        """Called before the blocks of a level are searched."""
+        """Prepare the search of a level."""
         raise NotImplementedError
 
     def _fill(self, block: int, fresh: np.ndarray) -> None:
-        """Write the histograms of the root, or of the smaller child of each leaf, of one block into zeros."""
+        """Add the histograms of a block, for the root or the smaller child of each leaf, to the zeros in `fresh`."""
         raise NotImplementedError
 
     def _best(self, level: Level) -> Question | None:
         if level.permitted is not self._columns.permitted:  # mostly the same on all levels of a tree
             self._columns = self._columns._replace(permitted=level.permitted)
             self._permitted = np.flatnonzero(level.permitted)
-            # Only ever fewer: a block's histograms are those of the level before, divided.
             self._used = np.flatnonzero(np.bincount(self._block_of[self._permitted]))
         permitted, used = self._permitted, self._used
         if not len(permitted):
             return None
         before = self._search_blocks(used, level)
         gains = self._found.gains[permitted]
-        best = int(np.argmax(gains))  # of equal gains the lowest feature's
+        best = int(np.argmax(gains))  # of equal gains that of the lowest feature
         feature = int(permitted[best])
         code, side = int(self._found.questions[feature, 0]), bool(self._found.questions[feature, 1])
         left, right = self._found.children[feature, :, : 1 << level.number].copy()
-        if not self.has_missing[feature]:  # what is missing for the first time at prediction goes with most of the rows
+        if not self.has_missing[feature]:  # values that are missing in prediction only go with most of the rows
             mask = (1 << level.weights.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
         return Question(feature, code, side, before, float(gains[best]), left, right)
 
     def _search_blocks(self, used: np.ndarray, level: Level) -> float:
-        """Find the best question of each feature in some blocks; returns the sum of G²/H before the question."""
+        """Find the best question of each feature in some blocks; return Σ G²/H before the question."""
         self._begin(level)
         return self.workers.run(lambda block: self._search_block(block, level), [(one,) for one in used.tolist()])[-1]
 
     def _search_block(self, block: int, level: Level) -> float:
-        """Find the best question of each feature in a block, from the level's histograms, which are filled here.
-
-        Returns the sum of G²/H before the question.
-        """
+        """Fill the histograms of a block, and find the best question of each of its features."""
         n_leaves = 1 << level.number
         half = n_leaves >> 1
         try:
@@ -282,11 +272,11 @@ class HistogramSearch(LevelSearch):
         return before
 
     def _search_members(self, hist: np.ndarray, block: int, level: Level) -> float:
-        """As `_search_block`, given the histograms of the block."""
+        """Find the best questions from the histograms of a block."""
         return self._search_features(hist, self._members[block], level)
 
     def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> float:
-        """`search_level` for some features."""
+        """Find the best questions of some features by a kernel."""
         rules, weights = self.rules, level.weights
         plain = rules.monotone is None and rules.smoothing is None and weights.penalty == 0.0
         # Beyond, the product of two denominators overflows.
@@ -296,17 +286,17 @@ class HistogramSearch(LevelSearch):
 
 
 class Grower(HistogramSearch):
-    """Grows trees over one coded matrix, block by block; holds the histograms between levels and trees."""
+    """Grows trees over one coded matrix."""
 
     def __init__(self, matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> None:
         super().__init__(matrix.n_bins, matrix.has_missing, rules, workers)
         self.matrix = matrix
 
     def grow(self, packed: PackedGradients, allowed: np.ndarray, counted: float | None = None) -> TreeStructure:
-        """The tree of at most `rules.depth` levels for these gradients, from the features `allowed` (p,).
+        """Grow a tree of at most `rules.depth` levels from the features `allowed` (p,).
 
-        Growth ends early when no allowed question improves the level. The sampled rows count as `counted` rows where
-        they do not count once each.
+        Growth ends early if no allowed question improves the objective. The sampled rows count as `counted` rows; None
+        counts each once.
         """
         self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)
@@ -331,7 +321,7 @@ class Grower(HistogramSearch):
 
 
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
-    """Leaf of every row, int32 (n,)."""
+    """Return the leaf of every row, int32 (n,)."""
     leaf, everyone = np.zeros(matrix.n_rows, dtype=np.int32), np.empty(0, dtype=np.int32)
     for level in range(tree.depth):
         codes, shift = matrix.codes_at(int(tree.features[level]))
@@ -349,7 +339,7 @@ def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> 
 
 @kernel
 def search_level(hist, n_leaves, features, columns, weights, found):
-    """Write the best border of each of some features over all leaves of a level to `found`; return Σ G²/H before it.
+    """Write the best border of each feature over all leaves of a level to `found`; return the objective before it.
 
     A border b of a feature divides every leaf q of the level into a left child L (bins 0 … b) and a right child R. With
     G and H the sums of gradients and hessians in a child, the best border maximises
@@ -362,7 +352,7 @@ def search_level(hist, n_leaves, features, columns, weights, found):
     The objective before the question is 0² / 6 = 0, which is returned.
 
     `hist` is int64 (n_leaves, 256 * len(features)), one word for each bin. Of equal gains the lowest code wins, and
-    missing values on the right. `search_level_with_rules` knows penalties, orders and fuzzy borders too.
+    missing values on the right. `search_level_with_rules` also supports penalties, monotone features and fuzzy borders.
     """
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
@@ -376,8 +366,8 @@ def search_level(hist, n_leaves, features, columns, weights, found):
         # Stage 1. Totals of each leaf: the same from any feature, so the first one gives them.
         if not known:
             before, known = _leaf_totals(hist, start, f, columns, weights, totals), True
-        # Stage 2. The objective of every border. Divisions take most of the time: one for two gives estimates, and the
-        # few borders that may be the best are computed as they are.
+        # Stage 2. The objective of every border. Divisions take most of the time: estimate it with one division for
+        # two, then compute only the borders that may be the best.
         _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gain)
         _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain)
         # Stage 3. The best border, and the sums in the children that it makes.
@@ -387,7 +377,7 @@ def search_level(hist, n_leaves, features, columns, weights, found):
 
 @kernel
 def search_level_with_rules(hist, n_leaves, features, columns, weights, found):
-    """As `search_level`, with what small children cost, the order of their values, and fuzzy borders."""
+    """As `search_level`, with the penalty of small children, monotone features and fuzzy borders."""
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
     left = np.empty((2, 256))  # G and H of the left child by border
@@ -407,7 +397,7 @@ def search_level_with_rules(hist, n_leaves, features, columns, weights, found):
 
 @kernel
 def _candidates(f, columns):
-    """Number of sides for missing values, and of borders: the last bin is one where missing values can follow it."""
+    """Return the number of sides for missing values, and of borders; with missing values the last bin is one too."""
     if columns.missing[f]:
         return 2, columns.n_bins[f]
     return 1, columns.n_bins[f] - 1
@@ -425,7 +415,7 @@ def _hessian(word, weights):
 
 @kernel
 def _penalty(H, weights):
-    """What a child with hessian H costs: `penalty` if it is empty, half of that with the hessian of one row, …"""
+    """Return the cost of a child with hessian H: `penalty` if it is empty, half of it for the hessian of one row, …"""
     inverse = 1.0 / weights.row if weights.row > 0.0 else 0.0
     return weights.penalty / (1.0 + H * inverse) if weights.penalty > 0.0 else 0.0
 
@@ -453,7 +443,7 @@ def _leaf_totals(hist, start, f, columns, weights, totals):
 
 @kernel
 def _left_words(hist, q, start, side, n_borders, words):
-    """Running sums of a leaf's words: `words[side, b]` is the left child of border b."""
+    """Write running sums of a leaf's words: `words[side, b]` is the left child of border b."""
     total = hist[q, start + MISSING] if side == MISSING_LEFT else np.int64(0)
     for b in range(n_borders):
         total += hist[q, start + b]
@@ -479,9 +469,9 @@ def _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gai
 
 @kernel
 def _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain):
-    """Replace estimates of gains by what they are where they may be the largest, and elsewhere by -inf.
+    """Replace the estimates that may be the largest by exact gains, and all others by -inf.
 
-    An estimate is off by some units in the last place for each leaf, less than 1e-11 of it.
+    The relative error of an estimate is below 1e-11.
     """
     least = 0.0
     for side in range(n_sides):
@@ -530,7 +520,7 @@ def _compute_gains(hist, start, totals, n_sides, n_borders, f, columns, weights,
                 left[0, b], left[1, b] = _gradient(words[side, b], weights), _hessian(words[side, b], weights)
             if columns.smoothing.shape[0]:
                 _smooth(hist[q, start : start + 256], columns.n_bins[f], weights, columns.smoothing[f], left)
-            # The children's values are -G_L/H_L and -G_R/H_R. Where they would break the order, the leaf stays whole.
+            # The children's values are -G_L/H_L and -G_R/H_R. If they violate the order, the leaf is not split.
             for b in range(n_borders):
                 G_L, H_L = left[0, b], max(left[1, b], 1.0) + alpha
                 G_R, H_R = G - G_L, max(H - left[1, b], 1.0) + alpha
@@ -544,7 +534,7 @@ def _compute_gains(hist, start, totals, n_sides, n_borders, f, columns, weights,
 
 @kernel
 def _note_best(hist, start, f, columns, totals, n_sides, n_borders, gain, found):
-    """Write the largest gain of feature f, of equal ones the first, and its question and children to `found`."""
+    """Write the first largest gain of feature f, with its question and children, to `found`."""
     best, code, at = -np.inf, 0, MISSING_LEFT
     for side in range(n_sides):
         for b in range(n_borders):
@@ -562,8 +552,8 @@ def _note_best(hist, start, f, columns, totals, n_sides, n_borders, gain, found)
 def _smooth(words, bins, weights, smoothing, left):
     """Move the share of each bin that fuzzy borders put on the other side, for every border in two sweeps.
 
-    smoothing rows: mean of p^(stop - i) / ((1 - p) Z(i)) and of p^(i - start) / ((1 - p) Z(i)) over the bin's places,
-    p^(width of the bin), and at [3, b] the place of border b, n at [3, 255], ln p at [2, 255]. See `places`.
+    Rows of `smoothing`: means of p^(stop - i) / ((1 - p) Z(i)) and of p^(i - start) / ((1 - p) Z(i)) over the places of
+    each bin, p^(width of the bin), and the place of border b at [3, b]; ln p at [2, 255], n at [3, 255]. See `places`.
     """
     n = smoothing[3, 255]
     log_p = smoothing[2, 255]

@@ -1,8 +1,8 @@
-"""Sums of gradients and hessians by leaf, feature and code, in whole numbers.
+"""Sums of gradients and hessians by leaf, feature and code, as integers.
 
-Each row's gradient and hessian are rounded to integers once a tree and packed into one 64-bit word, the gradient in the
-high bits and the hessian, which is never negative, in the low ones. Adding words adds both sums, a leaf's histogram is
-its parent's less its sibling's, and no sum depends on the order of its terms: the same bits for any number of threads.
+For each tree, the gradient and hessian of a row are rounded to integers and packed into a 64-bit word: the gradient in
+the high bits, the hessian, which is never negative, in the low bits. Adding words adds both, and the sums do not depend
+on the order of the rows. A leaf's histogram is its parent's minus its sibling's.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.exact_sums import MAGNITUDE, add_number, add_numbers, exact_total
 from truerank.matrices.stored_values import kernel_array
 
-ROWS = 32_768  # that a thread takes at most at once: their codes, 256 KB, stay in the cache, read in any order
+ROWS = 32_768  # rows in a task of a thread: their codes, 256 KB, stay in the cache
 _HESSIAN_BITS = 30
-_FINE = 4096  # units of an average row, below which rows are rounded up and down in turn
+_FINE = 4096  # units of an average row; with fewer, rows are rounded up and down in turn
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 times the golden ratio's fraction
 _LEAST_SUM, _LARGEST_SUM = 1e-130, 1e130
 
 
 @dataclass(frozen=True)
 class PackingScales:
-    """How gradients and hessians become whole numbers: the same for all rows of a tree, wherever they live."""
+    """Scales by which the gradients and hessians of a tree become integers."""
 
     shift: int  # bits of the hessian's sum
     gradient_scale: float
     hessian_scale: float
-    # whether single values are small whole numbers, which are then rounded up or down in turn
+    # whether the integers of single rows are small; they are then rounded up and down in turn
     coarse_gradients: bool = False
     coarse_hessians: bool = False
 
     @classmethod
     def of(cls, sizes: GradientSizes) -> PackingScales:
-        """Scales under which no sum of words overflows: the magnitudes of all words add up to less than 2^63.
+        """Return scales with which no sum of words overflows: their magnitudes add up to less than 2^63.
 
-        Sums whose squares would overflow are an `InvalidInputError`; sums below 1e-130 count as 0.
+        Raise `InvalidInputError` if squares of the sums would overflow; sums below 1e-130 count as 0.
         """
         total_g, total_h = exact_total(sizes.gradients), exact_total(sizes.hessians)
         n = sizes.n_rows
@@ -58,23 +58,23 @@ class PackingScales:
         return cls(shift, g_scale, h_scale, room < _FINE * n, not whole and _FINE * n > 2.0**_HESSIAN_BITS)
 
     def unpack(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of gradients and of hessians, float64, from sums of words."""
+        """Return sums of gradients and of hessians, float64, from sums of words."""
         low = words & ((1 << self.shift) - 1)
         return ((words - low) >> self.shift) / self.gradient_scale, low / self.hessian_scale
 
 
 @dataclass(frozen=True)
 class GradientSizes:
-    """What the scales rest on, of some rows; those of more rows are the sums, without rounding."""
+    """Exact sums of magnitudes, from which the scales are computed; they add up over rows."""
 
     n_rows: int
     gradients: np.ndarray = field(repr=False)  # int64 (2, 2048): `exact_parts` of the magnitudes
     hessians: np.ndarray = field(repr=False)
-    whole: bool  # whether all hessians are whole numbers
+    whole: bool  # whether all hessians are integers
 
     @classmethod
     def of(cls, g: np.ndarray, h: np.ndarray, workers: Workers) -> GradientSizes:
-        """The sizes of gradients and hessians (n,), weights and draws included."""
+        """Return the sizes of gradients and hessians (n,), weights and draws included."""
         blocks = blocks_of_sums(len(g))
         parts = np.zeros((len(blocks), 2, 2, 2048), dtype=np.int64)
 
@@ -96,23 +96,22 @@ class PackedGradients:
 
 
 def blocks_of_rows(n: int) -> list[tuple[int, int]]:
-    """Ranges of rows for threads, at most `ROWS` each: equal ones, of more rows a multiple of four."""
+    """Return ranges of at most `ROWS` rows: equal ones, and of more rows a multiple of four."""
     return row_blocks(n, ROWS if n <= ROWS else -(-n // (4 * -(-n // (4 * ROWS)))))
 
 
 def blocks_of_sums(n: int) -> list[tuple[int, int]]:
-    """Ranges of rows that are added up apart: few, since `exact_parts` are large; the total does not depend on them."""
+    """Return few ranges of rows, because `exact_parts` are large; totals do not depend on the ranges."""
     return row_blocks(n, max(ROWS, -(-n // 16)))
 
 
 def pack_gradients(
     gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None, workers: Workers
 ) -> PackedGradients:
-    """Round and pack gradients and hessians (n,), weights included; rows drawn zero times are left out.
+    """Round and pack gradients and hessians (n,), weights included, of the rows that were drawn.
 
-    Whole-number hessians (squared error without weights) are kept exactly, others to 2^-30 of their sum. The gradients
-    take the remaining bits: 2^-44 of the sum of their magnitudes for a quarter of a million rows of squared error,
-    2^-31 with other hessians.
+    Integer hessians (squared error without weights) are exact, others are rounded to 2^-30 of their sum. Gradients are
+    rounded to about 2^-44 of the sum of their magnitudes with integer hessians, and 2^-31 with others.
     """
     rows, g, h = drawn_rows(gradients, hessians, multiplicity)
     return pack_rows(rows, g, h, PackingScales.of(GradientSizes.of(g, h, workers)), workers)
@@ -121,7 +120,7 @@ def pack_gradients(
 def drawn_rows(
     gradients: np.ndarray, hessians: np.ndarray, multiplicity: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows that were drawn, int32 (s,), and their gradients and hessians (s,) times their draws."""
+    """Return the drawn rows, int32 (s,), and their gradients and hessians (s,) times their draws."""
     if multiplicity is None:
         return np.arange(len(gradients), dtype=np.int32), gradients, hessians
     rows = np.flatnonzero(multiplicity).astype(np.int32)
@@ -132,7 +131,7 @@ def drawn_rows(
 def pack_rows(
     rows: np.ndarray, g: np.ndarray, h: np.ndarray, scales: PackingScales, workers: Workers, first_row: int = 0
 ) -> PackedGradients:
-    """The words of `rows` (s,), the first row of all being number `first_row` of the whole training set."""
+    """Pack `rows` (s,); row 0 here is number `first_row` of the training set."""
     words = np.empty(len(rows), dtype=np.int64)
 
     def pack(start: int, stop: int) -> None:
@@ -147,13 +146,13 @@ def pack_rows(
 
 
 def for_kernel(values: np.ndarray) -> np.ndarray:
-    """Float64 values (n,) as kernels take them, and (1,) where one number stands for all."""
+    """Return float64 values (n,) for a kernel, or (1,) if they are one broadcast number."""
     return kernel_array(values[:1] if values.strides == (0,) else values)
 
 
 @kernel
 def _add_sizes(g, h, n, gradients, hessians):
-    """Add the magnitudes of g (n,) and h, (n,) or (1,), to `exact_parts`; returns whether all of h are whole."""
+    """Add the magnitudes of g (n,) and h, (n,) or (1,), to `exact_parts`; return whether all of h are integers."""
     add_numbers(g.view(np.uint64), MAGNITUDE, gradients)
     if h.size == n:
         add_numbers(h.view(np.uint64), MAGNITUDE, hessians)
@@ -167,7 +166,7 @@ def _add_sizes(g, h, n, gradients, hessians):
 
 @kernel
 def _pack(rows, g, h, g_scale, h_scale, shift, coarse_g, coarse_h, first_row, words):
-    """The words int64 (s,) of `rows` with gradients and hessians g, h, (s,) or (1,)."""
+    """Write the words int64 (s,) of `rows` with gradients and hessians g, h, (s,) or (1,)."""
     g_step, h_step = np.int64(g.size == rows.size), np.int64(h.size == rows.size)
     for i in range(rows.size):
         number = np.uint64(np.int64(rows[i]) + first_row)
@@ -177,11 +176,10 @@ def _pack(rows, g, h, g_scale, h_scale, shift, coarse_g, coarse_h, first_row, wo
 
 @kernel
 def _rounded(value, number, coarse):
-    """A whole number near `value`, which depends on a row's value and number alone.
+    """Round `value` to an integer that depends on the value and the number of its row only.
 
-    Millions of equal small values would all be rounded to one side. Where values are coarse, row i is rounded up if
-    its fraction is at least 1 - u_i, with u_i the multiples of the golden ratio modulo 1, which fill [0, 1) evenly over
-    any run of rows.
+    Millions of equal small values would all be rounded to the same side. Coarse values are therefore rounded up if
+    their fraction is at least 1 - u_i, with u_i the multiples of the golden ratio modulo 1, which are even in [0, 1).
     """
     if coarse:
         turn = np.float64((number * _GOLDEN) >> np.uint64(11)) * 2.0**-53
@@ -193,11 +191,11 @@ def _rounded(value, number, coarse):
 def accumulate(codes, rows, words, counts, hist):
     """Add each row's word to the histogram of its slot.
 
-    `codes` uint64 (n,): eight codes of a row as one word; `rows` int32 (s,) in runs, those of a run by slot; `counts`
-    int64 (runs, slots): how many of them a slot has in each run; `words` int64 (s,); `hist` int64 (slots, 8 * 256).
+    `codes` uint64 (n,) hold the eight codes of a row; `rows` int32 (s,) and `words` int64 (s,) are in runs, and by slot
+    within a run; `counts` int64 (runs, slots) are the rows of each; `hist` int64 (slots, 8 * 256).
 
-    By slot one histogram, 16 KB, stays in the first-level cache for a while. The codes of a run are copied first, in a
-    loop that does not wait for sums, since its rows are not in the order of memory.
+    Within a slot one histogram, 16 KB, stays in the first-level cache. The codes of a run are copied first, in a loop
+    that does not wait for sums, because its rows are not neighbours in memory.
     """
     eight = np.empty(ROWS + 4, dtype=np.uint64)
     first = np.int64(0)
@@ -218,7 +216,7 @@ def accumulate(codes, rows, words, counts, hist):
 
 @kernel
 def accumulate_all(codes, words, hist):
-    """Add the words int64 (n,) of all rows, in their order, to one histogram (8 * 256,), without looking any up."""
+    """Add the words int64 (n,) of all rows, in their order, to one histogram (8 * 256,)."""
     for i in range(words.size):
         _add_eight(codes[i], words[i], hist)
 
@@ -239,10 +237,9 @@ def _add_eight(eight, word, hist):
 
 @kernel
 def split_histograms(parents, hist, small_is_right):
-    """Turn the histograms of each parent's smaller child into those of both children.
+    """Turn the histograms of the smaller children into those of both children of each parent.
 
-    On entry `hist[q + n_parents]` is that of parent q's smaller child; on return it is that of the right child, and
-    `hist[q]` that of the left.
+    On entry `hist[q + n_parents]` is the smaller child of parent q; on return it is the right one, `hist[q]` the left.
     """
     n_parents, width = small_is_right.size, hist.shape[1]
     for q in range(n_parents):

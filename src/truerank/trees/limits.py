@@ -1,4 +1,4 @@
-"""How large grades and weights may be: squares of sums of them stay finite."""
+"""Limits of grades and weights, so that squares of their sums are finite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LARGEST = 1e100
 
 
 def check_weights(weight: np.ndarray | None) -> None:
-    """Raise where all weights of rows (n,) are 0, or squares of their sums would over- or underflow."""
+    """Raise `InvalidInputError` if all weights (n,) are 0, or squares of their sums would over- or underflow."""
     if weight is None:
         return
     largest = float(weight.max())
@@ -24,7 +24,7 @@ def check_weights(weight: np.ndarray | None) -> None:
 
 
 def check_grades(y: np.ndarray) -> None:
-    """Raise where sums of squared grades would overflow."""
+    """Raise `InvalidInputError` if sums of squared grades would overflow."""
     largest = float(np.abs(y).max(initial=0.0))
     if largest > _LARGEST:
         raise InvalidInputError(f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest:g}: scale it")

@@ -1,4 +1,4 @@
-"""What the stages of one fit hand each other: coded rows, and the sample that one tree sees."""
+"""Coded rows, and the sample of one tree."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.kernel import kernel
-from truerank.core.threads import Workers, row_blocks
+from truerank.core.threads import Workers
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.losses.protocols import BoostingObjective, Derivatives, checked
 from truerank.matrices.binning import CodedMatrix
 from truerank.matrices.content import order_by_content
-from truerank.matrices.stored_values import kernel_array
 from truerank.trees.grower import TreeStructure, leaf_numbers
 
 
@@ -22,13 +20,13 @@ from truerank.trees.grower import TreeStructure, leaf_numbers
 class Rows:
     """Rows as values and as codes."""
 
-    X: Any = field(repr=False)  # float array (n, p) or CSC matrix, the caller's, never changed
+    X: Any = field(repr=False)  # float array (n, p) or CSC matrix
     matrix: CodedMatrix
-    training: bool = False  # whether trees are grown on these rows, so that a tree may know their leaves
-    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # what leaves derive from a column and keep
+    training: bool = False  # whether trees are grown on these rows, and so may hold their leaves
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)  # for what leaves compute from a column
 
     def column(self, feature: int) -> np.ndarray:
-        """Values (n,) of one feature."""
+        """Return the values (n,) of one feature."""
         if not hasattr(self.X, "tocsc"):
             return np.asarray(self.X[:, feature])
         stored = slice(self.X.indptr[feature], self.X.indptr[feature + 1])
@@ -37,7 +35,7 @@ class Rows:
         return values
 
     def leaf_numbers(self, tree: TreeStructure, workers: Workers) -> np.ndarray:
-        """Leaf of every row, int32 (n,)."""
+        """Return the leaf of every row, int32 (n,)."""
         return tree.leaf if self.training and tree.leaf is not None else leaf_numbers(self.matrix, tree, workers)
 
 
@@ -45,7 +43,7 @@ class Rows:
 class Sample:
     """One tree's gradients and hessians (n,), weights included, and how often each row was drawn (None: once).
 
-    `unit` is the mean hessian of a row by weight, in which a smoothing of leaves counts: 1 for squared error.
+    `unit` is the weighted mean hessian of a row, the unit of the smoothing of leaves.
     """
 
     gradients: np.ndarray = field(repr=False)
@@ -54,7 +52,7 @@ class Sample:
     unit: float = 1.0
 
     def block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients and hessians of some rows, times their draws, as contiguous arrays."""
+        """Return gradients and hessians of some rows, times their draws, as contiguous arrays."""
         g, h = self.gradients[start:stop], self.hessians[start:stop]
         if self.multiplicity is not None:
             g, h = g * self.multiplicity[start:stop], h * self.multiplicity[start:stop]
@@ -62,10 +60,9 @@ class Sample:
 
 
 class ContentOrder:
-    """Draws of rows, and derivatives of an objective that breaks ties or draws by place, for any order of the rows.
+    """Draws of rows, and derivatives of objectives that draw or break ties, that do not depend on the order of rows.
 
-    Both are made with the rows in the order of `matrices.content.order_by_content` and brought back to where the rows
-    stand. That costs the order once, some 10 ns a value, and for each tree two passes over n numbers.
+    Both are computed with the rows in the order of `matrices.content.order_by_content`.
     """
 
     def __init__(self, data: RankingData) -> None:
@@ -79,28 +76,18 @@ class ContentOrder:
         drawn = draw_rows(rng, self.offsets, unit, replace, share)
         return None if drawn is None else at_places(drawn, self.rows)
 
-    def derivatives(self, objective: BoostingObjective, scores: np.ndarray, workers: Workers) -> Derivatives:
-        """The objective's gradients and hessians (n,) at scores (n,)."""
-        blocks = row_blocks(len(scores))
-        placed = np.empty_like(scores)
-        workers.run(lambda a, b: _take(scores, self.rows[a:b], placed[a:b]), blocks)
-        there = checked(objective, self.y, placed, self.offsets)
-        here = np.empty_like(scores), np.empty_like(scores)
-        pairs = [(kernel_array(values), result) for values, result in zip(there, here)]
-        workers.run(
-            lambda a, b, values, result: _put(values[a:b], self.rows[a:b], result),
-            [(*block, *pair) for pair in pairs for block in blocks],
-        )
-        return here
+    def derivatives(self, objective: BoostingObjective, scores: np.ndarray) -> Derivatives:
+        """Return the objective's gradients and hessians (n,) at scores (n,)."""
+        gradients, hessians = checked(objective, self.y, scores[self.rows], self.offsets)
+        return at_places(gradients, self.rows), at_places(hessians, self.rows)
 
 
 def draw_rows(
     rng: np.random.Generator, offsets: np.ndarray, unit: str, replace: bool, share: float
 ) -> np.ndarray | None:
-    """How often each row is drawn, int64 (n,); None when every row is drawn once.
+    """Return how often each row is drawn, int64 (n,), or None if every row is drawn once.
 
-    What is drawn, rows or whole queries, is the `unit`, "row" or "query": a `share` in (0, 1] of their number, at least
-    one, and with `replace` with replacement (a bootstrap).
+    `share` in (0, 1] of the units, "row" or "query", are drawn, at least one; `replace` draws with replacement.
     """
     units = int(offsets[-1]) if unit == "row" else len(offsets) - 1
     draws = max(1, round(share * units))
@@ -112,17 +99,3 @@ def draw_rows(
         times = np.zeros(units, dtype=np.int64)
         times[rng.permutation(units)[:draws]] = 1
     return times if unit == "row" else np.repeat(times, np.diff(offsets))
-
-
-@kernel
-def _take(values, places, result):
-    """`values[places]` into `result`."""
-    for i in range(places.size):
-        result[i] = values[np.uint64(places[i])]
-
-
-@kernel
-def _put(values, places, result):
-    """`result[places] = values`."""
-    for i in range(places.size):
-        result[np.uint64(places[i])] = values[i]

@@ -1,7 +1,7 @@
-"""Find the stump with the largest edge where every distinct value is a threshold.
+"""Find the stump with the largest edge if every distinct value is a threshold.
 
-Each column's rows are sorted once. The edges of a column's stumps are then the running sums of potentials from its
-largest value down. Potentials are whole numbers of 2^-60, whose sums are exact in any order.
+Each column's rows are sorted once. The edges of its stumps are then the running sums of potentials from its largest
+value down. Potentials are rounded to multiples of 2^-60, whose sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TOLERANCE = round(TOLERANCE / _UNIT)
 
 
 class SortedStumps:
-    """Search for stumps over some rows of X (N, p), which may hold nan; `rows` are in the order of the potentials.
+    """Search for stumps over the `rows` int64 (n,) of X (N, p), which may hold NaN; potentials have the same order.
 
-    The thresholds of a column are its values but the largest, and -inf if values are missing.
+    The thresholds of a column are its values except the largest, and -inf if values are missing.
     """
 
     def __init__(self, X: np.ndarray, rows: np.ndarray, n_jobs: int | None) -> None:
         self.n_jobs, self._X, self._rows = n_jobs, X, rows
-        # An entry is twice a place in `rows`, plus 1 at the last row above a threshold. Missing rows come last.
+        # An entry is twice a place in `rows`, plus 1 for the last row above a threshold. Missing values come last.
         kind = np.uint16 if len(rows) < 2**15 else np.uint32 if len(rows) < 2**31 else np.int64
         self.order = np.empty((X.shape[1], len(rows)), dtype=kind)
         self.present = np.empty(X.shape[1], dtype=np.int64)
@@ -75,9 +75,9 @@ class SortedStumps:
 
 @kernel
 def _largest_edges(order, present, units, first, last):
-    """Return the largest |r| of each column first … last - 1, int64, over thresholds and sides of missing values.
+    """Return the largest |r| of each column first … last - 1, int64, over thresholds and both sides of NaN.
 
-    256 sums are taken before any is compared, so that comparisons take many in one instruction.
+    256 sums are computed before they are compared, so that one instruction compares many.
     """
     result = np.zeros(last - first, dtype=np.int64)
     sums = np.empty(256, dtype=np.int64)

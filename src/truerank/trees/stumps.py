@@ -1,9 +1,8 @@
 """Threshold stumps on one feature: a stump, applying it, scoring with a sum of them.
 
-A stump is `h(x) = 1[x_k > theta]`, and `missing` (0 or 1) where x_k is nan. Its edge over documents with potentials
-pi is `r = sum_x pi(x) h(x)`; potentials add up to 0. `grid_stumps` and `sorted_stumps` find the stump with the largest
-|r|. Candidates within `TOLERANCE` of it are ties: the lowest feature wins, then the lowest threshold, then
-`missing = 0`.
+A stump is `h(x) = 1[x_k > θ]`, and `missing` (0 or 1) if x_k is NaN. Its edge over documents with potentials π, which
+add up to 0, is `r = Σ_x π(x) h(x)`. `grid_stumps` and `sorted_stumps` find the stump with the largest |r|. Candidates
+within `TOLERANCE` of it are ties: the lowest feature wins, then the lowest threshold, then `missing = 0`.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ def apply_stump(X: np.ndarray, stump: Stump, weight: float, scores: np.ndarray) 
 
 
 class StepFunctions:
-    """A weighted sum of stumps, given as arrays (T,), as one step function for each feature: a row costs one search a
-    feature.
-    """
+    """A weighted sum of stumps, given as arrays (T,), as one step function for each feature."""
 
     def __init__(self, feature: np.ndarray, threshold: np.ndarray, missing: np.ndarray, weight: np.ndarray) -> None:
         self.columns = np.unique(feature).astype(np.int64)
@@ -65,7 +62,7 @@ class StepFunctions:
         return scores
 
     def contributions(self, X: np.ndarray) -> np.ndarray:
-        """What each feature's steps add to the scores of the rows of X, float64 (n, p); rows sum to `predict`."""
+        """Return what each feature adds to the scores of the rows of X, float64 (n, p); rows sum to `predict`."""
         result = np.zeros(X.shape)
         for c, k in enumerate(self.columns.tolist()):
             first, stop = self.starts[c], self.starts[c + 1]

@@ -1,4 +1,4 @@
-"""What trees know of the training columns before they grow: candidate borders, places of fuzzy borders, scaling."""
+"""Candidate borders, places of fuzzy borders and scaling of the training columns."""
 
 from __future__ import annotations
 
@@ -15,35 +15,34 @@ from truerank.trees.leaves.places import PlaceTable, make_places, spread_evenly
 from truerank.trees.scaling import Scaling, column_scaling
 
 
-class PlacesOnDemand:
-    """Place tables by feature, each made when it is first asked for, and kept: trees ask about few of many features."""
+class PlacesOnDemand(dict[int, PlaceTable]):
+    """Place tables by feature, computed when first read, because trees ask about few of many features."""
 
     def __init__(self, make: Callable[[int], PlaceTable]) -> None:
+        super().__init__()
         self._make = make
-        self._kept: dict[int, PlaceTable] = {}
 
-    def __getitem__(self, feature: int) -> PlaceTable:
-        if feature not in self._kept:
-            self._kept[feature] = self._make(feature)
-        return self._kept[feature]
+    def __missing__(self, feature: int) -> PlaceTable:
+        self[feature] = self._make(feature)
+        return self[feature]
 
 
 @dataclass(frozen=True)
 class TrainingColumns:
-    """Borders of each feature; places with fuzzy leaves (else None each); scaling where values are standardised."""
+    """Borders, places (None unless leaves are fuzzy) and scaling (None unless used) of each feature."""
 
     borders: list[np.ndarray]
-    places: Any  # by feature: a list, or of sparse rows `PlacesOnDemand`
+    places: Any  # a list by feature, or `PlacesOnDemand` for sparse rows
     scaling: Scaling | None
 
     @property
     def n_bins(self) -> np.ndarray:
-        """Codes of each feature but that of missing values, int32 (p,)."""
+        """Number of codes of each feature without that of missing values, int32 (p,)."""
         return np.array([len(own) + 1 for own in self.borders], dtype=np.int32)
 
     @classmethod
     def of(cls, looked: Sequence[tuple[np.ndarray, Any, Any]], clip: bool) -> TrainingColumns:
-        """From `look_at` of each column, or the like."""
+        """Combine the results of `look_at` for each column."""
         borders, places, scalings = ([one[i] for one in looked] for i in range(3))
         scaled = bool(scalings) and scalings[0] is not None
         return cls(borders, places, Scaling.of(scalings, clip) if scaled else None)
@@ -52,10 +51,7 @@ class TrainingColumns:
 def look_at(
     values: np.ndarray, parts: int, leaves: Any, scaled: bool, ends: np.ndarray | None = None, places_a_copy: float = 1
 ) -> tuple[np.ndarray, Any, Any]:
-    """Borders, places and `column_scaling` of a column from its sorted observed values (n,).
-
-    `ends` and `places_a_copy` as in `make_places`.
-    """
+    """Return borders, places and scaling of a column from its sorted observed values (n,); see `make_places`."""
     borders = find_borders(values, parts, ends)
     places = None
     if leaves is not None and leaves.needs_places:
@@ -73,11 +69,10 @@ def scan_training_columns(
     known_places: Mapping[int, PlaceTable],
     n_jobs: int | None,
 ) -> TrainingColumns:
-    """Look at every column of a dense or CSC matrix (n, p), whose rows count as their `copies`.
+    """Compute `TrainingColumns` from every column of a dense or CSC matrix (n, p), whose rows count as their `copies`.
 
-    A column with places known from other data keeps these, and its borders move to their knots; one without takes as
-    many places as the known ones have. The columns of a CSC matrix may be many: their places are made on demand, unless
-    the level search needs all.
+    A column keeps the `known_places` of a continued model, and its borders move to their knots; another column gets as
+    many places as these have. Places of a CSC matrix are computed on demand, unless the level search needs all.
     """
     sparse = hasattr(X, "tocsc")
     on_demand = sparse and leaves.needs_places and not leaves.search

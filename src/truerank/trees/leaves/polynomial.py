@@ -424,7 +424,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
 
     A block's used columns are copied side by side, as they are and standardised, with room for 136 values, so that
     neighbouring columns do not fall on the same lines of the cache. `values` is (trees, monomials, leaves): a row's
-    coefficients are fetched monomial by monomial from a short array. Monomials are added in order, two in a pass.
+    coefficients are fetched monomial by monomial from a short array.
     """
     n = scores.size
     n_trees, depth = columns.shape
@@ -467,32 +467,18 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
             coefficients = values[tree, 0]
             for i in range(rows):
                 total[i] = coefficients[leaf[i]]
-            j = 1
-            while j < m:
-                first = z[columns[tree, table[j, 1]]]
+            for j in range(1, m):
+                x_j = z[columns[tree, table[j, 1]]]
                 if table[j, 0] > 0:
-                    earlier = products[table[j, 0]]
-                    out = products[j]
+                    earlier, out = products[table[j, 0]], products[j]
                     for i in range(rows):
-                        out[i] = earlier[i] * first[i]
-                    first = out
+                        out[i] = earlier[i] * x_j[i]
+                    x_j = out
                 elif m > depth + 1:  # of a higher degree: a factor of later monomials
                     for i in range(rows):
-                        products[j, i] = first[i]
-                of_first = values[tree, j]
-                if j + 1 < m and table[j + 1, 0] == 0:
-                    second = z[columns[tree, table[j + 1, 1]]]
-                    if m > depth + 1:
-                        for i in range(rows):
-                            products[j + 1, i] = second[i]
-                    of_second = values[tree, j + 1]
-                    for i in range(rows):
-                        q = leaf[i]
-                        total[i] = total[i] + of_first[q] * first[i] + of_second[q] * second[i]
-                    j += 2
-                else:
-                    for i in range(rows):
-                        total[i] += of_first[leaf[i]] * first[i]
-                    j += 1
+                        products[j, i] = x_j[i]
+                coefficients = values[tree, j]
+                for i in range(rows):
+                    total[i] += coefficients[leaf[i]] * x_j[i]
             for i in range(rows):
                 scores[start + i] += total[i]
