@@ -112,7 +112,6 @@ class RunPool(RowsByQuery):
 
     @property
     def n_runs(self) -> int:
-        """Number of runs r."""
         return len(self.names)
 
     @property

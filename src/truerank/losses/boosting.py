@@ -1,24 +1,24 @@
-"""Objectives: gradients and hessians of scores, query by query. A tree knows these and no loss.
+"""Objectives of boosted trees: gradients and hessians of scores, query by query.
 
-An objective is a function `objective(y, scores, offsets) -> (gradients, hessians)`: grades (n,), scores (n,) and starts
-of queries (m + 1,) in, two float64 arrays (n,) out. The gradients are those of a loss to be made small, the hessians
-their (non-negative) second derivatives or an upper bound of these. Any such function of the user's is taken.
+An objective is a function `objective(y, scores, offsets) -> (gradients, hessians)` of grades (n,), scores (n,) and
+starts of queries (m + 1,). It returns two float64 arrays (n,): the gradients of a loss to minimise, and its second
+derivatives or an upper bound of them, never negative. Users may pass their own function.
 
 With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_j))):
 
     mse                ½ Σ (y_i - s_i)²
-    query-mse          ½ Σ (y_i - s_i - c)², c the query's mean of y_i - s_i: differences between queries count nothing
+    query-mse          ½ Σ (y_i - s_i - c)², c the query's mean of y_i - s_i: differences between queries do not count
     pairwise-logistic  Σ_{y_i > y_j} log(1 + exp(-σ (s_i - s_j)))
-    lambdarank         Σ_{y_i > y_j} |Δ_ij| log(1 + exp(-σ (s_i - s_j))), Δ_ij the change of the measure when i and j
+    lambdarank         Σ_{y_i > y_j} |Δ_ij| log(1 + exp(-σ (s_i - s_j))), Δ_ij the change of the measure if i and j
                        swap their places, held constant
-    yetirank           Σ_{y_i > y_j} w_ij log(1 + exp(-(s_i - s_j))), with w_ij the mean over random rankings of
-                       decay^place · (y_i - y_j) where i and j are neighbours in it
+    yetirank           Σ_{y_i > y_j} w_ij log(1 + exp(-(s_i - s_j))), w_ij the mean over random rankings of
+                       decay^place · (y_i - y_j) if i and j are neighbours in it
     softmax            -Σ_i t_i log(exp(s_i) / Σ_j exp(s_j)), t = softmax(y)
     xe-ndcg            the same with t in proportion to 2^y - γ, γ uniform in [0, 1) anew for each tree
     ips-lambdarank     Σ_i y_i Σ_j of the same terms, for relevances estimated from clicks; see `ips_lambda_rank`
-    unbiased-lambdarank  lambdarank with each pair over the propensities of its positions; see `position_bias`
+    unbiased-lambdarank  lambdarank, each pair divided by the propensities of its positions; see `position_bias`
 
-The pairs' gradient is -σ w ρ for i and the opposite for j, their hessian σ² w ρ (1 - ρ) for both.
+A pair's gradient is -σ w ρ for i and σ w ρ for j, its hessian σ² w ρ (1 - ρ) for both.
 
 References
 ----------
@@ -60,17 +60,16 @@ class SquaredError(PlainObjective):
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """The best constant score: sums without rounding, the same for any order of the rows."""
+        """Return the best constant score, from sums without rounding."""
         if weights is None:
             return exact_sum(y) / len(y)
         return exact_sum(weights * y) / exact_sum(weights)
 
 
 class QuerySquaredError(ByQuery):
-    """½ Σ (y - s - c)² with c the mean of y - s in the query; the hessians, 1, bound its second derivatives."""
+    """½ Σ (y - s - c)², c the mean of y - s in the query; the hessians, 1, bound its second derivatives."""
 
     def add(self, block: Block) -> None:
-        """See the base class."""
         offsets = block.offsets[block.first : block.last + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
         errors = block.scores[rows] - block.y[rows]
@@ -87,21 +86,12 @@ class PairwiseLogistic(ByQuery):
         self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
 
     def add(self, block: Block) -> None:
-        """See the base class."""
         none = np.empty(0)
         discounted_pairs(*block, block.y, none, none, self.sigma, 0)
 
 
 class YetiRank(ByQuery):
-    """Pairs of neighbours in randomly perturbed rankings, the first ranks weighing most.
-
-    Parameters
-    ----------
-    permutations : int
-        Random rankings for each tree.
-    decay : float in (0, 1]
-        Weight of a pair is multiplied by this for each rank down.
-    """
+    """Pairs of neighbours in `permutations` random rankings; each rank multiplies the weight by `decay` in (0, 1]."""
 
     by_place = True
 
@@ -112,7 +102,6 @@ class YetiRank(ByQuery):
         self._noise = np.empty((0, 0))
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draw from `rng` for the next tree."""
         self._rng = rng
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
@@ -121,7 +110,6 @@ class YetiRank(ByQuery):
         return super().__call__(y, scores, offsets)
 
     def add(self, block: Block) -> None:
-        """See the base class."""
         neighbour_pairs(*block, self._noise, self.decay)
 
 
@@ -140,7 +128,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
 def make_objective(
     objective: object, params: dict[str, Any] | None, measure: MeasureLike, n_jobs: int | None
 ) -> BoostingObjective:
-    """Return an objective by name with its parameters, an object of the protocol, or a user's function."""
+    """Return an objective from its name and parameters, an object of the protocol, or a user's function."""
     if callable(objective):
         if params:
             raise InvalidInputError("objective_params are for objectives given by name; wrap your function instead")

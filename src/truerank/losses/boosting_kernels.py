@@ -1,4 +1,4 @@
-"""Kernels of the objectives: gradients and hessians over the pairs or the rows of each query."""
+"""Kernels of the objectives: gradients and hessians over the pairs of each query."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from truerank.matrices.sorting import best_first, longest_query
 
 @kernel
 def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains, discounts, inverse, sigma, cutoff):
-    """Logistic pairs weighed by |Δ gain| |Δ discount| / ideal (lambdarank), or by 1 where `cutoff` is 0.
+    """Logistic pairs with the weight |Δ gain| |Δ discount| / ideal (lambdarank), or 1 if `cutoff` is 0.
 
-    ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so a pair costs a division and no exponential. e is at least
-    exp(-300): documents further below the first count as that far. One function: cut in two it takes 1.4 times as
-    long, since only arrays that are made where they are used are known to lie apart. Unsigned numbers spare the
-    question whether an index counts from the end, without which divisions are made several at a time.
+    ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so that a pair costs a division and no exponential; e is at
+    least exp(-300).
+
+    One function, because it takes 1.4 times as long in two: only arrays that are created here are known not to
+    overlap. Unsigned indices need no check for negative values, so that several divisions are made at a time.
     """
     longest = longest_query(offsets, first, last)
     order = np.empty(longest, dtype=np.int64)
@@ -80,7 +81,7 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
 
 @kernel
 def given_pairs(y, scores, weights, sigma, gradients, hessians):
-    """Logistic pairs of one query under given weights (n, n)."""
+    """Logistic pairs of one query with given weights (n, n)."""
     n = y.size
     for i in range(n):
         for j in range(n):
@@ -97,7 +98,7 @@ def given_pairs(y, scores, weights, sigma, gradients, hessians):
 
 @kernel
 def neighbour_pairs(y, scores, offsets, first, last, gradients, hessians, noise, decay):
-    """Logistic pairs of neighbours in the rankings by `scores + noise`, weighed by decay^place |Δ grade|."""
+    """Logistic pairs of neighbours in the rankings by `scores + noise`, with the weight decay^place |Δ grade|."""
     rankings = noise.shape[0]
     keys = np.empty(longest_query(offsets, first, last))
     order = np.empty(keys.size, dtype=np.int64)

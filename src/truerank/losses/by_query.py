@@ -1,4 +1,4 @@
-"""Base of objectives over queries: blocks of whole queries, one task of a thread each."""
+"""Base of objectives over queries, whose threads work on blocks of whole queries."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from truerank.losses.protocols import PlainObjective
 
 
 class Block(NamedTuple):
-    """The queries first … last - 1 of all rows, and where their derivatives are written.
-
-    The kernels of the objectives take these first, as `kernel(*block, ...)`.
-    """
+    """The queries first … last - 1, and the arrays for their derivatives: the first arguments of each kernel."""
 
     y: np.ndarray
     scores: np.ndarray
@@ -26,7 +23,7 @@ class Block(NamedTuple):
     hessians: np.ndarray
 
     def mixed(self) -> Iterator[tuple[int, slice]]:
-        """Number and rows of each query whose grades are not all equal."""
+        """Yield the number and the rows of each query whose grades differ."""
         for q in range(self.first, self.last):
             rows = slice(int(self.offsets[q]), int(self.offsets[q + 1]))
             if rows.start < rows.stop and np.ptp(self.y[rows]) > 0:
@@ -34,11 +31,10 @@ class Block(NamedTuple):
 
 
 class ByQuery(PlainObjective):
-    """Base of objectives over queries: blocks of whole queries, one task of a thread each.
+    """Base of objectives over queries; a subclass writes `add`.
 
-    `by_place` says that ties are broken, or numbers drawn, by the places of the rows: boosting then hands the rows over
-    in an order by content, so that the model does not depend on the file's, and tells an objective that keeps values by
-    row that order by `reorder(rows)`.
+    `by_place` says that places of rows break ties or order random numbers. Boosting then passes the rows in an order
+    by content, so that the model does not depend on the order of the file, and calls `reorder(rows)` if it exists.
     """
 
     by_place = False
@@ -58,4 +54,4 @@ class ByQuery(PlainObjective):
         raise NotImplementedError
 
     def collect(self, answers: list[Any]) -> None:
-        """Take what `add` returned for each block, in order; most return nothing."""
+        """Receive what `add` returned for each block, in order."""

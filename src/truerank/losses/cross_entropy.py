@@ -1,4 +1,4 @@
-"""Listwise objectives for a linear scorer: the cross entropy between targets and the softmax of scores, by queries."""
+"""Listwise losses of a linear scorer: the cross entropy between targets and the softmax of scores."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds the
 
 
 class CrossEntropy:
-    """`Σ_q v_q [-Σ_j P_y(j) ln P_s(j)] + alpha/2 ‖w‖²` over the `n_queries` queries that have two grades or more.
+    """`Σ_q v_q [-Σ_j P_y(j) ln P_s(j)] + alpha/2 ‖w‖²` over the `n_queries` queries with different grades.
 
-    `query_weight` (m,) are v_q; with `normalize` those of the queries that take part are divided by their sum.
-    `objective` makes the targets P_y of grades; None is ListNet's softmax. It has a Hessian (`has_hessian`) where the
-    rows are dense.
+    `query_weight` (m,) are v_q; `normalize` divides those of the queries that count by their sum. `objective` computes
+    the targets P_y, by default ListNet's softmax. `has_hessian` is True for dense rows.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class CrossEntropy:
         self._blocks = query_blocks(offsets, self._block_rows)
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient, float64 (n_weights,)."""
+        """Return the objective and its gradient, float64 (n_weights,)."""
         # Loss and gradient are sums over queries: a block's are a statistic of its partition.
         parts = run_blocks(partial(self._statistics, weights), self._blocks, self.n_jobs)
         loss, gradient = 0.0, self.alpha * weights
@@ -68,7 +67,7 @@ class CrossEntropy:
         return loss, self.rows.sums(self._scores, start, stop)
 
     def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
-        """The paper's algorithm 1 once: a step after each query, in their order; `weights` is changed in place."""
+        """Run the paper's algorithm 1 once: a step after each query; `weights` change in place."""
         decay = self.alpha / max(self.n_queries, 1)
         if self.rows.is_dense:
             X, order, unit = self.rows.dense_parts()
@@ -81,7 +80,7 @@ class CrossEntropy:
             weights -= learning_rate * (gradient + decay * weights)
 
     def hessian(self, weights: np.ndarray, max_rows: float = math.inf) -> np.ndarray:
-        """Second derivatives, of dense rows; from the first queries up to `max_rows` rows, scaled to stand for all."""
+        """Return second derivatives of dense rows, those of the first `max_rows` rows scaled to all queries."""
         counted = np.where(self.weight > 0, np.diff(self.offsets), 0)
         last = max(1, int(np.searchsorted(np.cumsum(counted), max_rows, side="right")))
         while last < len(counted) and not self.weight[:last].any():
@@ -111,7 +110,7 @@ class CrossEntropy:
         return total + self.alpha * np.eye(self.n_weights)
 
     def curvature(self) -> np.ndarray:
-        """An upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
+        """Return an upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
         sizes = np.diff(self.offsets)
         share = np.repeat(self.weight / np.maximum(sizes, 1), sizes)
         return self.rows.square_sums(share) + self.alpha
@@ -122,7 +121,7 @@ class CrossEntropy:
 
 @kernel
 def _derivatives(scores, targets, offsets, weight, first, last):
-    """Turn scores into the loss's derivatives `v (P_s - P_y)`, in place; returns the loss of queries `first:last`."""
+    """Replace scores by the derivatives `v (P_s - P_y)`, and return the loss, of the queries `first:last`."""
     loss = 0.0
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
@@ -142,7 +141,7 @@ def _derivatives(scores, targets, offsets, weight, first, last):
 
 @kernel
 def _descend(X, order, unit, weights, targets, offsets, weight, scores, learning_rate, decay):
-    """A step after each query that takes part: `w ← w - learning_rate (gradient of the query + decay w)`."""
+    """Step after each query that counts: `w ← w - learning_rate (gradient of the query + decay w)`."""
     for query in range(len(offsets) - 1):
         if weight[query] == 0.0:
             continue

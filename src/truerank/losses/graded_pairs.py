@@ -1,8 +1,8 @@
-"""Pairs of documents with different grades, counted and never listed.
+"""Sums over pairs of documents with different grades, without a list of the pairs.
 
-A loss over all pairs `(a, b)` of a query with `y_a > y_b` needs, for each document, how many documents of lower grade
-score above `s - 1`, how many of higher grade score below `s + 1`, and sums of values over these two sets. With the
-scores sorted both sets grow as one walks along the query, so accumulators by grade (a Fenwick tree for many grades)
+A loss over all pairs `(a, b)` of a query with `y_a > y_b` needs, for each document, the number of documents of lower
+grade with a score above `s - 1`, of documents of higher grade with a score below `s + 1`, and sums of values over both
+sets. In the order of the scores both sets only grow, so that running sums by grade (a Fenwick tree for many grades)
 give every sum in O(n log n): Joachims (2005) for two grades, Lee & Lin (2014, "Large-scale linear RankSVM", section 3)
 for any number.
 """
@@ -14,19 +14,18 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
-from truerank.matrices.sorting import longest_query, order_run, room_to_sort
+from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
 
 HINGE, SQUARED_HINGE = 0, 1
 _FEW_GRADES = 16  # up to here plain running sums by grade, beyond a Fenwick tree
 _LONG = 4096  # queries from here on are sorted by NumPy, which uses the processor's vector sorts
-_RUN = 64  # scores sorted by counting: after a step of a solver shorter runs are more often in order already
 
 
 class GradedPairs:
-    """The pairs of a data set, as grades (n,) ranked within each query; grades come in grouped order.
+    """The pairs of grouped grades y (n,).
 
-    Each pair of a query has `query_weight` (m,), None weighs all 1. `n_pairs` (m,) counts the pairs of each query whose
-    grades differ, `total_weight` is the sum of their weights.
+    Each pair of a query has `query_weight` (m,), None for 1. `n_pairs` (m,) counts the pairs of each query, and
+    `total_weight` is the sum of their weights.
     """
 
     def __init__(
@@ -51,16 +50,16 @@ class GradedPairs:
         self.reach = np.zeros((2, n), dtype=np.int64)
 
     def set_weight(self, query_weight: np.ndarray | None) -> None:
-        """Give each pair of a query this weight (m,); None weighs all 1."""
+        """Give each pair of a query this weight (m,); None for 1."""
         m = len(self.n_pairs)
         self.weight = np.ones(m) if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
         self.total_weight = float(np.sum(self.weight * self.n_pairs))
 
     def loss(self, scores: np.ndarray, kind: int) -> tuple[float, np.ndarray]:
-        """Weighted sum of the pairs' losses `max(0, 1 - (s_a - s_b))` (squared for SQUARED_HINGE) and its derivative.
+        """Return the weighted sum of `max(0, 1 - (s_a - s_b))` over pairs, or of squares, and its derivative (n,).
 
-        The derivative is by score (n,), a subgradient for the hinge, whose pairs at exactly the margin count 0. Keeps
-        the order of the scores and the number of violated pairs of each row for `curvature`.
+        For the hinge this is a subgradient, to which pairs at exactly the margin add 0. Keeps the order of the
+        scores and each row's violated pairs for `curvature`.
         """
         self._sort(scores)
         derivative = np.empty(len(scores))
@@ -74,12 +73,12 @@ class GradedPairs:
         return float(sum(run_blocks(work, self.blocks, self.n_jobs))), derivative
 
     def n_violated(self) -> np.ndarray:
-        """Pairs of each query within the margin at the scores of the last `loss`, float64 (m,)."""
+        """Return the pairs of each query within the margin at the scores of the last `loss`, float64 (m,)."""
         # By position, which stays within the query; each pair counts twice.
         return 0.5 * sums_by_query(self.degrees, self.offsets)
 
     def curvature(self, values: np.ndarray, result: np.ndarray, first: int, last: int) -> None:
-        """Second derivative of the squared hinge at the scores of the last `loss`, times `values`, for some queries.
+        """Write the squared hinge's second derivative at the last scores, times `values`, for some queries.
 
         It is `2 Σ weight (v_a - v_b)(e_a - e_b)` over the violated pairs, the Laplacian of a graph of documents.
         """
@@ -92,18 +91,19 @@ class GradedPairs:
         for query in self.long_queries:
             start, stop = self.offsets[query], self.offsets[query + 1]
             self.order[start:stop] = start + np.argsort(scores[start:stop], kind="stable")
+        falling = -scores
 
         def work(first: int, last: int) -> None:
             _sort_queries(
-                scores, self.ranks, self.offsets, first, last, _LONG, self.order, self.sorted_scores, self.sorted_ranks
+                falling, self.ranks, self.offsets, first, last, _LONG, self.order, self.sorted_scores, self.sorted_ranks
             )
 
         run_blocks(work, self.blocks, self.n_jobs)
 
 
 def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rank of each grade among its query's distinct grades, from 0, int32 (n,); number of grades, int64 (m,), and of
-    pairs whose grades differ, float64 (m,), by query.
+    """Return the rank of each grade among its query's distinct grades, from 0, int32 (n,), and by query the number of
+    grades, int64 (m,), and of pairs with different grades, float64 (m,).
     """
     n, m = int(offsets[-1]), len(offsets) - 1
     ranks, n_grades, n_pairs = np.zeros(n, dtype=np.int32), np.zeros(m, dtype=np.int64), np.zeros(m)
@@ -114,11 +114,9 @@ def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
 def weight_by(
     weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
 ) -> np.ndarray | None:
-    """Weight of each pair of a query, (m,), such that queries count by their "pairs", "rows", or as "queries" all the
-    same.
+    """Return the weight of each pair of a query, (m,), so that queries count by their "pairs", "rows", or equally.
 
-    `n_pairs` (m,) are the pairs of each query. Weights are scaled so that the pairs' total weight is what it is for
-    "pairs", the number of pairs; None weighs all 1.
+    `n_pairs` (m,) are the pairs of each query. The total weight of the pairs is that of "pairs". None means 1.
     """
     if weighting == "pairs":
         return query_weight
@@ -130,14 +128,14 @@ def weight_by(
 def weight_shares(
     weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
-    """What each query counts (m,), and the weight of all pairs under "pairs", to which `weight_by` scales them."""
+    """Return what each query counts (m,), and the total weight of the pairs, to which `weight_by` scales."""
     own = np.ones(len(n_pairs)) if query_weight is None else query_weight
     size = np.diff(offsets).astype(np.float64) if weighting == "rows" else np.ones(len(n_pairs))
     return own * np.where(n_pairs > 0, size, 0.0), float(own @ n_pairs)
 
 
 def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Rows of each query from the lowest grade to the highest, equal grades in row order; int64 (n,)."""
+    """Return the rows of each query from the lowest grade to the highest, equal grades in row order; int64 (n,)."""
     order = np.empty(len(ranks), dtype=np.int64)
     _counting_sort(ranks, offsets, order)
     return order
@@ -176,17 +174,17 @@ def _rank_grades(y, offsets, ranks, n_grades, n_pairs):
             for g in range(k):
                 same += counts[g] * counts[g]
         else:
-            order, keys = np.arange(start, stop), np.empty(stop - start)
-            _merge_sort(y, order, keys, np.int64(0), stop - start)
+            order = np.arange(start, stop)
+            sort_descending(y, order, stop - start, room_to_sort(stop - start))
             k = 0
-            run = 0
-            for i in range(stop - start):
-                if i > 0 and keys[i] != keys[i - 1]:
-                    same += (i - run) * (i - run)
-                    run = i
+            run = stop
+            for i in range(stop - 1, start - 1, -1):
+                if i < stop - 1 and y[order[i - start]] != y[order[i + 1 - start]]:
+                    same += (run - 1 - i) * (run - 1 - i)
+                    run = i + 1
                     k += 1
-                ranks[order[i]] = k
-            same += (stop - start - run) * (stop - start - run)
+                ranks[order[i - start]] = k
+            same += (run - start) * (run - start)
             k += 1
         size = float(stop - start)
         n_grades[query] = k
@@ -211,67 +209,22 @@ def _counting_sort(ranks, offsets, order):
 
 
 @kernel
-def _sort_queries(scores, ranks, offsets, first, last, long, order, sorted_scores, sorted_ranks):
-    """Sort each query by score, from the order of the last call, which is nearly right when the scores moved little."""
+def _sort_queries(falling, ranks, offsets, first, last, long, order, sorted_scores, sorted_ranks):
+    """Sort each query by rising score, `-falling`, from the order of the last call."""
+    spare = room_to_sort(longest_query(offsets, first, last))
     for query in range(first, last):
         start, stop = offsets[query], offsets[query + 1]
         if stop - start < long:
-            _merge_sort(scores, order, sorted_scores, start, stop)
-        else:
-            for i in range(start, stop):
-                sorted_scores[i] = scores[order[i]]
+            sort_descending(falling, order[start:stop], stop - start, spare)
         for i in range(start, stop):
-            sorted_ranks[i] = ranks[order[i]]
-
-
-@kernel
-def _merge_sort(scores, order, keys, start, stop):
-    """Sort order[start:stop] by rising score, equal ones as they stand; keys[start:stop] become the scores."""
-    run = _RUN
-    old_keys, old_order, spare = np.empty(max(stop - start, run)), room_to_sort(stop - start), room_to_sort(np.int64(0))
-    for low in range(start, stop, run):
-        size = min(run, stop - low)
-        own, rising = order[low : low + size], True
-        for i in range(size):
-            keys[low + i] = scores[own[i]]
-            rising &= i == 0 or keys[low + i - 1] <= keys[low + i]
-        if rising:
-            continue
-        for i in range(size):
-            old_keys[i], old_order[i] = -keys[low + i], own[i]
-        order_run(old_keys, old_order, spare, own)
-        for i in range(size):
-            keys[low + i] = scores[own[i]]
-    while run < stop - start:
-        for low in range(start, stop - run, 2 * run):
-            middle, high = low + run, min(low + 2 * run, stop)
-            if keys[middle - 1] <= keys[middle]:
-                continue
-            for i in range(low, middle):
-                old_keys[i - low] = keys[i]
-                old_order[i - low] = order[i]
-            i, j, k = 0, middle, low
-            while i < run and j < high:
-                if keys[j] < old_keys[i]:
-                    keys[k], order[k] = keys[j], order[j]
-                    j += 1
-                else:
-                    keys[k], order[k] = old_keys[i], old_order[i]
-                    i += 1
-                k += 1
-            while i < run:
-                keys[k], order[k] = old_keys[i], old_order[i]
-                i += 1
-                k += 1
-        run *= 2
+            sorted_scores[i], sorted_ranks[i] = -falling[order[i]], ranks[order[i]]
 
 
 @kernel
 def _within_margin(u, above, below):
-    """above[i]: how many of the falling u[:n] are above u[i] - 1. below[i]: how many, from the last one back, are below
-    u[n - 1 - i] + 1. u[n:] holds 32 times -inf.
+    """Write the numbers of the falling u[:n] above u[i] - 1, and, from the last one back, below u[n - 1 - i] + 1.
 
-    A processor cannot predict where a search ends, so it goes by halves within 32 places, without a branch.
+    u[n:] holds 32 times -inf. Halving within 32 places has no branch, which a processor could not predict.
     """
     n, first = len(above), 0
     below[:] = 0
@@ -290,9 +243,9 @@ def _within_margin(u, above, below):
 
 @kernel
 def _sums_over_lower(x, ranks, n_grades, reach, columns, room, result):
-    """`result[i, c] = Σ x[j, c]` over the j < reach[i] of lower rank than i, added from 0 on, for c < columns.
+    """Write `result[i, c] = Σ x[j, c]` over the j < reach[i] of lower rank than i, for c < columns.
 
-    x and result (n, >= columns), room (9, >= n + 1).
+    x and result are (n, >= columns), room is (9, >= n + 1).
     """
     if n_grades <= _FEW_GRADES:
         _sums_by_table(x, ranks, n_grades, reach, columns, room, result)
@@ -302,8 +255,7 @@ def _sums_over_lower(x, ranks, n_grades, reach, columns, room, result):
 
 @kernel
 def _sums_by_table(x, ranks, n_grades, reach, columns, room, result):
-    """For four grades at a time the running sums over what is lower, then a look into them: no branch depends on the
-    data, which takes half the time of adding as one goes."""
+    """Look up running sums for four grades at a time: no branch depends on the data, which halves the time."""
     n = len(ranks)
     for column in range(columns):
         for j in range(n):
@@ -327,7 +279,7 @@ def _sums_by_table(x, ranks, n_grades, reach, columns, room, result):
 
 @kernel
 def _sums_by_tree(x, ranks, n_grades, reach, columns, result):
-    """A Fenwick tree over the grades."""
+    """Use a Fenwick tree over the grades."""
     tree = np.zeros((n_grades + 1, columns))
     j = 0
     for i in range(len(ranks)):
@@ -348,7 +300,7 @@ def _sums_by_tree(x, ranks, n_grades, reach, columns, result):
 
 @kernel
 def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, derivative, degrees, reach):
-    """Loss of queries `first:last`; writes derivative by row, degrees (violated pairs) and reach by position."""
+    """Return the loss of the queries `first:last`; write derivatives by row, violated pairs and reach by position."""
     longest = longest_query(offsets, first, last)
     all_u, all_ranks = np.empty(longest + 32), np.empty(longest, dtype=np.int32)
     all_x, all_sums, room = np.ones((longest, 3)), np.empty((longest, 3)), np.empty((9, longest + 1))
@@ -399,7 +351,7 @@ def _pair_losses(s, ranks, order, offsets, n_grades, weight, first, last, kind, 
 
 @kernel
 def _laplacian_products(ranks, order, offsets, n_grades, weight, degrees, reach, values, first, last, result):
-    """`2 weight (degree_i v_i - Σ v_j)` over the violated pairs of each row."""
+    """Write `2 weight (degree_i v_i - Σ v_j)` over the violated pairs of each row."""
     longest = longest_query(offsets, first, last)
     all_ranks, all_x, all_sums = np.empty(longest, dtype=np.int32), np.empty((longest, 1)), np.empty((longest, 1))
     room = np.empty((9, longest + 1))

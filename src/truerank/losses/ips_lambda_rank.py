@@ -1,11 +1,11 @@
 """LambdaRank for relevances that are estimated from clicks: each document against all others, by its own relevance.
 
-With y_i in [0, 1] the estimated relevance of document i, D = 1/log2(1 + rank) at the present scores,
+With y_i in [0, 1] the estimated relevance of document i and D = 1/log2(1 + rank) at the present scores, the loss is
 
     Σ_i y_i Σ_{j≠i} |D_i - D_j| log(1 + exp(-σ (s_i - s_j))).
 
-The loss is linear in y, so unbiased estimates give an unbiased loss, like the sum over clicks of 1/propensity (Joachims
-and others 2017, equation 7). LambdaRank's pairs with y_i > y_j would learn the noise of the estimates.
+It is linear in y, so that unbiased estimates give an unbiased loss, like the sum over clicks of 1/propensity (Joachims
+et al. 2017, equation 7). LambdaRank's pairs with y_i > y_j would learn the noise of the estimates.
 
 References
 ----------
@@ -23,12 +23,8 @@ from truerank.losses.by_query import Block, ByQuery
 
 
 class IPSLambdaRank(ByQuery):
-    """LambdaRank that is linear in relevances in [0, 1]. O(Σ n²) time, O(n²) memory of the longest query.
-
-    Parameters
-    ----------
-    sigma : float > 0
-        Slope of the logistic function.
+    """LambdaRank that is linear in relevances in [0, 1], with the slope `sigma` > 0 of the logistic function. O(Σ n²)
+    time.
     """
 
     by_place = True
@@ -45,7 +41,6 @@ class IPSLambdaRank(ByQuery):
         return super().__call__(y, scores, offsets)
 
     def add(self, block: Block) -> None:
-        """See the base class."""
         for q in range(block.first, block.last):
             rows = slice(int(block.offsets[q]), int(block.offsets[q + 1]))
             y, s = block.y[rows], block.scores[rows]

@@ -1,4 +1,4 @@
-"""LambdaRank: logistic pairs weighed by what their swap would change in a measure, any measure."""
+"""LambdaRank: logistic pairs whose weight is the change of a measure if the two documents swap."""
 
 from __future__ import annotations
 
@@ -15,18 +15,11 @@ from truerank.measures.rank_form import SUM
 
 
 class LambdaRank(ByQuery):
-    """Pairs weighed by what their swap would change in a measure.
+    """Logistic pairs, of slope `sigma`, whose weight is the change of `measure` if the two documents swap.
 
-    A measure that adds up gain times weight by rank (nDCG, P, R, RBP, ...) costs O(min(n, cutoff) n) a query; AP, RR,
-    Success and ERR, with or without a cutoff, O(n²); any other (ROC, tau, Bpref, a function) is asked for its
-    `swap_deltas`, O(n³ log n), fit for lists of up to about a hundred documents.
-
-    Parameters
-    ----------
-    measure : Measure
-        ERR without `max_grade` takes the largest grade of the training queries.
-    sigma : float
-        Steepness of the logistic function.
+    Cost for each query: O(min(n, cutoff) n) for measures that add up gain times weight by rank (nDCG, P, R, RBP,
+    ...); O(n²) for AP, RR, Success and ERR; O(n³ log n) by `swap_deltas` for any other (ROC, tau, Bpref, a
+    function). ERR without `max_grade` uses the largest training grade.
     """
 
     by_place = True
@@ -42,7 +35,7 @@ class LambdaRank(ByQuery):
         return super().__call__(y, scores, offsets)
 
     def prepare(self, y: np.ndarray, offsets: np.ndarray) -> None:
-        """Compute what grades alone decide, once for the same array."""
+        """Compute what depends on the grades only, once for the same array."""
         if self._of is y:
             return
         self._of, self._costs = y, None
@@ -56,7 +49,6 @@ class LambdaRank(ByQuery):
             self._costs = costs
 
     def add(self, block: Block) -> Any:
-        """See the base class."""
         if self._costs is None:
             discounted_pairs(*block, self._gains, self._discounts, self._inverse, self.sigma, self._cutoff)
             return

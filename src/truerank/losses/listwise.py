@@ -1,8 +1,8 @@
-"""Listwise objectives: the cross entropy between a distribution made of grades and the softmax of scores.
+"""Listwise objectives: the cross entropy between targets and the softmax of scores.
 
-With t_i the target of document i and P_i = exp(s_i) / Σ_j exp(s_j) within a query, the loss is `-Σ_i t_i ln P_i`, its
-gradient by s_i is P_i - t_i (targets sum to 1), and the diagonal of its second derivatives P_i (1 - P_i). Boosted
-trees read the derivatives of scores, linear rankers carry them on to weights (`cross_entropy`): one object serves both.
+With t_i the target of document i, which add up to 1, and P_i = exp(s_i) / Σ_j exp(s_j) within a query, the loss is
+`-Σ_i t_i ln P_i`, its gradient P_i - t_i, and the diagonal of its second derivatives P_i (1 - P_i). Boosted trees use
+the derivatives by score, linear rankers those by weight (`cross_entropy`).
 
 References
 ----------
@@ -16,7 +16,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.data.grouping import query_of_rows, sums_by_query
+from truerank.data.grouping import mixed_queries, query_of_rows, sums_by_query
 from truerank.losses.by_query import Block, ByQuery
 
 _LARGEST_GRADE = 1000.0  # 2^grade and sums of it stay finite
@@ -35,7 +35,7 @@ class Softmax(ByQuery):
         self._targets, self._of = np.empty(0), np.empty(0)
 
     def targets(self, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """The target distribution of every query (n,), from grades (n,)."""
+        """Return the target distribution of every query (n,), from grades (n,)."""
         result = np.zeros(len(y))
         softmax_targets(np.ascontiguousarray(y, dtype=np.float64), offsets, result)
         return result
@@ -46,17 +46,14 @@ class Softmax(ByQuery):
         return super().__call__(y, scores, offsets)
 
     def add(self, block: Block) -> None:
-        """See the base class."""
         listwise_rows(*block, self._targets)
 
 
 class CrossEntropyNDCG(Softmax):
     """Targets in proportion to `2^grade - γ`, γ uniform in [0, 1): XE-NDCG, a convex bound of nDCG.
 
-    Each tree draws γ anew for every document, which tells documents of equal grades apart at random; where nothing is
-    drawn (a linear ranker) γ is its mean, 1/2. A query of one grade has nothing to learn: its derivatives are 0.
-
-    Differences from the paper: the second derivative is the exact diagonal, P (1 - P).
+    Each tree draws γ anew for every document. In a linear ranker γ is its mean, 1/2. A query with equal grades has
+    derivatives 0. Unlike in the paper, the second derivative is the exact diagonal, P (1 - P).
     """
 
     by_place = True
@@ -70,7 +67,6 @@ class CrossEntropyNDCG(Softmax):
         self._rng, self._of = rng, np.empty(0)
 
     def targets(self, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        """See the base class."""
         if float(np.abs(y).max(initial=0.0)) > _LARGEST_GRADE:
             raise InvalidInputError(
                 f"xe-ndcg: grades must lie within ±{_LARGEST_GRADE:g}, since it takes 2^grade; got a magnitude of "
@@ -81,9 +77,11 @@ class CrossEntropyNDCG(Softmax):
         return gains / sums_by_query(gains, offsets)[query_of_rows(offsets)]
 
     def add(self, block: Block) -> None:
-        """See the base class."""
         super().add(block)
-        forget_equal(*block)
+        offsets = block.offsets[block.first : block.last + 1]
+        equal = np.repeat(~mixed_queries(block.y, offsets), np.diff(offsets))
+        for values in (block.gradients, block.hessians):
+            values[offsets[0] : offsets[-1]][equal] = 0.0
 
 
 LISTWISE: dict[str, type[Softmax]] = {"softmax": Softmax, "xe-ndcg": CrossEntropyNDCG}
@@ -94,7 +92,7 @@ LISTWISE: dict[str, type[Softmax]] = {"softmax": Softmax, "xe-ndcg": CrossEntrop
 
 @kernel
 def softmax(values, result, start, stop):
-    """`result[start:stop] = exp(v) / Σ exp(v)`; returns `ln Σ exp(v - h)` and h, the largest value."""
+    """Write `exp(v) / Σ exp(v)` to result[start:stop]; return `ln Σ exp(v - h)` and h, the largest value."""
     high = -np.inf
     for i in range(start, stop):
         high = max(high, values[i])
@@ -109,7 +107,7 @@ def softmax(values, result, start, stop):
 
 @kernel
 def softmax_targets(y, offsets, targets):
-    """softmax(y) of every query."""
+    """Write the softmax of y of every query."""
     for q in range(offsets.size - 1):
         if offsets[q] < offsets[q + 1]:
             softmax(y, targets, offsets[q], offsets[q + 1])
@@ -117,7 +115,7 @@ def softmax_targets(y, offsets, targets):
 
 @kernel
 def listwise_rows(y, scores, offsets, first, last, gradients, hessians, targets):
-    """softmax(s) - targets, and P (1 - P)."""
+    """Write softmax(s) - targets, and P (1 - P)."""
     for q in range(first, last):
         start, stop = offsets[q], offsets[q + 1]
         if start == stop:
@@ -127,16 +125,3 @@ def listwise_rows(y, scores, offsets, first, last, gradients, hessians, targets)
             p = gradients[i]
             gradients[i] = p - targets[i]
             hessians[i] = p * (1.0 - p)
-
-
-@kernel
-def forget_equal(y, scores, offsets, first, last, gradients, hessians):
-    """Derivatives 0 in the queries whose grades are all equal."""
-    for q in range(first, last):
-        start, stop = offsets[q], offsets[q + 1]
-        differs = False
-        for i in range(start + 1, stop):
-            differs = differs or y[i] != y[start]
-        if not differs:
-            gradients[start:stop] = 0.0
-            hessians[start:stop] = 0.0

@@ -1,4 +1,4 @@
-"""The pairwise hinge as an oracle of the cutting-plane solver: each pair of grades is violated on its own."""
+"""The pairwise hinge as an oracle of the cutting-plane solver."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from truerank.losses.graded_pairs import HINGE, GradedPairs
 
 
 class PairHingeOracle:
-    """`Σ max(0, 1 - (s_a - s_b))` over a query's pairs with grade a above grade b: RankSVM's loss, as a sum.
+    """`Σ max(0, 1 - (s_a - s_b))` over a query's pairs with grade a above grade b: RankSVM's loss.
 
-    For three or more grades the worst outcome is a set of pairs and no ranking. Cost: O(n log n) for the sort and
-    O(n log L) for L grades.
-
-    Attributes
-    ----------
-    n_pairs : float64 array (m,)
-        Pairs with different grades of each query; none means that the query is left out.
+    The worst outcome is a set of violated pairs, and with three or more grades no ranking. Cost: O(n log n), and O(n
+    log L) for L grades. `n_pairs` float64 (m,) are the pairs of each query; a query without pairs is not `kept`.
 
     Examples
     --------
@@ -31,7 +26,7 @@ class PairHingeOracle:
         self.offsets, self.n_pairs, self.kept = self._pairs.offsets, self._pairs.n_pairs, self._pairs.n_pairs > 0
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Number of violated pairs (m,) and coefficients (n,) of the scores in `Σ_violated (1 - s_a + s_b)`."""
+        """Return the violated pairs (m,) and the coefficients (n,) of the scores in `Σ_violated (1 - s_a + s_b)`."""
         self._pairs.n_jobs = n_jobs
         _, coefficients = self._pairs.loss(np.ascontiguousarray(scores, dtype=np.float64), HINGE)
         return self._pairs.n_violated(), coefficients

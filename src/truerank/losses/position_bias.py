@@ -1,6 +1,6 @@
-"""Unbiased LambdaRank: pairs of clicks, corrected for the positions at which documents were shown (Hu et al. 2019).
+"""Unbiased LambdaRank: pairs of clicks, corrected for the positions of the documents (Hu et al. 2019).
 
-Clicks are few at low positions whatever is shown there. With p_i the position at which document i was shown, c_ij the
+Documents at low positions get few clicks, however relevant they are. With p_i the position of document i and c_ij the
 logistic loss of the pair (i clicked, j not) times |Δ_ij|, the loss is
 
     Σ_{y_i > y_j} c_ij / (t⁺(p_i) t⁻(p_j)),
@@ -10,8 +10,8 @@ and after each tree, from the same sums of the training queries (weights include
     t⁺(k) = [ Σ_{p_i = k} c_ij / t⁻(p_j)  /  the same at position 1 ] ^ (1 / (1 + norm)),
     t⁻(k) = [ Σ_{p_j = k} c_ij / t⁺(p_i)  /  the same at position 1 ] ^ (1 / (1 + norm)).
 
-t⁺ is how much likelier a relevant document is clicked at k than at 1, t⁻ the same of being passed over. Both start at 1
-and stay at it where a position has no pairs.
+t⁺ is the probability of a click on a relevant document at k relative to position 1, and t⁻ that of no click. Both
+start at 1 and do not change at positions without pairs.
 
 References
 ----------
@@ -35,24 +35,12 @@ _LEAST = 1e-3  # of a propensity: no pair weighs more than a million times anoth
 
 
 class UnbiasedLambdaRank(LambdaRank):
-    """LambdaRank for click logs whose positions are known.
+    """LambdaRank for click logs with known positions.
 
-    Parameters
-    ----------
-    measure, sigma
-        As in `LambdaRank`.
-    norm : float >= 0
-        Regularisation: 0 takes the ratios of sums as they are, large values pull all propensities to 1.
-    max_position : int
-        Positions further down share one propensity.
-    rows_as_shown : bool, default False
-        Whether the rows of each query come in the order in which they were shown: their places are the positions, as
-        XGBoost has it, and none need be given.
-
-    Attributes
-    ----------
-    click_propensities, skip_propensities : float64 arrays (K,)
-        t⁺ and t⁻ of the positions 1 … K.
+    `norm` >= 0 regularises: 0 uses the ratios of sums, large values pull all propensities to 1. Positions beyond
+    `max_position` share one propensity. `rows_as_shown` uses the places of the rows in their query if no positions
+    are given, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and t⁻ of the positions 1 …
+    K.
     """
 
     def __init__(
@@ -70,7 +58,7 @@ class UnbiasedLambdaRank(LambdaRank):
         self._place: np.ndarray | None = None
 
     def read(self, data: RankingData) -> None:
-        """Read the positions of the rows, 1 is first, and their weights."""
+        """Read the rows' positions, 1 is first, and weights."""
         if data.position is not None:
             self.take_positions(data.position, data.row_weight)
         elif self.rows_as_shown:
@@ -90,19 +78,19 @@ class UnbiasedLambdaRank(LambdaRank):
         self._sums: np.ndarray | None = None
 
     def propensities(self) -> dict[str, np.ndarray]:
-        """Copies of both by name: what has been learned so far."""
+        """Return copies of both propensities by name."""
         return {
             "click_propensities": self.click_propensities.copy(),
             "skip_propensities": self.skip_propensities.copy(),
         }
 
     def reorder(self, rows: np.ndarray) -> None:
-        """The rows are handed over in this order from now on."""
+        """Use this order of the rows from now on."""
         if self._place is not None:
             self._place, self._weight = self._place[rows], self._weight[rows]
 
     def begin(self, rng: np.random.Generator) -> None:
-        """The propensities from the sums of the tree before."""
+        """Update the propensities from the sums of the previous tree."""
         if self._place is not None and self._sums is not None:
             for sums, known in zip(self._sums, (self.click_propensities, self.skip_propensities)):
                 if sums[0] > 0.0:
@@ -120,7 +108,7 @@ class UnbiasedLambdaRank(LambdaRank):
         return super().__call__(y, scores, offsets)
 
     def add(self, block: Block) -> np.ndarray:
-        """See the base class; returns the sums of `debiased_pairs` (2, K)."""
+        """Return the sums of `debiased_pairs` (2, K) over a block."""
         both = np.stack([self.click_propensities, self.skip_propensities])
         bias = (self.sigma, self._place, self._weight, both, np.zeros_like(both))
         if self._costs is None:
@@ -134,7 +122,7 @@ class UnbiasedLambdaRank(LambdaRank):
         return bias[-1]
 
     def collect(self, answers: list[np.ndarray]) -> None:
-        """Add the blocks' sums up for the next tree."""
+        """Add up the blocks' sums for the next tree."""
         self._sums = sum(answers, np.zeros((2, len(self.click_propensities))))
 
 
@@ -143,11 +131,10 @@ def debiased_pairs(
     y, scores, offsets, first, last, gradients, hessians, gains, discounts, inverse, given, cutoff, sigma, place,
     weight, propensities, sums,
 ):  # fmt: skip
-    """Pairs over the propensities (2, K) of their positions; adds what each position's pairs cost to `sums` (2, K).
+    """Divide logistic pairs by the propensities (2, K) of their positions; add each position's cost to `sums` (2, K).
 
-    Many arguments: data, discount, bias and results are arrays of their own, and a kernel takes nothing but arrays.
-
-    Pairs weigh |Δ gain| |Δ discount| / ideal, or where `cutoff` is 0 what is `given` (n, n) for the one query.
+    A pair has the weight |Δ gain| |Δ discount| / ideal, or `given` (n, n) for a single query if `cutoff` is 0. The
+    many arguments are arrays, because a kernel accepts nothing else.
     """
     for q in range(first, last):
         start = offsets[q]

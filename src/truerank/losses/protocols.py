@@ -1,4 +1,4 @@
-"""What a solver, or a booster of trees, may ask of a loss. A loss knows no solver and no estimator."""
+"""Protocols of losses for solvers and boosted trees."""
 
 from __future__ import annotations
 
@@ -16,20 +16,13 @@ Derivatives = tuple[np.ndarray, np.ndarray]
 class BoostingObjective(Protocol):
     """An objective of boosted trees.
 
-    Attributes
-    ----------
-    quadratic : bool
-        The loss is a quadratic function of each score with the hessians as its constant second derivatives. The change
-        of the training loss is then known exactly, and derivatives are so cheap that they are computed twice rather
-        than kept while a tree grows.
+    `quadratic` says that the loss is quadratic in each score, with the hessians as constant second derivatives. The
+    change of the training loss is then exact, and derivatives are computed twice instead of kept in memory.
 
-    Notes
-    -----
-    Three more members are optional. `by_row`, where it is True, says that a row's gradient depends on its own grade and
-    score alone and that one hessian is everybody's: some rows may then be handed over without the others, of a query
-    too, by several threads at once. `by_place`, where it is True, says that ties are broken or numbers drawn by places
-    of the rows: these are then handed over in an order by their content. `reorder(rows)` is called first with that
-    order, for what the objective keeps by row.
+    Three more members are optional. `by_row = True`: a row's gradient depends on its own grade and score only, and
+    all hessians are equal, so that several threads pass parts of the rows. `by_place = True`: places of rows break
+    ties or order random numbers, so that rows are passed in an order by content. `reorder(rows)` is called first
+    with this order.
     """
 
     quadratic: bool
@@ -49,7 +42,7 @@ class BoostingObjective(Protocol):
 
 
 class PlainObjective:
-    """What most objectives are: not quadratic, without draws, from scores of 0, as only differences count."""
+    """Defaults of objectives: not quadratic, nothing random, and a start at 0."""
 
     quadratic = False
 
@@ -57,7 +50,6 @@ class PlainObjective:
         """Draw from `rng` for the next tree; most draw nothing."""
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
-        """0."""
         return 0.0
 
 
@@ -68,12 +60,11 @@ class FunctionObjective(PlainObjective):
         self.function = function
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
-        """What the function returns."""
         return self.function(y, scores, offsets)
 
 
 def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray, first_row: int = 0) -> Derivatives:
-    """An objective's answer as float64 arrays (n,), or an error that says what is wrong with a user's function.
+    """Return an objective's answer as float64 arrays (n,), or raise `InvalidInputError`.
 
     `first_row` is the number of the first of these rows among all.
     """
@@ -99,19 +90,16 @@ def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarr
 class Oracle(Protocol):
     """A loss that is a maximum over outcomes, for the cutting-plane solver (`worst_rankings`, `ramp`, `pair_oracle`).
 
-    Attributes
-    ----------
-    offsets : int64 array (m + 1,)
-        Rows of each query.
-    kept : bool array (m,)
-        Queries that offer a choice; the others have loss and coefficients 0.
+    `offsets` int64 (m + 1,) are the rows of each query. Queries that are not `kept` have loss and coefficients 0.
     """
 
     offsets: np.ndarray
     kept: np.ndarray
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Loss (m,) of each worst outcome and coefficients (n,) of the scores; its value is `loss + Σ c·scores`."""
+        """Return the loss (m,) of each worst outcome and coefficients c (n,) of the scores; the value is `loss + Σ
+        c·scores`.
+        """
         ...
 
 
@@ -121,35 +109,30 @@ class SumOverQueries(Protocol):
     n_weights: int
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective, penalty included, and its gradient (n_weights,)."""
+        """Return the objective, penalty included, and its gradient (n_weights,)."""
         ...
 
     def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
-        """One step after each query; `weights` is changed in place."""
+        """Step after each query; `weights` change in place."""
         ...
 
 
 class SmoothLoss(Protocol):
-    """A smooth convex loss of linear weights with second derivatives, for L-BFGS (`cross_entropy`).
-
-    Attributes
-    ----------
-    n_weights : int
-    has_hessian : bool
-        Whether `hessian` may be asked; else only `curvature`.
+    """A smooth convex loss of linear weights, for L-BFGS (`cross_entropy`); without `has_hessian` it has `curvature`
+    only.
     """
 
     n_weights: int
     has_hessian: bool
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective, penalty included, and its gradient (n_weights,)."""
+        """Return the objective, penalty included, and its gradient (n_weights,)."""
         ...
 
     def hessian(self, weights: np.ndarray, max_rows: float = ...) -> np.ndarray:
-        """Second derivatives (n_weights, n_weights), from the first queries up to `max_rows` rows."""
+        """Return second derivatives (n_weights, n_weights), from the first queries up to `max_rows` rows."""
         ...
 
     def curvature(self) -> np.ndarray:
-        """An upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
+        """Return an upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
         ...

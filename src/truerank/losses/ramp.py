@@ -1,4 +1,4 @@
-"""The ramp bound of nDCG, with the feature map that weighs documents by the discount of their rank.
+"""The ramp bound of nDCG, with a feature map that weighs documents by the discount of their rank.
 
 For a query with gains G, scores s and discounts D(1) >= D(2) >= … (0 beyond the cutoff), a ranking y has the value
 `s·ψ(y) = Σ_r D(r) s_(y_r)` (Le & Smola 2007) and the loss `Δ(y) = 1 - Σ_r D(r) G_(y_r) / IDCG`. The ramp bound of the
@@ -6,12 +6,12 @@ loss of the predicted ranking (Chapelle et al. 2008) is
 
     R(s) = max_y [Δ(y) + s·ψ(y)] - max_y s·ψ(y)        >= Δ(argmax_y s·ψ(y)),
 
-because the ranking by score attains the second maximum. The first one equals `1 + max_y Σ_r D(r) (s - G/IDCG)_(y_r)`:
+because the ranking by score attains the second maximum. The first one is `1 + max_y Σ_r D(r) (s - G/IDCG)_(y_r)`, of
 the documents in descending order of `s - G/IDCG`. Both are one sort.
 
 R is a difference of convex functions. With the second maximum replaced by its value at a fixed ranking, the *anchor*,
-what remains is convex, lies above R everywhere and touches it where the anchor is the ranking by score: that is the
-loss that the cutting-plane solver is given here.
+the bound is convex, lies above R, and touches it if the anchor is the ranking by score: the cutting-plane solver's
+loss.
 """
 
 from __future__ import annotations
@@ -26,41 +26,20 @@ from truerank.measures.ndcg import discounts, gain_of_grade
 
 
 class RampOracle:
-    """The convex piece of nDCG's ramp bound around an anchor, as an oracle of the cutting-plane solver.
+    """The convex part of nDCG's ramp bound around an anchor, as an oracle of the cutting-plane solver.
 
-    Parameters
-    ----------
-    grades : float64 array (n,)
-    offsets : int64 array (m + 1,)
-    cutoff : int, optional
-        k of nDCG@k; None counts the whole list.
-    gain : {"exponential", "linear"}
-    discount : {"log2", "letor"}
-        As in the measure nDCG.
+    `cutoff` None counts the whole list; `gain` and `discount` are as in nDCG. Queries with different gains are
+    `kept` (m,). Equal values keep the order of the rows. O(n log n) for each sort.
 
-    Attributes
-    ----------
-    kept : bool array (m,)
-        Queries with a gain, and with two gains that differ; the rest offer no choice.
-
-    Notes
-    -----
-    Equal values keep the order of the rows. O(n log n) for each sort; no memory beyond some vectors of n.
-
-    Examples
-    --------
-    Two documents, the better one behind by 1. The worst outcome leaves them so, and so does the ranking by score:
-    the bound is the loss itself, `1 - 1/log2(3)`.
+    Examples -------- Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the
+    bound is the loss, `1 - 1/log2(3)`.
 
     >>> oracle = RampOracle(np.array([1.0, 0.0]), np.array([0, 2]), cutoff=2)
-    >>> scores = np.array([-1.0, 0.0])
-    >>> oracle.bounds(scores).round(4).tolist()
+    >>> oracle.bounds(np.array([-1.0, 0.0])).round(4).tolist()
     [0.3691]
 
-    References
-    ----------
-    Chapelle, Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS, section 3. Le & Smola (2007),
-    "Direct optimization of ranking measures", arXiv 0704.3359, section 3.2.
+    References ---------- Chapelle, Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS,
+    section 3. Le & Smola (2007), "Direct optimization of ranking measures", arXiv 0704.3359, section 3.2.
     """
 
     def __init__(
@@ -91,24 +70,24 @@ class RampOracle:
         self.set_anchor(np.zeros(len(gains)))
 
     def set_anchor(self, scores: np.ndarray, n_jobs: int | None = None) -> None:
-        """Make the ranking by these scores (n,) the anchor."""
+        """Use the ranking by these scores (n,) as the anchor."""
         self._anchor = self._weights_by_rank(scores, n_jobs)
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Loss Δ (m,) of each query's worst ranking y, and its coefficients (n,), `ψ(y) - ψ(anchor)`, of the scores."""
+        """Return the loss Δ (m,) of each query's worst ranking y, and its coefficients (n,), `ψ(y) - ψ(anchor)`."""
         worst = self._weights_by_rank(scores - self._shares, n_jobs)
         loss = np.where(self.kept, 1.0 - sums_by_query(self._shares * worst, self.offsets), 0.0)
         return loss, np.where(self._kept_rows, worst - self._anchor, 0.0)
 
     def bounds(self, scores: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """The ramp bound R (m,) of each query under these scores (n,), whatever the anchor; 0 for those left out."""
+        """Return the ramp bound R (m,) of each query at these scores (n,); 0 for queries that are not kept."""
         worst = self._weights_by_rank(scores - self._shares, n_jobs)
         best = self._weights_by_rank(scores, n_jobs)
         values = sums_by_query((worst - best) * scores - worst * self._shares, self.offsets)
         return np.where(self.kept, 1.0 + values, 0.0)
 
     def _weights_by_rank(self, values: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Discount of the rank of each row when its query is sorted by these values, float64 (n,)."""
+        """Return the discount of each row's rank by these values, float64 (n,)."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         result = np.zeros(len(values))
 
@@ -121,7 +100,7 @@ class RampOracle:
 
 @kernel
 def _discounts_of_ranks(values, order, offsets, discounts, first, last, result):
-    """Sort `order` within each query by descending value, from the last call's order; result by row."""
+    """Sort `order` within each query by descending value, from the last call's order; write discounts by row."""
     spare = room_to_sort(longest_query(offsets, first, last))
     for q in range(first, last):
         start, size = offsets[q], offsets[q + 1] - offsets[q]

@@ -1,14 +1,15 @@
-"""What a measure changes when two documents of a query swap their places, by closed forms.
+"""Closed forms of the change of a measure if two documents of a query swap.
 
-`Measure.swap_deltas` asks a measure again for every swap, O(n³ log n) a query. Where its rank form is known, the change
-follows from sums over the ranking, O(1) a pair. With documents at the places a < b (from 0), relevant or not as r says:
+`Measure.swap_deltas` computes a measure anew for every swap, O(n³ log n) for a query. With a known rank form, the
+change follows from sums over the ranking, O(1) for a pair. For documents at the places a < b (from 0), relevant or not
+(r):
 
     SUM        (gain_a - gain_b) (w_b - w_a) / norm
-    PRECISION  what the two places gain and lose, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them
-    FIRST      w at the new first hit less w at the old one
+    PRECISION  the change at the two places, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them
+    FIRST      w at the new first hit minus w at the old one
     cascade    ERR: the terms between them times (1 - R_b) / (1 - R_a), those after b unchanged
 
-with w, and every term beyond the limit of ranks, 0. Any other measure (ROC, tau, Bpref, a function) is asked.
+w and all terms beyond the limit of ranks are 0. Other measures (ROC, tau, Bpref, a function) use `swap_deltas`.
 
 References
 ----------
@@ -33,10 +34,10 @@ CASCADE, ASK = 3, 4
 class SwapCosts:
     """Changes of one measure over the queries of given grades (n,).
 
-    ERR without `max_grade` takes the largest grade of all queries. `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no
-    closed form); `gains` (n,) is the gain of each row, of ERR the probability of stopping there; `weights` (longest
-    query,) that of each rank; `limits` (m,) how many ranks count; `inverse` (m,) 1 / norm, 0 for a query in which
-    nothing can change.
+    `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form); `gains` (n,) the gain of each row, or for ERR,
+    whose default `max_grade` is the largest grade, the probability of stopping; `weights` (longest query,) that of
+    each rank; `limits` (m,) the number of ranks that count; `inverse` (m,) 1 / norm, 0 for a query in which nothing
+    can change.
     """
 
     def __init__(self, measure: Any, y: np.ndarray, offsets: np.ndarray) -> None:
@@ -67,16 +68,16 @@ class SwapCosts:
 
     @property
     def in_row_order(self) -> bool:
-        """Whether documents of equal scores stand in row order, not by their grades."""
+        """Whether documents of equal scores are in row order, not in the order of their grades."""
         return self._sign == 0.0
 
     @property
     def one_limit(self) -> bool:
-        """Whether all queries count the same ranks, or all of theirs."""
+        """Whether all queries count the same number of ranks."""
         return bool((self.limits == self.limits[:1]).all())
 
     def of_query(self, query: int, scores: np.ndarray) -> np.ndarray:
-        """Changes of the measure (n, n) by swaps in one query, from its scores (n,); see `Measure.swap_deltas`."""
+        """Return the changes of the measure (n, n) by swaps in one query, from its scores (n,)."""
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
         y = self.y[rows]
         if self.kind == ASK:

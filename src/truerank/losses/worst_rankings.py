@@ -1,27 +1,24 @@
-"""Most violated rankings: one oracle for each loss of the structural SVM.
+"""Most violated rankings: the oracles of the structural SVM.
 
 For a query with R relevant and N other documents, the joint feature map of Yue et al. (2007) gives a ranking y the
 value `w·Ψ(y) = 1/(RN) Σ_ij y_ij (s_i - t_j)` with s, t the scores of relevant and other documents. An oracle returns,
-for every query at once, the ranking that maximises `H(y) = Δ(y) + w·Ψ(y) - w·Ψ(y*)`, y* the perfect one, as its loss
-Δ and the coefficients c of the scores: `H = Δ + Σ c·s`. Within the relevant and within the other documents every loss
-here prefers the order of the scores, so a ranking is given by `place[j]` in 1 … R+1, the first relevant document that
-the j-th other one stands before; it never decreases in j. A relevant document with b others before it has coefficient
--2b/(RN), another one with a relevant documents before it 2(R - a)/(RN).
+for every query, the ranking that maximises `H(y) = Δ(y) + w·Ψ(y) - w·Ψ(y*)`, y* the perfect one, as its loss Δ and the
+coefficients c of the scores: `H = Δ + Σ c·s`. Both kinds of documents keep the order of their scores, so that a
+ranking is given by `place[j]` in 1 … R+1, the first relevant document that the j-th other one precedes; it never
+decreases. A relevant document with b others before it has the coefficient -2b/(RN), another one with a relevant
+documents before it 2(R - a)/(RN).
 
-Which argmax a loss needs:
-
-* `AP`: moving the j-th other document before relevant k changes H by `k/(R(j+k-1)(j+k)) - 2(s_k - t_j)/(RN)`, for
-  each j apart from the rest, and the best places are monotone in j (Theorem 2): divide and conquer over j with running
-  sums of these terms, O(n log n). The sums start at the right end of each node, so nothing cancels.
+* `AP`: moving the j-th other document before relevant k changes H by `k/(R(j+k-1)(j+k)) - 2(s_k - t_j)/(RN)`,
+  independently for each j, and the best places are monotone in j (Theorem 2): divide and conquer over j with running
+  sums of these terms, O(n log n). The sums start at the right end of each node, so that nothing cancels.
 * `nDCG` without a cutoff and with a convex discount D: the same with `(D(j+k-1) - D(j+k))/IDCG`.
-* `nDCG@k`: a lattice over (relevant, other) documents placed down to rank k; below it the two lists merge by score.
-  (On lists of real length this bound often has its optimum at w = 0; `ramp` has the one that learns.)
+* `nDCG@k`: a lattice over (relevant, other) documents down to rank k; below it the two lists merge by score. On lists
+  of real length, w = 0 often minimises this bound; use `ramp` to learn.
 * `RR`: the number p of other documents before the first relevant one decides the loss; the rest merge by score.
-* `ROC`: the loss is a sum over pairs: a pair is swapped exactly where `s - t < 1/2`.
-* pairs of grades (`pair_oracle.PairHingeOracle`): each pair on its own, `max(0, 1 - (s_a - s_b))`.
+* `ROC`: the loss is a sum over pairs, and a pair is swapped if `s - t < 1/2`.
 
-Ties in score keep relevant documents first and otherwise the order of the rows. All cost O(n log n) for the sort (plus
-O(k²) a query for nDCG@k).
+Ties in score keep relevant documents first and otherwise the order of the rows. All cost O(n log n) for the sort, and
+nDCG@k O(k²) more for each query.
 """
 
 from __future__ import annotations
@@ -43,24 +40,10 @@ _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
 
 
 class RankingOracle:
-    """Worst rankings under one measure, binary at the grade `rel`.
+    """Worst rankings under the measure "AP", "ROC", "RR" or "nDCG", binary at the grade `rel`.
 
-    Parameters
-    ----------
-    measure : {"AP", "ROC", "RR", "nDCG"}
-    grades : float64 array (n,)
-    offsets : int64 array (m + 1,)
-    rel : float
-        Lowest grade that counts as relevant.
-    cutoff : int, optional
-        Of nDCG; None ranks the whole list.
-    discount : {"log2", "letor"}
-        Of nDCG: `1/log2(1 + r)`, or LETOR's 1, 1, 1/log2(3), 1/2, … (with a cutoff only: it is not convex).
-
-    Attributes
-    ----------
-    kept : bool array (m,)
-        Queries with a relevant and another document; the rest are left out of the problem.
+    nDCG has a `cutoff` (None: the whole list) and a `discount`: "log2", or with a cutoff "letor", which is not
+    convex. Queries with a relevant and another document are `kept` (m,).
 
     Examples
     --------
@@ -106,7 +89,7 @@ class RankingOracle:
         self.discount = np.append(0.0, discounts(discount, longest + 1))
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Loss (m,) and coefficients (n,) of every query's most violated ranking under the scores (n,)."""
+        """Return the loss (m,) and coefficients (n,) of every query's most violated ranking under the scores (n,)."""
         loss, coefficients = np.zeros(len(self.kept)), np.zeros(len(scores))
         work = partial(
             _worst_rankings, self.code, np.ascontiguousarray(scores, dtype=np.float64), self.rows, self.offsets,
@@ -117,7 +100,7 @@ class RankingOracle:
 
 
 def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float) -> RankingOracle:
-    """The oracle of a `truerank.measures` value: AP, ROC, RR, nDCG or nDCG@k (with its discount; gains are binary)."""
+    """Return the oracle of a measure: AP, ROC, RR, nDCG or nDCG@k, with binary gains."""
     name, cutoff = measure.NAME, measure.cutoff
     if name not in ("AP", "ROC", "RR", "nDCG") or (cutoff is not None and name != "nDCG"):
         raise InvalidInputError(f"there are oracles for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}")
@@ -127,9 +110,9 @@ def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float
 
 @kernel
 def _places_convex(code, s, t, scale, discount, ideal, place, stack):
-    """place[j - 1] for AP and convex nDCG: divide and conquer over j, candidates between the neighbours' places.
+    """Write place[j - 1] for AP and convex nDCG by divide and conquer over j, between the neighbours' places.
 
-    `scale` is 2/(RN). Among equal values the smallest place is taken, in every node.
+    `scale` is 2/(RN). Of equal values the smallest place wins.
     """
     n_rel, n_other = len(s), len(t)
     depth = 0
@@ -162,7 +145,7 @@ def _places_convex(code, s, t, scale, discount, ideal, place, stack):
 
 @kernel
 def _places_merged(s, t, margin, place):
-    """place[j - 1]: before the first relevant k with `s_k - t_j < margin`."""
+    """Write place[j - 1]: before the first relevant k with `s_k - t_j < margin`."""
     k = 0
     for j in range(len(t)):
         while k < len(s) and s[k] - t[j] >= margin:
@@ -172,7 +155,7 @@ def _places_merged(s, t, margin, place):
 
 @kernel
 def _places_reciprocal(s, t, scale, place):
-    """place[j - 1] for RR: p documents before everything, the others merge by score behind the first relevant one."""
+    """Write place[j - 1] for RR: p documents first, the others merged by score behind the first relevant one."""
     n_rel, n_other = len(s), len(t)
     _places_merged(s, t, 0.0, place)
     # The merge is free from place 2 on. Moving document j from there to the front changes H by -scale · Σ (s_k - t_j)
@@ -194,10 +177,10 @@ def _places_reciprocal(s, t, scale, place):
 
 @kernel
 def _merged_tails(s, t):
-    """Sums that give any tail of the merge by score in O(1).
+    """Return sums that give any tail of the merge by score in O(1).
 
-    Others before each relevant document, relevant ones before each other; running sums of s and t; from the end, the
-    sums of each score times those that stand before it, or behind.
+    These are: others before each relevant document, relevant ones before each other; running sums of s and t; from the
+    end, the sums of each score times the documents of the other kind before (relevant) or behind (other) it.
     """
     n_rel, n_other = len(s), len(t)
     before = np.zeros(n_rel + 1, dtype=np.int64)
@@ -226,10 +209,11 @@ def _merged_tails(s, t):
 
 @kernel
 def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
-    """place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged tail.
+    """Write place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged
+    tail.
 
-    Placing relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones
-    `scale·(R-a)·t`: H against the perfect ranking, up to the constant 1.
+    Relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones `scale·(R-a)·t`: H
+    against the perfect ranking, up to the constant 1.
     """
     n_rel, n_other = len(s), len(t)
     depth = min(cutoff, n_rel + n_other)
@@ -313,10 +297,7 @@ def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, l
 
 @kernel
 def _settle(code, place, scale, discount, cutoff, ideal, rel_order, other_order, coefficients):
-    """Write the coefficients of the ranking with the other documents at `place`, which ascends; returns its loss.
-
-    Those of documents behind all relevant ones are 0, as they stand there.
-    """
+    """Write the nonzero coefficients of the ranking with the other documents at `place`; return its loss."""
     n_rel, n_other = len(rel_order), len(other_order)
     j, total = 0, 0.0
     for k in range(n_rel):

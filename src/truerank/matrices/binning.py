@@ -159,12 +159,10 @@ class CodedMatrix:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows n."""
         return int(self.codes.shape[1])
 
     @property
     def n_features(self) -> int:
-        """Number of features p."""
         return len(self.borders)
 
     def column(self, feature: int) -> np.ndarray:

@@ -58,7 +58,6 @@ class BundledMatrix(CodedMatrix):
 
     @property
     def n_bundles(self) -> int:
-        """Number of bundles."""
         return int(self.bundle.max(initial=-1)) + 1
 
     def column(self, feature: int) -> np.ndarray:
@@ -78,7 +77,6 @@ class BundledMatrix(CodedMatrix):
         return result
 
     def codes_at(self, feature: int) -> tuple[np.ndarray, np.uint64]:
-        """As of a dense matrix."""
         return self.column(feature), np.uint64(0)
 
     def codes_of(self, feature: int) -> np.ndarray:

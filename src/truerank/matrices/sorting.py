@@ -1,7 +1,4 @@
-"""The compiled sort within a query: rows by descending score, equal ones in their order.
-
-Another one has its reasons: `losses/graded_pairs` carries the keys along and starts from the last order.
-"""
+"""The compiled sort within a query: rows by descending score, equal ones in their order."""
 
 from __future__ import annotations
 
@@ -9,27 +6,33 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 
-RUN = 128  # items sorted by counting, which beats two runs of half the size and their merge
-_LANES = 16  # counts are made for so many items at a time: whole vectors, however they are wide
+RUN = 128  # items sorted by counting, which is faster than a merge of two halves
+_LANES = 16  # items counted at a time: a multiple of the width of any vector
 
 
 @kernel
 def _before(values, a, b):
-    """Whether item a ranks before item b: by value, largest first, then by number, so that the order is unique."""
+    """Return whether item a ranks before item b: by value, largest first, then by number."""
     x, y = values[a], values[b]
     return x > y or (x == y and a < b)
 
 
 @kernel
-def order_run(keys, items, spare, order):
-    """Write up to `RUN` items into `order` by falling key, equal ones as they stand; returns whether some are equal.
-
-    By counting how many keys are larger than each, without a branch that depends on them: half the time of insertion.
-    With nan among the keys the items stay as they stand.
-    `keys` and `items` have room for `RUN`, `spare` for twice that.
-    """
-    size, counts, seen = len(order), spare[:RUN], spare[RUN : 2 * RUN]
+def _sort_run(values, order, spare):
+    """Sort up to `RUN` items: count the items before each, without a branch that depends on them."""
+    size = len(order)
+    k = 1
+    while k < size and not _before(values, order[k], order[k - 1]):
+        k += 1
+    if k >= size:
+        return
+    # Stage 1. Count the larger keys of each item.
+    keys, items = np.empty(RUN, dtype=values.dtype), spare[:RUN]
+    counts, seen = spare[RUN : 2 * RUN], spare[2 * RUN : 3 * RUN]
     wide = (size + _LANES - 1) // _LANES * _LANES
+    for i in range(size):
+        items[i] = order[i]
+        keys[i] = values[items[i]]
     for i in range(wide):
         counts[i] = 0
     fours = size - size % 4
@@ -42,41 +45,21 @@ def order_run(keys, items, spare, order):
         a = keys[j]
         for i in range(wide):
             counts[i] += a > keys[i]
-    total = np.int64(0)
+    total, missing = np.int64(0), False
     for i in range(size):
         total += counts[i]
+        missing |= keys[i] != keys[i]
         seen[i] = 0
-    if total == size * (size - 1) // 2:
+    # Stage 2. Write each item to its place, equal ones side by side. With NaN, counts are not places.
+    if not missing:
         for i in range(size):
-            order[counts[i]] = items[i]
-        return False
-    for i in range(size):
-        if keys[i] != keys[i]:  # beside nan, which is neither larger nor smaller, counts are no places
-            for k in range(size):
-                order[k] = items[k]
-            return True
-    for i in range(size):
-        k = counts[i]
-        order[k + seen[k]] = items[i]
-        seen[k] += 1
-    return True
-
-
-@kernel
-def _sort_run(values, order, spare):
-    size = len(order)
-    k = 1
-    while k < size and not _before(values, order[k], order[k - 1]):
-        k += 1
-    if k >= size:
+            k = counts[i]
+            order[k + seen[k]] = items[i]
+            seen[k] += 1
+    if total == size * (size - 1) // 2:
         return
-    keys, items = np.empty(RUN, dtype=values.dtype), spare[:RUN]
-    for i in range(size):
-        items[i] = order[i]
-        keys[i] = values[items[i]]
-    if not order_run(keys, items, spare[RUN:], order):
-        return
-    for i in range(1, size):  # equal ones by number
+    # Stage 3. Sort equal items by number.
+    for i in range(1, size):
         item, k = order[i], i
         while k > 0 and _before(values, item, order[k - 1]):
             order[k] = order[k - 1]
@@ -86,7 +69,7 @@ def _sort_run(values, order, spare):
 
 @kernel
 def room_to_sort(size):
-    """Room for `sort_descending` to sort up to so many items."""
+    """Return scratch for `sort_descending` of up to `size` items."""
     return np.empty(max(size, 3 * RUN), dtype=np.int64)
 
 
@@ -94,8 +77,7 @@ def room_to_sort(size):
 def sort_descending(values, order, size, spare):
     """Merge sort of order[:size] in place; `spare` is `room_to_sort(size)` or more.
 
-    Cheap where the order is nearly right already: a run that is in order is left alone, and a merge touches only
-    the stretch in which the two runs overlap.
+    Cheap for a nearly sorted order: a sorted run is left alone, and a merge changes only the overlap of two runs.
     """
     width = RUN
     for lo in range(0, size, width):
@@ -105,7 +87,7 @@ def sort_descending(values, order, size, spare):
             mid, hi = lo + width, min(lo + 2 * width, size)
             if not _before(values, order[mid], order[mid - 1]):
                 continue
-            # The first place of the left run that moves, and the last of the right run.
+            # The overlap: the first place of the left run that moves, and the last of the right run.
             first, stop = lo, mid
             while first < stop:
                 k = (first + stop) // 2
@@ -141,7 +123,7 @@ def sort_descending(values, order, size, spare):
 
 @kernel
 def longest_query(offsets, first, last):
-    """Rows of the longest of the queries first … last - 1: room for a sort."""
+    """Return the rows of the longest of the queries first … last - 1."""
     longest = np.int64(0)
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
@@ -150,7 +132,7 @@ def longest_query(offsets, first, last):
 
 @kernel
 def best_first(keys, order):
-    """The places of `keys` (n,) from the largest down into `order`, equal ones in their order."""
+    """Write the places of `keys` (n,), from the largest down, to `order`; equal ones in their order."""
     n = keys.size
     for i in range(n):
         order[i] = i

@@ -35,7 +35,6 @@ class BinaryTrees:
 
     @property
     def n_trees(self) -> int:
-        """Number of trees T."""
         return len(self.roots)
 
     def check(self, n_features: int) -> None:

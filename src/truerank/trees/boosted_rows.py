@@ -57,23 +57,19 @@ class RowsHere:
             self._taken = self._derivatives(np.broadcast_to(start, scores.shape).astype(np.float64))
 
     def derive(self, t: int) -> None:
-        """See `BoostedRows`."""
         self._taken = None  # memory
         self._objective.begin(stream(self._plan.seed, "objective", t))
         self._taken = self._derivatives(self._scores)
 
     def sizes(self) -> GradientSizes:
-        """See `BoostedRows`."""
         assert self._taken is not None
         return GradientSizes.of(*self._taken, self._workers)
 
     def change(self) -> float:
-        """See `BoostedRows`."""
         assert self._taken is not None
         return exact_total(change_parts(self._start, *self._taken, self._scores, self._workers))
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
-        """See `BoostedRows`."""
         assert self._taken is not None
         drawn = None
         if self._samples and self._order is not None:
@@ -93,7 +89,6 @@ class RowsHere:
         return tree, self._leaves.fit(tree, self._rows, sample)
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
-        """See `BoostedRows`."""
         self._leaves.add(tree, self._rows, values, self._scores)
 
     def _derivatives(self, scores: np.ndarray) -> Derivatives:
@@ -133,6 +128,5 @@ class WatchedHere:
         self.stopping = stopping
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
-        """See `Watched`."""
         self._leaves.add(tree, self._rows, values, self._scores)
         return float(self.stopping.measure.mean(self._judgements, self._scores))

@@ -185,7 +185,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
 
 
 def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int | None) -> None:
-    """Keep the trees up to the best round by validation (None: all), or to the least objective if training diverged."""
+    """Keep the trees up to the best round (None: all), or up to the least objective if training diverged."""
     progress.change += [np.nan] * (len(progress.trees) - len(progress.change))
     if status is Status.DIVERGED:
         least = int(np.nanargmin(progress.change)) + 1

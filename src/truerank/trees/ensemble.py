@@ -23,7 +23,6 @@ class Ensemble:
 
     @property
     def n_trees(self) -> int:
-        """Number of trees T."""
         return len(self.features)
 
     @property

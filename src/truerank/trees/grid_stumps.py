@@ -206,7 +206,7 @@ def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):
 def _best_of_bins(sums, bin_start, n_thresholds, missing_bin, tolerance):
     """Return the column (-1 for none), threshold, side of NaN and edge of the best stump."""
     largest, least = 0.0, np.inf
-    for attempt in range(2):  # first the largest |r|, then the lowest column and threshold near it
+    for _attempt in range(2):  # first the largest |r|, then the lowest column and threshold near it
         for k in range(len(n_thresholds)):
             n, start = n_thresholds[k], bin_start[k]
             absent = sums[start + n + 1] if missing_bin[k] else 0.0

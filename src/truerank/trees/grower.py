@@ -47,7 +47,6 @@ class TreeStructure:
 
     @property
     def depth(self) -> int:
-        """Number of levels d."""
         return len(self.features)
 
 
@@ -130,7 +129,6 @@ class LevelSearch:
         raise NotImplementedError
 
     def _useful(self, allowed: np.ndarray) -> np.ndarray:
-        """Return a mask of the features that a tree may ask about."""
         useful: np.ndarray = allowed & ((self.n_bins > 1) | self.has_missing)
         return useful
 
@@ -272,11 +270,9 @@ class HistogramSearch(LevelSearch):
         return before
 
     def _search_members(self, hist: np.ndarray, block: int, level: Level) -> float:
-        """Find the best questions from the histograms of a block."""
         return self._search_features(hist, self._members[block], level)
 
     def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> float:
-        """Find the best questions of some features by a kernel."""
         rules, weights = self.rules, level.weights
         plain = rules.monotone is None and rules.smoothing is None and weights.penalty == 0.0
         # Beyond, the product of two denominators overflows.

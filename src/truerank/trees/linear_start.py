@@ -1,12 +1,10 @@
-"""A linear ranker that boosting starts from, so that trees are left with what a straight line cannot say.
+"""A linear ranker as the start of boosting, because trees need many rounds to form a straight line out of steps.
 
-With the features standardised over the rows, z, the weights w make small
+With features z standardised over the rows, the weights w minimise
 
     Σ_i v_i (y'_i - w z'_i)² + penalty · Σ_i v_i · |w|²
 
-over the rows i with weights v_i, where y' and z' are grades and features less their means within the query: only
-differences within a query can change a ranking. On small collections trees alone need many rounds to form a straight
-line out of steps.
+over the rows i with weights v_i, where y' and z' are grades and features minus their means within the query.
 """
 
 from __future__ import annotations
@@ -29,13 +27,13 @@ _ROWS = 16_384
 
 @dataclass(frozen=True)
 class LinearStart:
-    """Scores `w z`, with features standardised and clipped by `scaling`; a missing value adds nothing."""
+    """Scores `w z`, with features standardised and clipped by `scaling`; a missing value adds 0."""
 
     weights: np.ndarray = field(repr=False)  # float64 (p,)
     scaling: Scaling
 
     def scores(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores (n,) of the rows of X, float32 or float64; a row's bits do not depend on the rows beside it."""
+        """Return scores (n,) of the rows of X, float32 or float64, the same bits alone and among other rows."""
         scores = np.zeros(len(X))
         low, high, mean = self.scaling.low, self.scaling.high, self.scaling.mean
         slope = self.weights / self.scaling.scale
@@ -47,7 +45,7 @@ class LinearStart:
         return scores
 
     def check(self, n_features: int) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        """Raise `ModelFileError` if arrays from a file do not fit together."""
         if self.weights.shape != (n_features,) or not np.isfinite(self.weights).all():
             raise ModelFileError(f"ObliviousBoosting: start_weights_ must hold {n_features} finite numbers")
 
@@ -60,12 +58,11 @@ class Start:
     linear: LinearStart | None
 
     def scores(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
-        """Scores (n,), a new array; of sparse rows without a linear ranker."""
+        """Return the scores (n,) of the rows of X, which may be sparse without a linear ranker."""
         constant = np.full(X.shape[0], self.constant)
         return constant if self.linear is None else constant + self.linear.scores(X, n_jobs)
 
     def check(self, n_features: int) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together."""
         if self.linear is not None:
             self.linear.check(n_features)
 
@@ -79,10 +76,7 @@ def fit_linear_start(
     penalty: float,
     monotone: np.ndarray | None,
 ) -> LinearStart:
-    """The weights of least squares within queries; with `monotone` (p,) those of the signs that it allows.
-
-    The same bits for any number of threads. O(n p² + p³).
-    """
+    """Fit the weights, with `monotone` (p,) of the permitted signs only. O(n p² + p³)."""
     matrix, right, total = linear_start_sums(X, y, offsets, row_weight, scaling)
     return solve_linear_start(matrix, right, total, scaling, penalty, monotone)
 
@@ -90,10 +84,7 @@ def fit_linear_start(
 def linear_start_sums(
     X: np.ndarray, y: np.ndarray, offsets: np.ndarray, row_weight: np.ndarray | None, scaling: Scaling
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """What the weights rest on, which adds up over queries: `Σ v z z'` (p, p), `Σ v z y'` (p,), and `Σ v`.
-
-    Products of fixed blocks of whole queries, with BLAS on one thread.
-    """
+    """Return `Σ v z z'` (p, p), `Σ v z y'` (p,) and `Σ v`, which add up over queries."""
     p = X.shape[1]
     matrix, right, total = np.zeros((p, p)), np.zeros(p), 0.0
     every = np.arange(p)
@@ -125,7 +116,7 @@ def solve_linear_start(
     penalty: float,
     monotone: np.ndarray | None,
 ) -> LinearStart:
-    """The weights, from `linear_start_sums` of all queries."""
+    """Compute the weights from `linear_start_sums` of all queries."""
     matrix = matrix + np.diag(np.full(len(right), penalty * total))
     with one_blas_thread():
         if monotone is None or not monotone.any():

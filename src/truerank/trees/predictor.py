@@ -1,8 +1,7 @@
-"""Scores of rows from an ensemble, a block of rows at a time.
+"""Scores of rows from an ensemble of oblivious trees with constant leaves.
 
-A block's columns are copied once, side by side, so that one question is one pass over neighbouring values, many of them
-in one instruction. Only the borders in use are compared: for 100 trees of depth 6 that is 600 comparisons a row,
-whatever the number of features, and nothing is binned.
+The used columns of a block of rows are copied side by side, so that an instruction answers a question for many rows.
+Nothing is binned: 100 trees of depth 6 cost 600 comparisons a row, for any number of features.
 """
 
 from __future__ import annotations
@@ -20,10 +19,7 @@ _TASK = 16_384  # rows of one task of a thread
 
 
 class ConstantPredictor:
-    """Scores from plain leaves, `start + Σ_trees value of the row's leaf`.
-
-    The sum runs over the trees in order, whatever the block: a row has the same bits alone and among others.
-    """
+    """Scores from constant leaves, added in the order of the trees: a row has the same bits alone and among others."""
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.used = np.unique(ensemble.features).astype(np.int64)
@@ -48,10 +44,9 @@ class ConstantPredictor:
 
 @kernel
 def _add_constant(X, used, columns, borders, missing_right, values, scores):
-    """Add every tree's leaf value to `scores` (n,), 256 rows at a time.
+    """Add every tree's leaf value to `scores` (n,), 256 rows at a time, and two levels at a time without NaN.
 
-    A block's rows have room for 272 values, so that neighbouring columns do not fall on the same lines of the cache.
-    Questions are asked two at a time where no value of the block is missing.
+    Columns of the block have room for 272 values, so that neighbours do not fall on the same lines of the cache.
     """
     n = X.shape[0]
     n_trees, depth = columns.shape

@@ -1,4 +1,4 @@
-"""The sampled rows of a tree while it grows."""
+"""The sampled rows of a tree during its growth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from truerank.trees.histogram import PackedGradients, accumulate, accumulate_all
 
 
 class SampledRows:
-    """The sampled rows of a tree while it grows: the leaf of each, and the histograms of one child of each leaf."""
+    """The sampled rows of a tree during its growth: their leaves, and the histograms of one child of each leaf."""
 
     def __init__(self, matrix: CodedMatrix, packed: PackedGradients, workers: Workers) -> None:
         self.matrix, self.rows, self.words, self._workers = matrix, packed.rows, packed.words, workers
@@ -27,7 +27,7 @@ class SampledRows:
         self._level = self.rows, self.words, self.counts
 
     def ask(self, level: int, feature: int, code: int, side: bool) -> np.ndarray:
-        """Answer a question; returns how many rows are in each leaf of the next level, int64 (2^(level + 1),)."""
+        """Answer a question; return the number of rows in each leaf of the next level, int64 (2^(level + 1),)."""
         self._level = self.rows[:0], self.words[:0], self.counts[:0]  # memory
         codes, shift = self.matrix.codes_at(feature)
 
@@ -46,7 +46,7 @@ class SampledRows:
         return total
 
     def gather(self, level: int, small_is_right: np.ndarray) -> None:
-        """Take the rows of one child of each leaf of the level before; all rows at level 0."""
+        """Gather the rows of one child of each leaf of the previous level; all rows at level 0."""
         if level == 0:
             return
         half = 1 << (level - 1)
@@ -64,9 +64,9 @@ class SampledRows:
         self._workers.run(gather, [(*block, *place, own) for block, place, own in places])
 
     def of_all_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Words, int64 (n,), and leaves, uint16 (n,), of all rows, 0 where a row is not in the sample."""
+        """Return words, int64 (n,), and leaves, uint16 (n,), of all rows, 0 for a row outside the sample."""
         n = self.matrix.n_rows
-        small = self.leaf.astype(np.uint16)  # what is read here and there is to stay in the cache
+        small = self.leaf.astype(np.uint16)  # read in random order, so that it should fit the cache
         if len(self.rows) == n:
             return self.words, small
         words, leaf = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.uint16)
@@ -83,7 +83,7 @@ class SampledRows:
 
 
 def squared_losses(packed: PackedGradients) -> np.ndarray:
-    """g²/h of each sampled row in packed units: of a row drawn twice its squared residual times the draws."""
+    """Return g²/h of each sampled row in packed units."""
     shift = packed.scales.shift
     low = packed.words & ((1 << shift) - 1)
     g = ((packed.words - low) >> shift).astype(np.float64)
@@ -91,16 +91,16 @@ def squared_losses(packed: PackedGradients) -> np.ndarray:
 
 
 def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
-    """Σg²/Σh in units of the packed gain, from `exact_parts` of the squared losses and the sum of all words (1,)."""
+    """Return Σg²/Σh in packed units, from `exact_parts` of the squared losses and the sum of all words (1,)."""
     hessian = float(int(total[0]) & ((1 << shift) - 1))
     return exact_total(parts) / hessian if hessian > 0 else 0.0
 
 
 @kernel
 def answer(codes, shift, rows, leaf, level, code, missing_right):
-    """Set bit `level` of each row's leaf where its code, eight bits of `codes` from `shift` on, is above `code`.
+    """Set bit `level` of each row's leaf if its code, eight bits of `codes` from `shift` on, is above `code`.
 
-    `rows` int32 (n,) of the codes have leaves; empty where all do.
+    `leaf` are those of `rows` int32 (n,); of all rows if `rows` is empty.
     """
     last = np.int64(255 if missing_right else 254)
     if rows.size:
@@ -115,7 +115,7 @@ def answer(codes, shift, rows, leaf, level, code, missing_right):
 
 @kernel
 def count_rows(leaf, result):
-    """The number of rows in each leaf, by four counters, so that neighbours in one leaf do not wait for each other."""
+    """Count the rows of each leaf by four counters, so that neighbours in one leaf do not wait for each other."""
     counts = np.zeros((4, result.size), dtype=np.int64)
     a, b, c, d = counts
     fours = leaf.size - leaf.size % 4
@@ -132,9 +132,9 @@ def count_rows(leaf, result):
 
 @kernel
 def gather_rows(rows, words, leaf, chosen, counts, out_rows, out_words):
-    """Rows and words of the rows in the chosen leaves, one leaf after the other; `counts` says how many each has.
+    """Write the rows and words of the chosen leaves, one leaf after the other; `counts` are the rows of each.
 
-    No branch depends on a row: every row is noted, and the next one over it unless it belongs here.
+    No branch depends on a row: each row is written to `taken`, and overwritten by the next one unless it is chosen.
     """
     place = np.full(2 * chosen.size, -1)
     first = np.int64(0)

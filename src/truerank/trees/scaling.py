@@ -1,4 +1,4 @@
-"""Standardised features: how values enter a polynomial or a linear start."""
+"""Standardised features of polynomial leaves and linear starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Scaling:
-    """How features are standardised: `(clip(x, low, high) - mean) / scale`, and 0 for nan; arrays (p,)."""
+    """Standardised features are `(clip(x, low, high) - mean) / scale`, and 0 for NaN; arrays (p,)."""
 
     mean: np.ndarray
     scale: np.ndarray
@@ -23,19 +23,19 @@ class Scaling:
 
     @classmethod
     def of(cls, columns: list[np.ndarray], clip: bool) -> Scaling:
-        """From `column_scaling` of each column."""
+        """Combine `column_scaling` of each column."""
         mean, scale, low, high = np.array(columns, dtype=np.float64).reshape(-1, 4).T.copy()
-        if not clip:  # only so far that low degrees stay finite
+        if not clip:  # only so far that polynomials of low degree are finite
             with np.errstate(over="ignore"):
                 low, high = np.maximum(mean - _FAR * scale, -_LARGEST), np.minimum(mean + _FAR * scale, _LARGEST)
         return cls(mean, scale, low, high)
 
     def take(self, X: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Standardised columns (len(features), n) of the rows of X."""
+        """Return standardised columns (len(features), n) of the rows of X."""
         return self.standardise(np.ascontiguousarray(X.T[features], dtype=np.float64), features)
 
     def standardise(self, x: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """The same from columns (len(features), n)."""
+        """Standardise columns x (len(features), n)."""
         one = features[:, None]
         z = np.clip(x, self.low[one], self.high[one])
         z -= self.mean[one]
@@ -45,14 +45,14 @@ class Scaling:
 
 
 def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
-    """Mean, standard deviation (1 where it is 0), least and largest of a column's sorted observed values (n,).
+    """Return mean, standard deviation (1 for 0), least and largest of a column's sorted observed values (n,).
 
     `ends` as in `binning.find_borders`.
     """
     if len(values) == 0:
         return np.array([0.0, 1.0, 0.0, 0.0])
     low, high = float(values[0]), float(values[-1])
-    # In units of a power of two near the largest magnitude, exact, so that no square over- or underflows.
+    # A power of two near the largest magnitude is the unit, so that no square over- or underflows.
     unit = float(np.exp2(np.clip(np.frexp(max(abs(low), abs(high)))[1] - 1, -1000, 1000)))
     shares = values.astype(np.float64)
     shares /= unit
@@ -68,7 +68,7 @@ def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.nda
 
 
 def check_scaling(scaling: Scaling, n_features: int) -> None:
-    """Raise `ModelFileError` when arrays from a file do not fit together."""
+    """Raise `ModelFileError` if arrays from a file do not fit together."""
     for array in (scaling.mean, scaling.scale, scaling.low, scaling.high):
         if array.shape != (n_features,) or np.isnan(array).any():
             raise ModelFileError(f"ObliviousBoosting: the scaling must hold {n_features} numbers")

@@ -1,7 +1,7 @@
 """Leaf values averaged over the answers of all levels: 63 interpolations a row for a tree of six levels.
 
-The last level is first: 2^(d-1) interpolations `a + P(right) (b - a)` turn 2^d values into half as many, and so on.
-Three levels are one loop over 64 rows, whose numbers between the levels stay in registers.
+From the last level up, interpolations `a + P(right) (b - a)` halve the number of values. Three levels are one loop over
+64 rows, whose intermediate values stay in registers.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 
-ROWS = 64  # whose shares are stored together
+ROWS = 64  # rows whose shares are stored together
 
 
 def leaves_in_order(values: np.ndarray) -> np.ndarray:
-    """Leaf values (trees, 2^d) in the order in which they meet: the answer to the first question is the first digit.
+    """Return leaf values (trees, 2^d) with the answer to the first question as the first digit of the number.
 
     >>> leaves_in_order(np.array([[1.0, 2.0, 5.0, 7.0]])).tolist()
     [[1.0, 5.0, 2.0, 7.0]]
@@ -29,9 +29,8 @@ def leaves_in_order(values: np.ndarray) -> np.ndarray:
 def add_averages(shares, questions, values, depth, start, stop, work, spare, total):
     """Add the averages of trees start … stop - 1 of 64 rows to `total` (64,).
 
-    `shares` (questions, 64) has P(right) of the rows. `questions` (trees · depth) and `values` (trees · 2^depth, as
-    `leaves_in_order`) are those of one tree after the other. `work` and `spare` (2^depth, 64) are room; an eighth of it
-    is enough for a depth of 3 and more.
+    `shares` (questions, 64) are P(right) of the rows, `questions` (trees · depth) those of each tree, `values`
+    (trees · 2^depth) as in `leaves_in_order`. `work` and `spare` (2^depth, 64; from depth 3 an eighth) are scratch.
     """
     for tree in range(start, stop):
         first, leaf, level, size = depth * tree, tree << depth, depth, 1 << depth
@@ -76,7 +75,7 @@ def _average_leaves(values, at, shares, questions, question, result, out):
 
 @kernel
 def _average_three(values, at, shares, questions, question, result, out):
-    """As `_average_leaves`, of eight values that each row has for itself."""
+    """As `_average_leaves`, of eight values that differ between rows."""
     r, s, t = questions[question], questions[question + 1], questions[question + 2]
     for i in range(64):
         last, middle = shares[t, i], shares[s, i]

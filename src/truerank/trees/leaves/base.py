@@ -1,4 +1,4 @@
-"""What boosted trees, model files, exports and explanations ask of a kind of leaves."""
+"""Protocol of a kind of leaves, for boosting, model files, exports and explanations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from truerank.trees.training_columns import TrainingColumns
 class LeafFitter(Protocol):
     """Fits the leaves of each tree, and adds their values to scores.
 
-    A fitter with `needs_sample` also has `sums(tree, rows, sample)`, a tuple of arrays that add up over parts of the
-    rows, and `values(tree, *sums, unit)`, the leaf values from the sums of all parts.
+    A fitter with `needs_sample` also has `sums(tree, rows, sample)`, arrays that add up over parts of the rows, and
+    `values(tree, *sums, unit)`, the leaf values from the total sums.
     """
 
-    needs_sample: bool  # False: the sums of the level search, which the tree has, are enough
+    needs_sample: bool  # False: the sums in the tree are enough
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
         """Return the leaf values of a tree, (2^d,) or (2^d, n_values)."""
@@ -46,16 +46,16 @@ class LeafPredictor(Protocol):
 class Leaves:
     """A kind of leaves; its fields are its parameters, and a model file keeps them.
 
-    A subclass writes `fitter`. The defaults are for leaves of one value each that the rows in the leaf get: such a kind
-    needs nothing else to be saved, exported, explained and trained on a cluster. A kind with values of another form
-    sets `needs_places` or `needs_scaling`, whose arrays a model then keeps, and writes `predictor` and `n_values`.
+    A subclass writes `fitter`. The other defaults are for one value in each leaf, and are enough to save, export,
+    explain and train such leaves on a cluster. Other kinds write `predictor` and `n_values`, and may set `needs_places`
+    or `needs_scaling`, whose arrays a model then keeps.
     """
 
     name: ClassVar[str]  # in `ObliviousBoosting(leaves=…)` and in model files
     needs_places: ClassVar[bool] = False  # the places of values among the training values
     needs_scaling: ClassVar[bool] = False  # standardised features
     keeps_monotone: ClassVar[bool] = True
-    scored_by: ClassVar[tuple[str, ...]] = ()  # parameters that stay when a model is continued
+    scored_by: ClassVar[tuple[str, ...]] = ()  # parameters that cannot change when a model is continued
 
     def check(self) -> None:
         """Raise `InvalidInputError` if a parameter is out of range."""

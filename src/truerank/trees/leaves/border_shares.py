@@ -1,10 +1,8 @@
 """P(right) of the rows of a tile in the questions about one feature.
 
-Shares are a factor of the value times a factor of the border (`places`). A tile's factors of a feature are read once
-and then serve all questions about it. Steep features, whose factors are powers of a difference of places, take longer.
-
-The factors of all features are more than a cache holds, and most values are in a knot, not in a gap between two: the
-factors of a feature's knots are stored together (`knots_first`), so that more of what is read is read again.
+P(right) is a factor of the value times a factor of the border (`places`). The factors of a tile's values are read once
+for all questions about a feature. They do not fit into a cache, and most values are in a knot, not in a gap: the
+factors of a feature's knots are stored together (`knots_first`).
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from truerank.data.grouping import offsets_of
 
 
 class StateFactors(NamedTuple):
-    """What the shares of all values are made of, of one feature after the other."""
+    """Factors of all values, one feature after the other."""
 
-    first: np.ndarray  # int64 (u + 1,): where the knots of each feature begin
+    first: np.ndarray  # int64 (u + 1,): offsets of the knots of each feature
     pairs: np.ndarray  # float64 (2 Σ(2K + 1),): factors of P(left) and P(right) by state, in the order of `knots_first`
     blocks: np.ndarray  # float64 (2, Σ(2K + 1)): first and last place of each state, for steep features
     steep: np.ndarray  # bool (u,)
@@ -28,7 +26,7 @@ class StateFactors(NamedTuple):
 
 
 def knots_first(sizes: np.ndarray) -> np.ndarray:
-    """The states of features of so many knots, one feature after the other: those in its knots, then those in gaps.
+    """Return the states of features with `sizes` knots, one feature after the other: states of knots, then of gaps.
 
     >>> knots_first(np.array([2, 1])).tolist()
     [1, 3, 0, 2, 4, 6, 5, 7]
@@ -40,10 +38,10 @@ def knots_first(sizes: np.ndarray) -> np.ndarray:
 
 @kernel
 def answer(states, at, factors, k, first, end, questions, shares):
-    """P(right) of the rows of a tile in the questions `first` … `end - 1`, all about feature k, into `shares`.
+    """Write P(right) of the rows of a tile in the questions `first` … `end - 1`, all about feature k, to `shares`.
 
-    The rows' states are read from `at` on. `questions` has five numbers for each: the first state right of the border,
-    the border's factors in P(left) and P(right), the places at or below it, and P(right) of a missing value.
+    `states` are read from `at` on. `questions` has five numbers for each: the first state right of the border, the
+    border's factors in P(left) and P(right), the places at or below it, and P(right) of a missing value.
     """
     knots = factors.first[k + 1] - factors.first[k]
     origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
@@ -72,7 +70,7 @@ def answer(states, at, factors, k, first, end, questions, shares):
 
 @kernel
 def _answer_steeply(states, at, factors, k, first, end, questions, shares):
-    """As `answer` of observed values, with the powers of p that the factors of a steep feature do not hold."""
+    """As `answer`, for observed values of a steep feature, whose factors do not include the powers of p."""
     knots = factors.first[k + 1] - factors.first[k]
     origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
     for i in range(64):

@@ -1,4 +1,4 @@
-"""Plain leaves: one value for each region."""
+"""Constant leaves: one value each."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from truerank.trees.leaves.base import Leaves
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.training_columns import TrainingColumns
 
-_EMPTY = 1e-12  # a leaf with less hessian than this has the value 0; less still where all weights are small
+_EMPTY = 1e-12  # leaves with a smaller hessian have the value 0
 
 
 def newton_values(gradients: np.ndarray, hessians: np.ndarray, alpha: float) -> np.ndarray:
-    """Leaf values `-G / (H + alpha)`, 0 where H is below 1e-12; for squared error and alpha = 0 the mean residual."""
+    """Return leaf values `-G / (H + alpha)`, 0 for empty leaves; the mean residual for squared error and alpha = 0."""
     empty = empty_leaves(hessians)
     return np.where(empty, 0.0, -gradients / np.where(empty, 1.0, hessians + alpha))
 
 
 def empty_leaves(hessians: np.ndarray) -> np.ndarray:
-    """Which leaves hold next to nothing: H below 1e-12, or below 1e-12 of the largest where that is below 1."""
+    """Return a mask of leaves whose H is below 1e-12, or below 1e-12 of the largest H if that is below 1."""
     return (hessians < _EMPTY * min(1.0, float(hessians.max(initial=0.0)))) | (hessians <= 0.0)
 
 
@@ -35,12 +35,11 @@ class ConstantLeaves(Leaves):
     name: ClassVar[str] = "constant"
 
     def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> ConstantFitter:
-        """See `Leaves`."""
         return ConstantFitter(rules.alpha, rules.monotone, workers)
 
 
 class ConstantFitter:
-    """Fits and evaluates plain leaves; `monotone` has the features' constraints, int8 (p,)."""
+    """Fits and evaluates constant leaves; `monotone` has the features' constraints, int8 (p,)."""
 
     needs_sample = False
 
@@ -48,7 +47,7 @@ class ConstantFitter:
         self.alpha, self.monotone, self.workers = alpha, monotone, workers
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
-        """Values (2^d,) from the sums that the level search left in the tree."""
+        """Return leaf values (2^d,) from the sums in the tree."""
         values = newton_values(tree.gradients, tree.hessians, self.alpha)
         return constrain(values, tree.hessians, tree.features, self.monotone)
 
@@ -60,11 +59,11 @@ class ConstantFitter:
 
 
 def constrain(values: np.ndarray, weights: np.ndarray, features: np.ndarray, monotone: np.ndarray | None) -> np.ndarray:
-    """The values nearest to leaf `values`, in least squares weighted by `weights`, that keep monotone constraints.
+    """Return the values nearest to `values`, in least squares weighted by `weights`, that satisfy `monotone`.
 
-    A leaf's value must not fall (1) or rise (-1) when the answer at a level that asks a constrained feature turns from
-    no more than c to more. Dykstra's alternating projections over the levels find the nearest such values; a final
-    running maximum takes off what rounding left, so the constraint holds exactly.
+    A leaf's value must not fall (1) or rise (-1) if the answer at a level of a constrained feature changes from no to
+    yes. Dykstra's alternating projections over the levels find these values; a final running maximum removes the
+    rounding error, so that the constraint holds exactly.
 
     References
     ----------

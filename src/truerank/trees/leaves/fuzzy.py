@@ -1,4 +1,4 @@
-"""Fuzzy leaves: every row is in every leaf, with the probability of its places."""
+"""Fuzzy leaves: every row is in every leaf with a probability."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
 
 @dataclass(frozen=True)
 class FuzzyLeaves(Leaves):
-    """Leaves that share every row, by the probability of its places: `ObliviousBoosting(leaves=FuzzyLeaves(...))`.
+    """Leaves to which every row belongs with a probability: `ObliviousBoosting(leaves=FuzzyLeaves(...))`.
 
     Parameters
     ----------
     fuzziness, p_swap : float, optional
-        Width of fuzzy borders, one or the other: as a share of the rows, `p_swap = max(0, 1 - 1 / (fuzziness * n))`
-        (default 0.1), or the probability itself, in [0, 1). Rows count by weight. `p_swap` is that of neighbouring
-        copies where weights are numbers of copies (whole multiples of one of them); else of rows of the mean weight.
+        Width of fuzzy borders, one or the other: as a share of the rows (default 0.1), so that `p_swap` is
+        `max(0, 1 - 1 / (fuzziness * n))`; or the probability, in [0, 1), that neighbouring rows swap their places. Rows
+        count by weight; they are copies if all weights are multiples of one number, else rows of the mean weight.
     ties : {"near", "average"}, default "average"
-        Where rows of equal values stand: at the place nearest to the border (the thesis), or at all of theirs, which
-        keeps features apart that are mostly one value.
+        Place of rows with equal values: the one nearest to the border (the thesis), or the average over all of theirs,
+        which distinguishes features that have mostly one value.
     search : bool, default False
-        Search levels with fuzzy borders too, not only plain ones.
+        Use fuzzy borders in the level search, too.
     places : int in 2 … 32000, default 4096
-        Shares are exact by row for features of at most this many different values; of others about this many quantiles
-        are told apart.
+        Probabilities are exact for features with at most this many different values, and use about this many quantiles
+        of others.
 
     Examples
     --------
@@ -67,10 +67,7 @@ class FuzzyLeaves(Leaves):
         self.swap_probability(1)
 
     def swap_probability(self, n: float, places: float | None = None) -> float:
-        """The probability that neighbouring places swap, from `p_swap` or `fuzziness`, where n rows have `places`.
-
-        By default a place a row; `p_swap` is that of neighbouring rows.
-        """
+        """Return the probability that neighbouring places swap if n rows have `places` (default: n)."""
         places = n if places is None else places
         if self.p_swap is not None:
             if self.fuzziness is not None:
@@ -89,19 +86,16 @@ class FuzzyLeaves(Leaves):
         return replace(rules, smoothing=smoothing_of(columns.borders, columns.places, p_swap))
 
     def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> FuzzyFitter:
-        """See `Leaves`."""
         return FuzzyFitter(rules.alpha, rules.monotone, columns.places, p_swap, self.ties, workers)
 
     def predictor(self, ensemble: Ensemble, model: Any) -> FuzzyPredictor:
-        """See `Leaves`."""
         return FuzzyPredictor(ensemble, model._flat_places(), model.p_swap_, self.ties)
 
 
 class FuzzyFitter:
     """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l).
 
-    P(x ∈ l) is the product over the tree's levels of P(left) or P(right), each exact by row wherever a feature's table
-    of `places` has a knot for each value. `p` is p_swap, `monotone` the features' constraints, int8 (p,).
+    P(x ∈ l) is the product over the tree's levels of P(left) or P(right). `p` is p_swap.
     """
 
     needs_sample = True
@@ -120,12 +114,11 @@ class FuzzyFitter:
         self._shares: dict[int, Shares] = {}
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
-        """Return leaf values (2^d,)."""
         assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray]:
-        """ΣP g and ΣP h of each leaf (2, 2^d): over blocks of rows, added in order; they add up over partitions."""
+        """Return ΣP g and ΣP h of each leaf (2, 2^d), which add up over partitions."""
         tables = self._tables(tree, rows)
         states = self._states(tree, rows)
 
@@ -138,7 +131,7 @@ class FuzzyFitter:
         return (total,)
 
     def values(self, tree: TreeStructure, total: np.ndarray, unit: float) -> np.ndarray:
-        """Leaf values (2^d,) from the sums over all rows, whose mean hessian (`unit`) has no say."""
+        """Return leaf values (2^d,) from the sums over all rows; `unit` is not used."""
         return constrain(newton_values(total[0], total[1], self.alpha), total[1], tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
@@ -153,7 +146,7 @@ class FuzzyFitter:
         self.workers.run(work, row_blocks(rows.matrix.n_rows))
 
     def _tables(self, tree: TreeStructure, rows: Rows) -> np.ndarray:
-        """P(right) of every level by state (d, most states of a feature)."""
+        """Return P(right) of every level by state (d, most states of a feature)."""
         levels = []
         for feature, code, side in zip(tree.features.tolist(), tree.codes.tolist(), tree.missing_right.tolist()):
             places = self.places[feature]
@@ -169,11 +162,11 @@ class FuzzyFitter:
         return tables
 
     def _states(self, tree: TreeStructure, rows: Rows) -> list[np.ndarray]:
-        """States (n,) of each level's feature, from the cache or anew."""
+        """Return the states (n,) of each level's feature."""
         cache = rows.cache
         for feature in tree.features.tolist():
             if feature in cache:
-                cache[feature] = cache.pop(feature)  # the most recently used stands last
+                cache[feature] = cache.pop(feature)  # the most recently used is last
                 continue
             places = self.places[feature]
             blocks = row_blocks(rows.matrix.n_rows) or [(0, 0)]
@@ -181,7 +174,7 @@ class FuzzyFitter:
             parts = self.workers.run(lambda a, b, x=column, t=places: t.states(x[a:b]), blocks)
             cache[feature] = np.concatenate(parts)
         states = [cache[feature] for feature in tree.features.tolist()]
-        room = _CACHE_BYTES - 10 * rows.matrix.n_rows  # millions of rows need the memory more than the time
+        room = _CACHE_BYTES - 10 * rows.matrix.n_rows  # with millions of rows, memory matters more than time
         while cache and sum(column.nbytes for column in cache.values()) > room:
             del cache[next(iter(cache))]
         return states
@@ -195,7 +188,7 @@ def _stack(states: list[np.ndarray], start: int, stop: int) -> np.ndarray:
 
 @kernel
 def _leaf_sums(states, tables, g, h):
-    """ΣP g and ΣP h of every leaf (2, 2^d)."""
+    """Return ΣP g and ΣP h of every leaf (2, 2^d)."""
     depth, n = states.shape
     size = 1 << depth
     total = np.zeros((2, size))
@@ -222,7 +215,7 @@ def _leaf_sums(states, tables, g, h):
 
 @kernel
 def _add_expected(states, tables, values, scores):
-    """Add Σ_l P(row ∈ l) F(l) to the scores, 64 rows at a time; `values` are F as `leaves_in_order`."""
+    """Add Σ_l P(row ∈ l) F(l) to the scores, 64 rows at a time; `values` are F as in `leaves_in_order`."""
     depth, n = states.shape
     shares = np.zeros((depth, 64))
     questions = np.arange(depth)

@@ -1,8 +1,7 @@
 """Scores from fuzzy leaves: every tree's leaf values, averaged over the probability of each leaf.
 
-Rows are taken in tiles of 64. First the states of a task's values are found, feature by feature, so that a feature's
-steps stay in the cache while they are asked. Then tile after tile answers each different question of the trees once, a
-feature's all together, and the trees average their leaf values over these shares.
+The states of a task's values are found feature by feature, so that a feature's steps stay in the cache. Then each tile
+of 64 rows answers every different question of the trees once, and the trees average their leaf values.
 """
 
 from __future__ import annotations
@@ -22,31 +21,25 @@ from truerank.trees.leaves.border_shares import StateFactors, answer, knots_firs
 from truerank.trees.leaves.knots import knot_index
 from truerank.trees.leaves.places import FlatPlaces, Norms, make_shares
 
-_TASK = 32 * ROWS  # rows of one task of a thread: their values stay in the second-level cache
-_LEVELS = 768  # levels of trees that are added together: the shares of their questions stay in the second-level cache
+_TASK = 32 * ROWS  # rows in a task of a thread: their values fit the second-level cache
+_LEVELS = 768  # levels of a group of trees: the shares of their questions fit the second-level cache
 
 
 class Group(NamedTuple):
-    """Some trees that are added together, and the different questions that they ask, feature by feature."""
+    """Some trees, and their different questions, feature by feature."""
 
     columns: np.ndarray  # int64: the features
-    asked: np.ndarray  # int64 (features + 1,): where the questions about each begin
+    asked: np.ndarray  # int64 (features + 1,): offsets of the questions about each
     numbers: np.ndarray  # float64 (5 questions,): see `border_shares.answer`
     questions: np.ndarray  # int64 (trees · depth,)
-    values: np.ndarray  # float64 (trees · 2^depth,): as `leaves_in_order`
+    values: np.ndarray  # float64 (trees · 2^depth,): as in `leaves_in_order`
 
 
 class FuzzyPredictor:
-    """Scores from fuzzy leaves: d contractions of a 2^d vector a row and tree.
+    """Scores from fuzzy leaves.
 
-    Attributes
-    ----------
-    factors : StateFactors
-        Of the used features.
-    columns, border_states, missing_right : arrays (T, depth)
-        The used feature that a level asks about, and the last state left of its border.
-    border_factors : float64 array (T, depth, 3)
-        Factors of the border in P(left) and P(right), and the number of training values at or below it.
+    For each level (T, depth), `columns` is its used feature, `border_states` the last state left of its border, and
+    `border_factors` (T, depth, 3) the border's factors in P(left) and P(right) and the training values at or below it.
     """
 
     def __init__(self, ensemble: Ensemble, flat: FlatPlaces, p: float, ties: str) -> None:
@@ -82,7 +75,7 @@ class FuzzyPredictor:
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
-        used = np.unique(self.columns[trees])  # of one tree after the other: no states of other features
+        used = np.unique(self.columns[trees])
         columns = np.searchsorted(used, np.arange(len(self.features)))
         index = self._index[X.dtype]
         n_trees, depth = self._questions[trees].shape
@@ -98,7 +91,7 @@ class FuzzyPredictor:
         return scores
 
     def _group(self, trees: slice, group: slice, columns: np.ndarray) -> Group:
-        """What `_add_trees` takes of some of the trees."""
+        """Return the arrays of some of the trees."""
         asked, questions = np.unique(self._questions[trees][group], return_inverse=True)
         one = self._one[asked]
         features, first_asked = np.unique(self.columns.ravel()[one], return_index=True)
@@ -112,7 +105,7 @@ class FuzzyPredictor:
 
 @kernel
 def _find_states(X, features, used, index):
-    """States uint16 (tiles · features · 64) of the rows' values."""
+    """Return the states of the rows' values, uint16 (tiles · features · 64)."""
     n = X.shape[0]
     n_tiles = -(-n // 64)
     values = np.empty((n_tiles, features.size, 64), dtype=X.dtype)
@@ -133,7 +126,7 @@ def _find_states(X, features, used, index):
 
 @kernel
 def _add_trees(states, used, factors, group, depth, scores):
-    """Add the expected leaf value of every tree of a group to the scores (n,), a tile after the other."""
+    """Add the expected leaf value of every tree of a group to the scores (n,), tile by tile."""
     n_tiles = -(-scores.size // 64)
     n_trees = group.values.size >> depth
     shares = np.empty((group.numbers.size // 5, 64))

@@ -1,4 +1,4 @@
-"""The table of the kinds of leaves, and how a caller names one."""
+"""The table of the kinds of leaves."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Fuzzy borders: how near a value is to a border, measured in ranks.
+"""Fuzzy borders: the distance of a value from a border, measured in ranks.
 
-The observed values of a feature stand at places 0 … n-1 in sorted order, and the value at place i truly stands at place
-j with probability p^|i-j| / Z(i), Z(i) = (1 + p - p^(i+1) - p^(n-i)) / (1 - p). With b values at or below the border c,
+The observed values of a feature are at places 0 … n-1 in sorted order. The true place of the value at place i is j with
+probability p^|i-j| / Z(i), Z(i) = (1 + p - p^(i+1) - p^(n-i)) / (1 - p). With b values at or below the border c,
 
-    x > c stands at i = #(X < x):      P(left)  = p^(i-b+1) (1 - p^b) / ((1-p) Z(i))
-    x ≤ c stands at i = #(X ≤ x) - 1:  P(right) = p^(b-1-i) p (1 - p^(n-b)) / ((1-p) Z(i))
+    x > c is at i = #(X < x):      P(left)  = p^(i-b+1) (1 - p^b) / ((1-p) Z(i))
+    x ≤ c is at i = #(X ≤ x) - 1:  P(right) = p^(b-1-i) p (1 - p^(n-b)) / ((1-p) Z(i))
 
-(the thesis's formulas, normalised). With ties="average" a tied block takes the mean over its places instead. The thesis
+(the thesis's formulas, normalised). With ties="average" a tied block has the mean over its places instead. The thesis
 derives them from P(permutation) ∝ p^inversions, whose marginals are ∝ p^|i-j| at the two ends only: at n = 150 P(left)
 differs by up to 0.08 for the same p, by 0.06 for the p that fits best (`tests/reference/oblivious.py`). P(left) and
 P(right) are a factor of the value times a factor of the border:
@@ -16,9 +16,8 @@ P(right) are a factor of the value times a factor of the border:
 for a block of places [start, stop), with up the mean of p^(i-start) / ((1-p) Z(i)) over the block and down that of
 p^(stop-i) / ((1-p) Z(i)).
 
-A `PlaceTable` has one *knot* for each different value of a feature, or for a range of them where there are more than
-`limit`; each border is the end of a knot. `knots` says in which of 2K + 1 *states* a value is: 2k + 1 at knot k, 2k in
-the gap before it (values that training did not see), 2K + 1 where it is missing.
+A `PlaceTable` has one *knot* for each different value of a feature, or for a range of values if there are more than
+`limit`; each border is the end of a knot. `knots` defines the states of values.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from truerank.matrices.binning import BLOCK, count_of, values_at
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.knots import find_states, knot_index
 
-MOST_PLACES = 32_000  # states are 16-bit numbers: two a knot, and a knot more for each border
-MOST_KNOTS = 2**15 - 1  # of a feature, that states can tell apart
+MOST_PLACES = 32_000  # states are 16-bit numbers: two for each knot, of which each border may add one
+MOST_KNOTS = 2**15 - 1  # of a feature
 _FEW_PLACES = 1 << 21
-_LARGEST_EXPONENT = 600.0  # exp of more over- or underflows in products
+_LARGEST_EXPONENT = 600.0  # products with exp of more over- or underflow
 
 
 @dataclass(frozen=True)
 class PlaceTable:
-    """Where the values of one feature stand among the training values."""
+    """The knots and places of one feature."""
 
     lower: np.ndarray = field(repr=False)  # float64 (K,): least value of each knot
     upper: np.ndarray = field(repr=False)  # float64 (K,): largest value, the same for a knot of one value
@@ -50,35 +49,34 @@ class PlaceTable:
 
     @property
     def n(self) -> int:
-        """Number of places: of observed training values, or of their copies."""
+        """Number of places."""
         return int(self.starts[-1])
 
     @property
     def n_states(self) -> int:
-        """Number of states, the missing value's included."""
         return 2 * len(self.upper) + 2
 
     def states(self, values: np.ndarray) -> np.ndarray:
-        """State of each value, uint16 (n,)."""
+        """Return the state of each value, uint16 (n,)."""
         index = knot_index([(self.lower, self.upper)])
         return np.asarray(find_states(np.ascontiguousarray(values, dtype=np.float64), index))
 
     def place_of_border(self, border: float) -> tuple[int, int]:
-        """Number b of places at or below a border, and the last state left of it; inf is above all."""
+        """Return the number b of places at or below a border, and the last state left of it; inf is above all."""
         if not np.isfinite(border):
             return self.n, 2 * len(self.upper)
         k = int(np.searchsorted(self.upper, border, side="right"))
         return int(self.starts[k]), 2 * k - 1
 
     def borders_at_knots(self, borders: np.ndarray) -> np.ndarray:
-        """Borders moved down to ends of knots, where places are known: for a table that is of other data."""
+        """Return borders moved down to the nearest ends of knots, for a table from other data."""
         k = np.searchsorted(self.upper[:-1], borders, side="right")
         return np.unique(self.upper[k[k > 0] - 1]).astype(borders.dtype)
 
 
 @dataclass(frozen=True)
 class FlatPlaces:
-    """Place tables of the used features, one after the other, as a model keeps them."""
+    """Place tables of a model's used features, one after the other."""
 
     features: np.ndarray  # int64 (u,)
     sizes: np.ndarray  # int64 (u,): knots of each
@@ -88,7 +86,7 @@ class FlatPlaces:
 
     @classmethod
     def of(cls, features: np.ndarray, tables: list[PlaceTable]) -> FlatPlaces:
-        """The tables of `features`."""
+        """Join the tables of `features`."""
         return cls(
             features.astype(np.int64),
             np.array([len(table.upper) for table in tables], dtype=np.int64),
@@ -98,7 +96,7 @@ class FlatPlaces:
         )
 
     def tables(self) -> list[PlaceTable]:
-        """The tables again."""
+        """Return the table of each feature."""
         ends = np.cumsum(self.sizes)
         result = []
         for i, (end, size) in enumerate(zip(ends.tolist(), self.sizes.tolist())):
@@ -107,13 +105,13 @@ class FlatPlaces:
         return result
 
     def hold(self, tables: Any) -> bool:
-        """Whether these are the tables by feature, as far as they are kept."""
+        """Return whether these equal the tables by feature."""
         other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
         names = ("sizes", "lower", "upper", "starts")
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def check(self, n_features: int, ensemble: Ensemble) -> None:
-        """Raise `ModelFileError` when arrays from a file do not fit together."""
+        """Raise `ModelFileError` if arrays from a file do not fit together."""
         total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)
         if (
             self.sizes.shape != (used,)
@@ -133,7 +131,7 @@ class FlatPlaces:
 
 
 def spread_evenly(values: np.ndarray, n: int, ends: np.ndarray | None = None) -> np.ndarray:
-    """`n` of the sorted values (any number), evenly by place: the same quantiles on another number of places.
+    """Return the quantiles of sorted values on `n` places.
 
     `ends` as in `binning.find_borders`.
 
@@ -148,10 +146,10 @@ def spread_evenly(values: np.ndarray, n: int, ends: np.ndarray | None = None) ->
 def make_places(
     values: np.ndarray, borders: np.ndarray, limit: int, ends: np.ndarray | None = None, places_a_copy: float = 1.0
 ) -> PlaceTable:
-    """The table of a feature from its sorted observed values; at most `limit + len(borders)` knots.
+    """Return the table of a feature, with at most `limit + len(borders)` knots, from its sorted observed values.
 
-    A value takes a place for each copy (`ends` as in `binning.find_borders`), or where a copy is less than a place
-    (`places_a_copy`) about as many, at least one a knot.
+    A value has `places_a_copy` places for each copy (`ends` as in `binning.find_borders`), rounded, at least one for
+    each knot.
     """
     if len(values) == 0:
         return PlaceTable(np.empty(0), np.empty(0), np.zeros(1, dtype=np.int64))
@@ -181,10 +179,10 @@ class Shares:
     stop: np.ndarray = field(repr=False)  # float64 (2K + 1,)
     n: int
     log_p: float
-    steep: bool  # p^n underflows: powers are taken of differences only
+    steep: bool  # p^n underflows, so that powers of differences of places are used
 
     def border_factors(self, b: int) -> tuple[float, float]:
-        """The factors of a border with b values at or below it: of P(left) above it and of P(right) below it."""
+        """Return the factors in P(left) and P(right) of a border with b values at or below it."""
         left = -np.expm1(self.log_p * b)
         right = -np.expm1(self.log_p * (self.n - b))
         if self.steep:
@@ -192,7 +190,7 @@ class Shares:
         return float(left * np.exp(self.log_p * (1 - b))), float(right * np.exp(self.log_p * b))
 
     def right_of(self, b: int, border_state: int, missing_right: bool) -> np.ndarray:
-        """P(right) by state, the missing value's last, float64 (2K + 2,)."""
+        """Return P(right) by state, that of a missing value last, float64 (2K + 2,)."""
         left, right = self.border_factors(b)
         return _right_table(
             self.up, self.down, self.start, self.stop, self.log_p, self.steep, b, border_state, left, right,
@@ -201,17 +199,14 @@ class Shares:
 
 
 class Norms:
-    """(1 - p) Z(i) of all places: the same for all features with the same number n of observed values.
-
-    The last table is kept unless n is in the millions, where it would cost more memory than it saves time.
-    """
+    """(1 - p) Z(i) of all places; the last table is kept for features with as many places, unless it is large."""
 
     def __init__(self, p: float) -> None:
         self.log_p = float(np.log(max(p, 1e-300)))
         self._last = np.empty(0)
 
     def of(self, n: int) -> np.ndarray:
-        """Float64 (n,)."""
+        """Return the table for n places, float64 (n,)."""
         if len(self._last) == n:
             return self._last
         norms = place_norms(n, self.log_p)
@@ -221,7 +216,7 @@ class Norms:
 
 
 def make_shares(places: PlaceTable, norms: Norms, ties: str) -> Shares:
-    """The factors of every state of a feature under the rule for ties, "near" or "average"."""
+    """Return the factors of every state of a feature; `ties` is "near" or "average"."""
     n, size, log_p = places.n, len(places.upper), norms.log_p
     steep = -log_p * n > _LARGEST_EXPONENT
     up, down = np.zeros(2 * size + 1), np.zeros(2 * size + 1)
@@ -229,7 +224,7 @@ def make_shares(places: PlaceTable, norms: Norms, ties: str) -> Shares:
     start[0::2] = stop[0::2] = places.starts
     start[1::2], stop[1::2] = places.starts[:-1], places.starts[1:]
     if n:
-        start[-1], stop[0] = n - 1, 1  # beyond the observed range a value stands where the nearest one does
+        start[-1], stop[0] = n - 1, 1  # values beyond the observed range have the nearest place
         up[0::2] = 1.0 / _scaled_z(start[0::2], n, log_p)
         down[0::2] = np.exp(log_p) / _scaled_z(stop[0::2] - 1, n, log_p)
         single = (places.lower == places.upper) & (ties == "near")
@@ -245,7 +240,7 @@ def make_shares(places: PlaceTable, norms: Norms, ties: str) -> Shares:
 
 
 def make_smoothing(places: PlaceTable, borders: np.ndarray, norms: Norms) -> np.ndarray:
-    """What the level search needs to smooth a feature's histogram, float64 (4, 256): see `grower._smooth`."""
+    """Return the numbers by which `grower._smooth` smooths a feature's histogram, float64 (4, 256)."""
     result = np.zeros((4, 256))
     n, log_p = places.n, norms.log_p
     if n == 0:
@@ -262,7 +257,7 @@ def make_smoothing(places: PlaceTable, borders: np.ndarray, norms: Norms) -> np.
 
 
 def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) -> np.ndarray:
-    """The level search's smoothing of every feature's histogram, padded to whole blocks of features."""
+    """Return `make_smoothing` of every feature, padded to whole blocks of features."""
     result = np.zeros((-(-len(borders) // BLOCK) * BLOCK, 4, 256))
     norms = Norms(p)
     for k, (own, table) in enumerate(zip(borders, places)):
@@ -271,13 +266,13 @@ def smoothing_of(borders: list[np.ndarray], places: list[PlaceTable], p: float) 
 
 
 def _scaled_z(i: np.ndarray, n: int, log_p: float) -> np.ndarray:
-    """(1 - p) Z(i) = (1 - p^(i+1)) + p (1 - p^(n-i-1))."""
+    """Return (1 - p) Z(i) = (1 - p^(i+1)) + p (1 - p^(n-i-1))."""
     return -np.expm1(log_p * (i + 1)) - np.exp(log_p) * np.expm1(log_p * (n - i - 1))
 
 
 @kernel
 def place_norms(n, log_p):
-    """(1 - p) Z(i) for i in 0 … n - 1."""
+    """Return (1 - p) Z(i) for i in 0 … n - 1."""
     z = np.empty(n)
     p = np.exp(log_p)
     for i in range(n):
@@ -287,7 +282,7 @@ def place_norms(n, log_p):
 
 @kernel
 def mean_shares(starts, wanted, z, log_p):
-    """Means of p^(i-start) / ((1-p) Z(i)) and of p^(stop-i) / ((1-p) Z(i)) over each block of places that is wanted."""
+    """Return means of p^(i-start) / ((1-p) Z(i)) and p^(stop-i) / ((1-p) Z(i)) over the wanted blocks of places."""
     size = starts.size - 1
     up = np.zeros(size)
     down = np.zeros(size)
@@ -314,7 +309,7 @@ def mean_shares(starts, wanted, z, log_p):
 
 @kernel
 def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, right, missing_right):
-    """P(right) by state. The expressions are those of the predictor, to the bit."""
+    """Return P(right) by state. The expressions are those of the predictor, to the bit."""
     result = np.empty(up.size + 1)
     for s in range(up.size):
         if s > border_state:

@@ -5,26 +5,25 @@ distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, 
 
     Σ_l (½ y_lᵀ A_l y_l - b_lᵀ y_l + ½ alpha ‖y_l‖²) + ½ λ Σ_(neighbours l, n) ‖y_l - y_n‖²
 
-over all leaves at once ("joint"); neighbours are leaves whose numbers differ in one bit, each pair counted once. For
-squared error that is `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`, halved. Zero is a candidate, so the training error
-falls with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
-changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. This holds for every iterate of conjugate gradients too,
-since each minimises the same sum over a subspace that contains it.
+over all leaves at once ("joint"); the numbers of neighbours differ in one bit, and each pair counts once. For squared
+error this is half of `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`. Zero is a candidate, so that the training error
+decreases with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
+changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. Every iterate of conjugate gradients has this property.
 
-The thesis solves its equations in two rounds ("two-rounds"), the neighbours' coefficients of the first held constant:
+The thesis solves its equations in two rounds ("two-rounds"), with fixed neighbours in the second:
 
     first round    (A_l + alpha I) y_l = b_l
     refitted       (A_l + (alpha + λ k) I) y_l = b_l + λ Σ_n y_n^first
 
-over the k neighbours that have rows. (Equation 8 of the thesis is misprinted.) That diverges over many trees: the first
-coefficients of leaves with few rows are enormous, and their neighbours are pulled to them whatever their evidence.
+over the k neighbours that have rows. (Equation 8 of the thesis is misprinted.) This diverges over many trees: the first
+coefficients of leaves with few rows are enormous, and their neighbours are pulled to them.
 
-Features are standardised, clipped to their training range unless told not to, and a missing one stands at the mean. A
-singular system, as with fewer rows than monomials, has its minimum-norm solution.
+Features are standardised and, by default, clipped to their training range; missing values are at the mean. A singular
+system, as with fewer rows than monomials, has its minimum-norm solution.
 
-The joint system has 2^d M unknowns and is never formed: conjugate gradients touch A_l and the 2^d d / 2 pairs of
-neighbours, preconditioned by each leaf's own block and, for what all leaves share, by the sum of the A_l. Cost of a
-tree: O(n M²) for the sums and O(2^d M (M + d)) an iteration, some tens of them.
+The joint system has 2^d M unknowns and is never formed. Conjugate gradients are preconditioned by each leaf's own block
+and, for what all leaves share, by the sum of the A_l. Cost of a tree: O(n M²) for the sums and O(2^d M (M + d)) for an
+iteration, some tens of them.
 """
 
 from __future__ import annotations
@@ -95,12 +94,10 @@ class PolynomialLeaves(Leaves):
     ----------
     degree : int >= 0, default 1
     smoothing : float >= 0 or inf, optional
-        λ: holds a leaf's polynomial close to those of the leaves one answer away, in units of an average row's hessian
-        (1 for squared error). inf: one polynomial for the whole tree with "joint". None: a tenth of the tree's rows,
-        1,000 for 10,000 rows.
+        λ holds the polynomials of neighbouring leaves together, in units of the mean hessian of a row (1 for squared
+        error). inf: one polynomial for the whole tree with "joint". None: a tenth of the tree's rows.
     solution : {"joint", "two-rounds"}, default "joint"
-        All leaves at once, or the thesis's two rounds, which diverge over many trees (training then stops with a
-        warning). See the module's text.
+        All leaves at once, or the thesis's two rounds, which diverge over many trees and then stop with a warning.
 
     Examples
     --------
@@ -118,28 +115,24 @@ class PolynomialLeaves(Leaves):
     scored_by: ClassVar[tuple[str, ...]] = ("degree",)
 
     def check(self) -> None:
-        """Raise `InvalidInputError` on a parameter out of range."""
         check_positive_int(self.degree, "degree", 0)
         if self.smoothing is not None and self.smoothing != np.inf:
             check_number(self.smoothing, "smoothing", minimum=0.0)
         check_choice(self.solution, "solution", SOLUTIONS)
 
     def fitter(self, rules: GrowthRules, columns: TrainingColumns, p_swap: float, workers: Workers) -> PolynomialFitter:
-        """See `Leaves`."""
         assert columns.scaling is not None
         return PolynomialFitter(rules.alpha, self, rules.depth, columns.scaling, workers)
 
     def predictor(self, ensemble: Ensemble, model: Any) -> PolynomialPredictor:
-        """See `Leaves`."""
         return PolynomialPredictor(ensemble, model._scaling(), self.degree)
 
     def n_values(self, depth: int) -> int:
-        """Return the number of monomials of a leaf."""
         return len(monomial_table(depth, self.degree))
 
 
 class PolynomialFitter:
-    """Fits and evaluates polynomial leaves; coefficients are padded to those of whole trees, of `depth` levels."""
+    """Fits and evaluates polynomial leaves; coefficients are padded to those of trees of `depth` levels."""
 
     needs_sample = True
 
@@ -155,12 +148,12 @@ class PolynomialFitter:
             )
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
-        """Coefficients (2^d, M); those of a feature's second level in the tree are 0."""
+        """Return coefficients (2^d, M), 0 for monomials of features that the tree repeats."""
         assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
     def sums(self, tree: TreeStructure, rows: Rows, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-        """Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which add up over partitions."""
+        """Return Σ h x xᵀ, lower triangles (2^d, m, m), and -Σ g x (2^d, m), which add up over partitions."""
         table, _ = self._table(tree)
         leaf = rows.leaf_numbers(tree, self.workers)
         size, m = 1 << tree.depth, len(table)
@@ -181,7 +174,7 @@ class PolynomialFitter:
         return matrix, right
 
     def values(self, tree: TreeStructure, matrix: np.ndarray, right: np.ndarray, unit: float) -> np.ndarray:
-        """Coefficients (2^d, M) from the sums over all rows, of which `unit` is the mean hessian."""
+        """Return coefficients (2^d, M) from the sums over all rows, whose mean hessian is `unit`."""
         _, active = self._table(tree)
         matrix = matrix + np.tril(matrix, -1).transpose(0, 2, 1)
         values = np.zeros((1 << tree.depth, len(self.table)))
@@ -199,7 +192,7 @@ class PolynomialFitter:
         PolynomialPredictor(single, self.scaling, self.leaves.degree).predict(rows.X, self.workers.n_threads, scores)
 
     def _table(self, tree: TreeStructure) -> tuple[np.ndarray, np.ndarray]:
-        """The monomials of the tree's distinct features, and their places in the padded table."""
+        """Return the monomials of the tree's distinct features, and their places in the padded table."""
         features = tree.features.tolist()
         first = [k not in features[:t] for t, k in enumerate(features)] + [False] * (self.depth - len(features))
         active, renumbered, table = [0], {0: 0}, [(0, 0)]
@@ -212,7 +205,7 @@ class PolynomialFitter:
 
 
 def solve_jointly(matrix: np.ndarray, right: np.ndarray, alpha: float, penalty: float) -> np.ndarray:
-    """Coefficients (leaves, M) of all leaves at once, from A (leaves, M, M) and b (leaves, M); of minimum norm."""
+    """Return the coefficients of all leaves at once, of minimum norm, from A (leaves, M, M) and b (leaves, M)."""
     size, m = right.shape
     if penalty == 0 or size == 1:
         full = ~empty_leaves(matrix[:, 0, 0])  # by the hessian in the leaf
@@ -242,7 +235,7 @@ def solve_jointly(matrix: np.ndarray, right: np.ndarray, alpha: float, penalty: 
 
 
 def solve_in_two_rounds(matrix: np.ndarray, right: np.ndarray, alpha: float, penalty: float) -> np.ndarray:
-    """Coefficients (leaves, M) of the thesis's two rounds from the normal equations (leaves, M, M) and (leaves, M)."""
+    """Return the coefficients of the thesis's two rounds from A (leaves, M, M) and b (leaves, M)."""
     size, m = right.shape
     full = ~empty_leaves(matrix[:, 0, 0])  # by the hessian in the leaf
     first = np.zeros((size, m))
@@ -265,7 +258,7 @@ def solve_in_two_rounds(matrix: np.ndarray, right: np.ndarray, alpha: float, pen
 
 
 def least_norm_solutions(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solutions of symmetric positive semi-definite systems, of minimum norm where a system is singular."""
+    """Solve symmetric positive semi-definite systems, with minimum norm if a system is singular."""
     if not len(matrix):
         return np.zeros_like(right)
     with _one_thread(matrix.shape[1]):
@@ -276,7 +269,7 @@ def least_norm_solutions(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _one_thread(size: int) -> Any:
-    """A large system's bits change with the number of threads of LAPACK."""
+    """Limit LAPACK to one thread for large systems, whose bits depend on the number of threads."""
     return one_blas_thread() if size > _SMALL_SYSTEM else nullcontext()
 
 
@@ -307,7 +300,7 @@ class PolynomialPredictor:
 
 @kernel
 def _normal_sums(z, leaf, g, h, table, size):
-    """Lower triangles of Σ h x xᵀ (leaves, M, M) and -Σ g x (leaves, M)."""
+    """Return the lower triangles of Σ h x xᵀ (leaves, M, M), and -Σ g x (leaves, M)."""
     m = table.shape[0]
     matrix = np.zeros((size, m, m))
     right = np.zeros((size, m))
@@ -332,9 +325,8 @@ def _normal_sums(z, leaf, g, h, table, size):
 def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_rounds):
     """Solve own_l y_l + penalty Σ_n (y_l - y_n) = right_l for all leaves l (leaves, M), from zero.
 
-    Preconditioned by `inverse` (leaves, M, M) of the diagonal blocks plus `coarse` (M, M), the inverse of Σ own, on the
-    sum over leaves: without the latter a large penalty, which leaves what all leaves share almost free, would take as
-    many rounds as there are monomials and digits.
+    The preconditioner is `inverse` (leaves, M, M) of the diagonal blocks, plus `coarse` (M, M), the inverse of Σ own,
+    on the sum over leaves: a large penalty hardly constrains what all leaves share.
     """
     size, m = right.shape
     y = np.zeros((size, m))
@@ -371,7 +363,7 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
 
 @kernel
 def _precondition(inverse, coarse, residual, together, common, result):
-    """`inverse` of each leaf's residual, plus `coarse` of the residuals' sum; `together` and `common` are spare."""
+    """Write `inverse` of each leaf's residual plus `coarse` of their sum; `together` and `common` are scratch."""
     size, m = residual.shape
     together[:] = 0.0
     for q in range(size):
@@ -393,7 +385,7 @@ def _precondition(inverse, coarse, residual, together, common, result):
 
 @kernel
 def _multiply(own, penalty, y, result):
-    """own_l y_l + penalty Σ_n (y_l - y_n) of all leaves l, whose neighbours n differ in one answer."""
+    """Write own_l y_l + penalty Σ_n (y_l - y_n) for all leaves l, whose neighbours n differ in one answer."""
     size, m = y.shape
     for q in range(size):
         for j in range(m):
@@ -420,11 +412,9 @@ def _inner(a, b):
 
 @kernel
 def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, table, scores):
-    """Add every tree's polynomial to the scores, 128 rows at a time.
+    """Add every tree's polynomial to the scores, 128 rows at a time; `values` is (trees, monomials, leaves).
 
-    A block's used columns are copied side by side, as they are and standardised, with room for 136 values, so that
-    neighbouring columns do not fall on the same lines of the cache. `values` is (trees, monomials, leaves): a row's
-    coefficients are fetched monomial by monomial from a short array.
+    Columns of a block have room for 136 values, so that neighbours do not fall on the same lines of the cache.
     """
     n = scores.size
     n_trees, depth = columns.shape
