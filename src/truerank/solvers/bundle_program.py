@@ -6,12 +6,11 @@ The rows of G are the planes' gradients, q their offsets. It is the dual of
 
     min ½‖w‖² + C Σ_b ξ_b    with ξ_b >= 0 and ξ_b >= q_j + g_j·w for every plane j of block b,   w = -Gᵀα.
 
-A primal-dual interior-point method (Mehrotra's predictor and corrector) solves it: it bears planes that are copies of
-one another, needs no tuning between C = 1e-6 and 1e6, and its α is feasible after every step, so whoever stops it early
-still has a lower bound. Each iteration solves one linear system in `H + diag(z/α) + blocks`, H = GGᵀ: directly
-(n³/6 operations for n planes) or, where there are fewer features than planes, as a system in the features (n p²/2).
-The dense factorisation is a kernel of ours and no call to LAPACK: results then do not change with the number of BLAS
-threads, and systems of ten planes take half of LAPACK's time inside a kernel, a thirtieth of SciPy's from Python.
+A primal-dual interior-point method (Mehrotra's predictor and corrector) solves it: it allows copies of planes, needs
+no tuning between C = 1e-6 and 1e6, and its α is feasible after every step, which gives a lower bound. Each iteration
+solves one linear system in `H + diag(z/α) + blocks`, H = GGᵀ: directly (n³/6 operations for n planes) or, with fewer
+features than planes, in the features (n p²/2). The dense factorisation is a kernel, so that results do not depend on
+the number of BLAS threads; for systems of ten planes it takes half the time of LAPACK.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from truerank.core.kernel import kernel
 
 @kernel
 def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
-    """Weights of the planes, and how far each lies below its block's largest one at the solution, both (n,).
+    """Return the weights of the planes, and how far each lies below the largest of its block at the solution, both
+    (n,).
 
-    G (>= n, p) are the planes' gradients, H their Gram matrix, of which only the leading n × n part is read, q (n,)
-    their offsets, `block` (n,) says whose they are. C limits each block's sum; `tol` is the absolute gap at which to
-    stop. With `in_features` the linear systems are solved in the features: cheaper where p < n, and a few digits less
-    exact. The weights are strictly positive, their block sums strictly below C.
+    G (>= n, p), their Gram matrix H, q (n,) and `block` (n,) describe the planes. C limits each block's sum, `tol`
+    is the absolute gap to reach. `in_features` solves the linear systems in the features: faster for p < n, and a
+    few digits less exact. The weights are positive, and their block sums below C.
     """
     n, p = len(q), G.shape[1]
     slope = np.empty(n)  # Hα - q
@@ -93,7 +92,7 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
 
 @kernel
 def _feasible_start(G, H, q, block, n_blocks, C, in_features, slope):
-    """α, z, s and ξ, all positive, with s = C - Σ α of each block and z = Hα - q + ξ; `slope` becomes Hα - q."""
+    """Return positive α, z, s and ξ, with s = C - Σ α of each block and z = Hα - q + ξ; write Hα - q to `slope`."""
     n = len(q)
     alpha, z, s, xi = np.empty(n), np.empty(n), np.ones(n_blocks), np.zeros(n_blocks)
     for j in range(n):
@@ -112,7 +111,7 @@ def _feasible_start(G, H, q, block, n_blocks, C, in_features, slope):
 
 @kernel
 def _gap(alpha, z, s, xi):
-    """Σ αz + Σ sξ: how far the primal and the dual value lie apart."""
+    """Return Σ αz + Σ sξ, the primal value minus the dual value."""
     total = 0.0
     for j in range(len(alpha)):
         total += alpha[j] * z[j]
@@ -123,7 +122,7 @@ def _gap(alpha, z, s, xi):
 
 @kernel
 def _longest_step(values, direction):
-    """The longest step, at most 1, after which no value is negative."""
+    """Return the longest step, at most 1, after which no value is negative."""
     step = 1.0
     for j in range(len(values)):
         if direction[j] < 0.0:
@@ -133,13 +132,11 @@ def _longest_step(values, direction):
 
 @kernel
 def solve_one_block(H, q, alpha, C, tol, max_steps):
-    """One block by pairwise steps from a warm start, in place of the interior-point method where a few steps do.
+    """Solve the program of one block by pairwise steps from the feasible `alpha`, which becomes the solution.
 
-    Each step moves weight between two planes (one of them may be the zero plane that makes up the sum C): to the plane
-    that lies highest, from the one that promises the largest gain to second order. Cost of a step: O(n).
-
-    `alpha` is a feasible start, and the solution afterwards; the other arguments are those of `solve_bundle`. Returns z
-    as there, and the gap of this program, at most `tol` if the steps sufficed.
+    Each step moves weight to the plane that lies highest, from the plane with the largest gain to second order; one
+    of them may be the zero plane, which completes the sum C. A step costs O(n). Returns z as `solve_bundle`, and the
+    gap of this program, at most `tol` if the steps sufficed.
     """
     n = len(q)
     height = q.copy()  # q - Hα: how high each plane lies at w; the zero plane lies at 0
@@ -198,7 +195,7 @@ def solve_one_block(H, q, alpha, C, tol, max_steps):
 
 @kernel
 def combine(G, alpha):
-    """`Gᵀα` over the first len(alpha) rows, added in their order."""
+    """Return `Gᵀα` over the first len(alpha) rows, added in their order."""
     p = G.shape[1]
     total = np.zeros(p)
     for j in range(len(alpha)):
@@ -210,7 +207,7 @@ def combine(G, alpha):
 
 @kernel
 def extend_gram(G, H, first, last):
-    """Fill rows and columns first … last - 1 of H = GGᵀ."""
+    """Write rows and columns first … last - 1 of H = GGᵀ."""
     p = G.shape[1]
     for i in range(first, last):
         for j in range(i + 1):
@@ -230,7 +227,7 @@ def extend_gram(G, H, first, last):
 
 @kernel
 def _slopes(G, H, q, alpha, in_features, slope):
-    """`Hα - q`."""
+    """Write `Hα - q` to `slope`."""
     n = len(q)
     if in_features:
         v = combine(G, alpha)
@@ -247,7 +244,7 @@ def _slopes(G, H, q, alpha, in_features, slope):
 
 @kernel
 def _factor_planes(H, diagonal, block, theta, factor):
-    """Cholesky factor of `H + E`, E as in `_factor_features`."""
+    """Write the Cholesky factor of `H + E`, E as in `_factor_features`."""
     n = len(diagonal)
     for j in range(n):
         for i in range(j, n):
@@ -260,10 +257,10 @@ def _factor_planes(H, diagonal, block, theta, factor):
 
 @kernel
 def _factor_features(G, diagonal, block, theta, spare, factor):
-    """Cholesky factor of `I + Gᵀ E⁻¹ G`, E = diag(diagonal) + a rank-one term `θ 11ᵀ` for each block.
+    """Write the Cholesky factor of `I + Gᵀ E⁻¹ G`, E = diag(diagonal) + a rank-one term `θ 11ᵀ` for each block.
 
-    By Sherman and Morrison the middle matrix is, for each block with W = Σ 1/d_j and mean ḡ = Σ g_j/d_j / W,
-    `Σ (g_j - ḡ)(g_j - ḡ)ᵀ/d_j + W ḡḡᵀ/(1 + θW)`: sums of positive terms, so nothing cancels as θ grows.
+    By Sherman and Morrison, `Gᵀ E⁻¹ G` is for each block with W = Σ 1/d_j and mean ḡ = Σ g_j/d_j / W `Σ (g_j -
+    ḡ)(g_j - ḡ)ᵀ/d_j + W ḡḡᵀ/(1 + θW)`: sums of positive terms, so that nothing cancels for large θ.
     """
     n, p = len(diagonal), G.shape[1]
     n_blocks = len(theta)
@@ -303,9 +300,9 @@ def _add_outer(A, x, factor, p):
 
 @kernel
 def _solve_features(G, diagonal, block, theta, spare, factor, x):
-    """x in place: the solution of `(E + GGᵀ) x = right side`, `x = E⁻¹(r - G M⁻¹ Gᵀ E⁻¹ r)`, refined once.
+    """Solve `(E + GGᵀ) x = right side` in place: `x = E⁻¹(r - G M⁻¹ Gᵀ E⁻¹ r)`, refined once.
 
-    The difference cancels where E is small; the refinement gives those digits back.
+    The difference cancels for small E; the refinement restores these digits.
     """
     n, p = len(diagonal), G.shape[1]
     right = x.copy()
@@ -344,7 +341,7 @@ def _dot(G, j, v):
 
 @kernel
 def _solve_blocks(diagonal, block, theta, total, x):
-    """x in place: `E⁻¹ x`; `total` holds Σ 1/d_j of each block."""
+    """Replace x by `E⁻¹ x`; `total` holds Σ 1/d_j of each block."""
     n = len(x)
     sums = np.zeros(len(theta))
     for j in range(n):
@@ -358,9 +355,9 @@ def _solve_blocks(diagonal, block, theta, total, x):
 
 @kernel
 def _cholesky(A, n):
-    """Upper factor U with UᵀU = A, in place of A's upper triangle; two pivots at a time, rows contiguous.
+    """Replace A's upper triangle by the factor U with UᵀU = A, two pivots at a time on contiguous rows.
 
-    A pivot that rounding made non-positive is replaced by a huge one: its variable does not move in this step.
+    A pivot that is not positive after rounding becomes huge, so that its variable does not move in this step.
     """
     k = 0
     while k < n:
@@ -390,7 +387,7 @@ def _cholesky(A, n):
 
 @kernel
 def _solve(U, x, n):
-    """x in place: the solution of UᵀU x = right side."""
+    """Replace x by the solution of UᵀU x = right side."""
     for k in range(n):
         x[k] /= U[k, k]
         value = x[k]

@@ -2,15 +2,13 @@
 
     min_w F(w) = ½‖w‖² + C Σ_i v_i R_i(w),    R_i(w) = max_y [Δ_i(y) + w·ψ_i(y)] - max_y w·ψ_i(y)
 
-In each round the second maximum is replaced by its value at the ranking by the current scores, the anchor: what is
-left is convex, lies above F and touches it at the current w, so that its minimum is below F's current value. It goes to
-the cutting-plane solver. F falls from round to round, to a point that depends on the start: the problem is not convex,
-and a certificate is that of one round's problem.
+Each round replaces the second maximum by its value at the ranking by the current scores, the anchor. The result is
+convex, lies above F and touches it at the current w, so that its minimum, from the cutting-plane solver, is below
+F's current value. F decreases to a point that depends on the start; a certificate is that of one round's convex
+problem.
 
-References
-----------
-Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle, Do, Le, Smola, Teo (2008),
-"Tighter bounds for structured estimation", NIPS, section 4.
+References ---------- Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle,
+Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS, section 4.
 """
 
 from __future__ import annotations
@@ -31,10 +29,9 @@ LEAST_FALL = 1e-4
 
 
 class RampProblem:
-    """The ramp bound over rows: its value, and the convex problem around an anchor, which is the oracle's and is moved.
+    """The ramp bound over rows, and the convex problem around an anchor, which the oracle holds.
 
-    `weight` (m,) are v_i, 0 for queries that the oracle does not keep; `n_blocks` and the attributes are those of
-    `CuttingPlanes`.
+    `weight` (m,) are v_i, 0 for queries that the oracle does not keep; the rest is as in `CuttingPlanes`.
     """
 
     def __init__(
@@ -51,11 +48,11 @@ class RampProblem:
         self.n_left_out = int((~oracle.kept).sum())
 
     def risk(self, w: np.ndarray) -> float:
-        """`Σ v_i R_i(w)`."""
+        """Return `Σ v_i R_i(w)`."""
         return float(np.sum(self._weight * self._oracle.bounds(self._rows.scores(w), self._n_jobs)))
 
     def planes_around(self, w: np.ndarray) -> CuttingPlanes:
-        """The convex problem with the anchor at the ranking by w."""
+        """Return the convex problem whose anchor is the ranking by w."""
         self._oracle.set_anchor(self._rows.scores(w), self._n_jobs)
         return CuttingPlanes(
             self._rows, self._oracle, weight=self._weight, n_blocks=self._n_blocks, n_jobs=self._n_jobs
@@ -63,12 +60,12 @@ class RampProblem:
 
 
 def descend_ramp(problem: Any, C: float, start: np.ndarray, *, tol: float, max_iter: int) -> list[SolverResult]:
-    """The rounds of the procedure for a `RampProblem`, from weights whose ranking is the first anchor.
+    """Return the rounds of the procedure for a `RampProblem`, from weights whose ranking is the first anchor.
 
-    The start first, then each round's solution, while the bound falls by more than `LEAST_FALL` of itself, at most
-    `MAX_ROUNDS`; `tol` and `max_iter` are those of each round's problem. `objective`, `dual_objective` and `gap` are
-    those of the round's convex problem, nan for the start; in `details`: `risk`, Σ v_i R_i, `ramp`, which is F, and
-    `round`. Cost: a convex problem for each round; with the start near a solution most take few planes.
+    The start comes first, then each round's solution while the bound falls by more than `LEAST_FALL` of itself, at
+    most `MAX_ROUNDS`; `tol` and `max_iter` are those of each round. `objective`, `dual_objective` and `gap` belong
+    to the round's convex problem (NaN for the start); `details` has `risk`, Σ v_i R_i, `ramp`, which is F, and
+    `round`.
     """
 
     def ramp(w: np.ndarray) -> tuple[float, float]:

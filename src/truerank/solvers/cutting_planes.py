@@ -1,23 +1,20 @@
-"""Cutting planes for regularised risks that are a maximum over outcomes: one solver, one oracle for each loss.
+"""Cutting planes for regularised risks that are a maximum over outcomes: one solver for all oracles.
 
     min_w P(w) = ½‖w‖² + C Σ_i v_i H_i(w),    H_i(w) = max over outcomes of (loss + Σ coefficients · X_i w) >= 0
 
-with v_i the weights of the queries. The queries are divided into blocks of consecutive queries. One call of the oracle
-returns, for every block, a plane `q + g·w` below the block's share of the risk, exact at the current w. A small
-quadratic program over the planes found so far (`bundle_program`) gives the next w and a lower bound D on the optimum.
-With one block this is the 1-slack algorithm of Joachims, Finley & Yu (2009, Algorithm 3), with one block for each query
-the n-slack problem of Yue et al. (2007). All have the same optimum; more blocks mean fewer rounds and larger programs.
+with v_i the weights of the queries. The queries are divided into blocks. One call of the oracle returns, for every
+block, a plane `q + g·w` below the block's share of the risk, exact at the current w. A small quadratic program over
+the planes so far (`bundle_program`) gives the next w and a lower bound D on the optimum. One block is the 1-slack
+algorithm of Joachims, Finley & Yu (2009, Algorithm 3), one block for each query the n-slack problem of Yue et al.
+(2007). Both have the same optimum; more blocks mean fewer rounds and larger programs.
 
-The certificate is the gap `P(best w) - D(best α)`. Both terms are evaluated in full, so that rounding or an early stop
-of the small program does not affect it. D is the dual objective `Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α.
+The certificate is the gap `P(best w) - D(best α)`, with `D = Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α. Both are
+evaluated in full, so that rounding or an early stop of the small program does not affect it. Planes remain valid for
+another C, so that a path over C starts with the planes of the last problem.
 
-Planes remain valid when C changes, so that a path over C starts each problem with the planes of the last one.
-
-References
-----------
-Joachims, Finley, Yu (2009), Cutting-plane training of structural SVMs, Machine Learning 77. Teo et al. (2010), Bundle
-methods for regularized risk minimization, JMLR 11. Franc & Sonnenburg (2009), Optimized cutting plane algorithm for
-large-scale risk minimization, JMLR 10 (best point and cutting point apart).
+References ---------- Joachims, Finley, Yu (2009), Cutting-plane training of structural SVMs, Machine Learning 77.
+Teo et al. (2010), Bundle methods for regularized risk minimization, JMLR 11. Franc & Sonnenburg (2009), Optimized
+cutting plane algorithm for large-scale risk minimization, JMLR 10 (best point and cutting point apart).
 """
 
 from __future__ import annotations
@@ -32,49 +29,22 @@ from truerank.matrices.rows import LinearRows
 from truerank.solvers.bundle_program import combine, extend_gram, solve_bundle, solve_one_block
 from truerank.solvers.result import SolverResult, Status
 
-# The small program is solved to this share of the current gap: its central solutions make better cutting points than
-# its exact ones, and early rounds cost less.
-QP_SHARE = 0.1
-# Pairwise steps, in multiples of the number of planes, that are tried before the interior-point method.
-PAIR_STEPS = 50
-# The same near the limits of floating point, where they replace it.
-EXACT_STEPS = 5000
-# A plane that lies below its block's largest by more than this many gaps (times 1/C) counts as idle …
-IDLE_GAPS = 5.0
-# … if its weight is at most this share of C …
-IDLE_WEIGHT = 1e-5
-# … and is dropped after so many idle rounds.
-IDLE_ROUNDS = 20
-# Rounds without a better bound on either side after which the small program is solved in its more exact form …
-STALL_EXACT = 3
-# … and after which floating point is blamed.
-STALL_ROUNDS = 60
+QP_SHARE = 0.1  # precision of the small program as a share of the gap; inexact solutions make better cutting points
+PAIR_STEPS = 50  # pairwise steps before the interior-point method, as a multiple of the number of planes
+EXACT_STEPS = 5000  # the same near the limits of floating point, instead of the interior-point method
+# A plane is idle if it lies below the largest of its block by more than `IDLE_GAPS` gaps (times 1/C), and its weight is
+# at most `IDLE_WEIGHT` times C. It is dropped after `IDLE_ROUNDS` idle rounds.
+IDLE_GAPS, IDLE_WEIGHT, IDLE_ROUNDS = 5.0, 1e-5, 20
+STALL_EXACT = 3  # rounds without a better bound on either side, after which the small program is solved more exactly
+STALL_ROUNDS = 60  # and after which the solver stops
 
 
 class CuttingPlanes:
-    """The planes found for one training problem, and the solver that adds to them.
+    """The planes of one training problem, and the solver that adds to them.
 
-    Parameters
-    ----------
-    rows : LinearRows
-        The documents (n, p), grouped by query.
-    oracle : Oracle
-        Worst outcome of every query under given scores; all values of `H` must be >= 0.
-    weight : float64 array (m,), optional
-        v_i of the objective; None weighs every query 1. Queries that the oracle does not keep count nothing.
-    n_blocks : int or None
-        1 for the 1-slack algorithm, None for one block for each query (n-slack).
-    n_jobs : int, optional
-        Threads; the result does not depend on it.
-
-    Attributes
-    ----------
-    n_weights, n_blocks : int
-        Weights of the scorer, and blocks, each with a slack variable of its own.
-    anything : bool
-        Whether a query counts.
-    n_left_out : int
-        Queries that the oracle does not keep.
+    `weight` float64 (m,) are v_i, None for 1; queries that the oracle does not keep count 0. `n_blocks` is 1 for the
+    1-slack algorithm, None for one block for each query (n-slack). The result does not depend on `n_jobs`.
+    `anything` is False if no query counts, and `n_left_out` the number of queries that the oracle does not keep.
 
     Examples
     --------
@@ -108,7 +78,7 @@ class CuttingPlanes:
         self._begin(rows.n_weights, len(self.query_bounds) - 1, bool(self.weight.any()), m - int(oracle.kept.sum()))
 
     def _begin(self, p: int, n_blocks: int, anything: bool, n_left_out: int) -> None:
-        """No planes yet, of p weights each: what a source of planes in several places calls too."""
+        """Start without planes, of p weights each."""
         self.n_weights, self.n_blocks, self.anything, self.n_left_out = p, n_blocks, anything, n_left_out
         self.n_planes = 0
         self._G, self._H, self._q = np.zeros((0, p)), np.zeros((0, 0)), np.zeros(0)
@@ -118,28 +88,16 @@ class CuttingPlanes:
     def solve(
         self, C: float, *, tol: float = 1e-4, max_iter: int = 10_000, slack_tol: float | None = None
     ) -> SolverResult:
-        """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`.
+        """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`, in at most `max_iter` rounds.
 
-        Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for the
-        planes, and the small program.
+        Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for
+        the planes, and the small program. A `tol` of 1e-8 is reached on well-scaled data, much less is not.
 
-        Parameters
-        ----------
-        C : float
-            Weight of the risk, > 0.
-        tol : float
-            Relative gap at which to stop. 1e-8 is reached on well-scaled data; much less is not, in double precision.
-        max_iter : int
-            Rounds.
-        slack_tol : float, optional
-            Stop also when no block's new plane exceeds the block's slack by more than this times its weight: the ε of
-            Yue et al.'s Algorithm 1 where blocks are queries. The gap is then at most C · slack_tol · Σ v_i.
+        `slack_tol` also stops if no block's new plane exceeds the block's slack by more than this times its weight:
+        the ε of Yue et al.'s Algorithm 1 for n-slack. The gap is then at most C · slack_tol · Σ v_i.
 
-        Returns
-        -------
-        SolverResult
-            `objective` P, `dual_objective` D, `gap` P - D; in `details`: `risk`, Σ v_i H_i at the solution,
-            which bounds the weighted training loss from above (Proposition 1 of Yue et al.), and `n_planes`.
+        Returns a result with `objective` P, `dual_objective` D, `gap` P - D; `details` has `risk`, Σ v_i H_i at the
+        solution, which bounds the weighted training loss from above (Proposition 1 of Yue et al.), and `n_planes`.
         """
         check_number(C, "C", minimum=0.0, open_minimum=True)
         check_number(tol, "tol", minimum=0.0, open_minimum=True)
@@ -186,14 +144,14 @@ class CuttingPlanes:
         return SolverResult(best_w, status, n_iter, best, dual, max(gap, 0.0), details)
 
     def _solve_program(self, C: float, precision: float, exact: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Weights of the planes, feasible for C, and how far each plane lies below its block's largest."""
+        """Return feasible weights of the planes, and how far each plane lies below the largest of its block."""
         n = self.n_planes
         q, alpha = self._q[:n], self._alpha[:n]
         start = alpha * (C / self._C) if self._C else alpha.copy()
         self._C = C
         if self.n_blocks == 1:
-            # Pairwise steps from the last round's weights, as long as they cost less than the interior-point method,
-            # and at the end, because they go on where its linear systems have lost their last digits.
+            # Pairwise steps from the last round's weights, while they cost less than the interior-point method, and at
+            # the end, because they improve after its linear systems have lost their last digits.
             z, gap = solve_one_block(self._H, q, start, C, precision, (EXACT_STEPS if exact else PAIR_STEPS) * n)
             if gap <= precision or exact:
                 alpha[:] = start / max(1.0, float(start.sum()) / C)
@@ -203,7 +161,7 @@ class CuttingPlanes:
         return alpha.copy(), z
 
     def _slack(self, w: np.ndarray) -> np.ndarray:
-        """The largest value at w of each block's planes, and at least 0: its slack in the small program (blocks,)."""
+        """Return the largest value at w of each block's planes, at least 0 (blocks,)."""
         slack, n = np.zeros(self.n_blocks), self.n_planes
         np.maximum.at(slack, self._block[:n], self._q[:n] + self._G[:n] @ w)
         return slack
@@ -212,7 +170,7 @@ class CuttingPlanes:
         return np.add.reduceat(self.weight, self.query_bounds[:-1])
 
     def _add_planes(self, w: np.ndarray) -> np.ndarray:
-        """v_i H_i(w) of each block; its plane at w joins the bundle."""
+        """Add each block's plane at w to the bundle, and return v_i H_i(w) of the blocks."""
         gradients, offsets = self.planes_at(w)
         values = offsets + np.array(list(map(w.dot, gradients)))
         first, n = self.n_planes, self.n_planes + len(offsets)
@@ -225,7 +183,7 @@ class CuttingPlanes:
         return values
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each block the plane `offset + gradient·w` at w: gradients (blocks, n_weights) and offsets (blocks,)."""
+        """Return the plane `offset + gradient·w` of each block: gradients (blocks, n_weights) and offsets (blocks,)."""
         loss, coefficients = self.oracle(self.rows.scores(w), self.n_jobs)
         coefficients *= self._row_weight
         gradients = self.rows.block_sums(coefficients, self.row_bounds)
@@ -238,12 +196,8 @@ class CuttingPlanes:
         size = max(2 * old, n + 3 * self.n_blocks, 32)
         for name in ("_G", "_q", "_alpha", "_block", "_idle"):
             values = getattr(self, name)
-            larger = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
-            larger[:old] = values
-            setattr(self, name, larger)
-        H = np.zeros((size, size))
-        H[:old, :old] = self._H
-        self._H = H
+            setattr(self, name, np.pad(values, [(0, size - old), (0, 0)][: values.ndim]))
+        self._H = np.pad(self._H, (0, size - old))
 
     def _drop_idle(self, idle: np.ndarray) -> None:
         n = len(idle)
@@ -258,10 +212,10 @@ class CuttingPlanes:
 
 
 def block_bounds(offsets: np.ndarray, kept: np.ndarray, n_blocks: int | None) -> np.ndarray:
-    """First query of each block and, last, the number of queries, int64 (blocks + 1,).
+    """Return the first query of each block and, last, the number of queries, int64 (blocks + 1,).
 
-    Blocks are runs of queries with about equal numbers of kept rows, or single kept queries where `n_blocks` is None
-    or exceeds their number.
+    Blocks are runs of queries with about equal numbers of kept rows, or single kept queries if `n_blocks` is None or
+    exceeds their number.
     """
     m = len(kept)
     places = np.flatnonzero(kept)

@@ -1,4 +1,4 @@
-"""Early stopping: values of a measure round by round, the best round, and when to give up."""
+"""Early stopping: values of a measure round by round, and the best round."""
 
 from __future__ import annotations
 
@@ -13,31 +13,11 @@ from truerank.measures.kernel import QueryMeasure
 
 
 class EarlyStopping:
-    """The best of several rounds by a measure, and the word to stop.
+    """The best of several rounds by a measure, with ties averaged unless the measure has a rule for ties.
 
-    It knows which way the measure is better, and looks at ties so that no order of the rows decides
-    (`Measure.tie_averaged`; a tie rule written into the measure is kept).
-
-    Parameters
-    ----------
-    measure : str, Measure or callable
-    convention : str
-        What the measure's name leaves open.
-    patience : int or None
-        Rounds without a new best after which `add_value` says to stop; None never stops.
-    valid : RankingData, optional
-        Validation queries, for `add`; their `query_weight` counts in the mean.
-    tolerance : float, default 0.0
-        A round must be better by more than this to be a new best.
-
-    Attributes
-    ----------
-    measure : Measure
-        With its convention and tie rule in force.
-    values : list of float
-        The measure after each round.
-    best_round : int
-        Number of the first round with the best value, counted from 1; 0 before the first.
+    `add` needs the validation queries `valid`, whose `query_weight` weighs the mean; `add_value` needs only values.
+    Both return True after `patience` rounds (None: never) without a new best, which must be better by more than
+    `tolerance`. `values` are those of all rounds; `best_round` counts from 1, and is 0 before the first round.
 
     Examples
     --------
@@ -64,16 +44,16 @@ class EarlyStopping:
         self._weight = None if valid is None else valid.query_weight
 
     def value_of(self, scores: np.ndarray) -> float:
-        """The measure's mean over the validation queries for scores (n,) of their rows in grouped order."""
+        """Return the measure's mean over the validation queries for scores (n,) of their rows in grouped order."""
         assert self._queries is not None  # made with validation queries
         return self._queries.mean_of_scores(scores, self._weight)
 
     def add(self, scores: np.ndarray) -> bool:
-        """Take the scores of the validation rows (grouped order) after one more round; True says to stop."""
+        """Add a round by the scores of the validation rows in grouped order; return True to stop."""
         return self.add_value(self.value_of(scores))
 
     def add_value(self, value: float) -> bool:
-        """Take the measure's value after one more round; True says to stop."""
+        """Add a round by the measure's value; return True to stop."""
         best = self.values[self.best_round - 1] if self.best_round else None
         self.values.append(float(value))
         if self.measure.improves(float(value), best, self.tolerance):
@@ -82,7 +62,7 @@ class EarlyStopping:
 
     @property
     def exhausted(self) -> bool:
-        """Whether `patience` rounds have gone by without a new best."""
+        """Whether there was no new best for `patience` rounds."""
         return self.patience is not None and len(self.values) - self.best_round >= self.patience
 
     @property

@@ -1,4 +1,4 @@
-"""Minimisation of a smooth convex loss: L-BFGS in coordinates in which it is round, and steps by query."""
+"""Minimisation of a smooth convex loss: preconditioned L-BFGS, and steps by query."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from truerank.core.threads import one_blas_thread
 from truerank.losses.protocols import SmoothLoss, SumOverQueries
 from truerank.solvers.result import SolverResult, Status
 
-_DENSE_HESSIAN = 512  # columns up to which the second derivatives are kept as a matrix
-_SAMPLE_ROWS = 20_000  # rows of the first queries from which the preconditioner is made
+_DENSE_HESSIAN = 512  # largest number of columns for a matrix of second derivatives
+_SAMPLE_ROWS = 20_000  # rows of the first queries for the preconditioner
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
 def minimise(
     problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
-    """L-BFGS in preconditioned coordinates, finished by Newton steps where rounding stops its line search.
+    """L-BFGS in preconditioned coordinates, and Newton steps after rounding has stopped its line search.
 
-    `after(coef, objective)` is called after each iteration and ends the search by returning True. Returns a result
-    whose `gap` is the gradient's norm.
+    `after(coef, objective)` is called after each iteration and ends the search by returning True. `gap` of the
+    result is the norm of the gradient.
     """
     from scipy.optimize import fmin_l_bfgs_b
 
     p = problem.n_weights
     dense = problem.has_hessian and p <= _DENSE_HESSIAN
-    factor, transpose = _coordinates(problem, dense)
+    factor = _preconditioner(problem, dense)
+    transpose = np.ascontiguousarray(factor.T)
     latest = {"coef": np.zeros(p), "norm": math.inf, "objective": math.inf}
     seen: dict[bytes, tuple[float, float, float]] = {}
     n_iter, status = 0, Status.NO_PROGRESS
@@ -53,7 +54,7 @@ def minimise(
             status = Status.MAX_ITERATIONS
         if after(latest["coef"], value):  # type: ignore[arg-type]
             status = Status.VALIDATION
-        # Where the excess is lost in the objective's rounding, no line search can see a descent: Newton's turn.
+        # If the excess is below the rounding error of the objective, no line search finds a descent: use Newton steps.
         if status is not Status.NO_PROGRESS or (dense and excess < 4 * _EPSILON * abs(value)):
             raise StopIteration
 
@@ -67,8 +68,8 @@ def minimise(
     if status is Status.NO_PROGRESS and norm <= tol:
         status = Status.CONVERGED
     while status is Status.NO_PROGRESS and dense:
-        newton = _inverse_factor(problem.hessian(coef))
-        trial = coef - _apply(newton.T, _apply(newton, gradient))
+        factor = _inverse_factor(problem.hessian(coef))
+        trial = coef - _apply(factor.T, _apply(factor, gradient))
         trial_value, trial_gradient = problem.value_and_gradient(trial)
         trial_norm = float(np.linalg.norm(trial_gradient))
         if not trial_norm < norm:
@@ -85,10 +86,7 @@ def minimise(
 def descend(
     problem: SumOverQueries, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
-    """The paper's algorithm 1: a step after each query, in their order.
-
-    `after` gets NaN for the objective, which a pass does not compute.
-    """
+    """The paper's algorithm 1: a step after each query, in their order; `after` gets NaN for the objective."""
     p = problem.n_weights
     coef = np.zeros(p)
     status, n_iter = Status.ALL_ROUNDS, 0
@@ -105,29 +103,23 @@ def descend(
     return SolverResult(coef, status, n_iter, value, gap=float(np.linalg.norm(gradient)))
 
 
-def _coordinates(problem: SmoothLoss, dense: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return T' and T of coordinates v, `coef = T v`, in which the objective is round at 0.
-
-    T is triangular, or the diagonal (p,) of a diagonal matrix.
-    """
-    p = problem.n_weights
+def _preconditioner(problem: SmoothLoss, dense: bool) -> np.ndarray:
+    """Return T, triangular or a diagonal (p,), so that `coef = T' v` gives about unit curvature at v = 0."""
     if dense:
-        factor = _inverse_factor(problem.hessian(np.zeros(p), _SAMPLE_ROWS))
-        return factor, np.ascontiguousarray(factor.T)
+        return _inverse_factor(problem.hessian(np.zeros(problem.n_weights), _SAMPLE_ROWS))
     curvature = problem.curvature()
-    diagonal = 1 / np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
-    return diagonal, diagonal
+    return 1 / np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
 
 
 def _apply(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """Return the product with a matrix or a diagonal. BLAS's sums would depend on its number of threads."""
+    # Not BLAS, whose sums depend on its number of threads.
     return matrix * vector if matrix.ndim == 1 else np.einsum("ij,j->i", np.ascontiguousarray(matrix), vector)
 
 
 def _inverse_factor(matrix: np.ndarray) -> np.ndarray:
-    """Lower triangular T with `T' T` the inverse of a positive semidefinite matrix.
+    """Return a lower triangular T with `T' T` the inverse of a positive semidefinite matrix.
 
-    Directions without curvature get that of a ten-billionth of the largest, so that T exists.
+    Directions without curvature get a ten-billionth of the largest, so that T exists.
     """
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 

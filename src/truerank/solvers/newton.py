@@ -13,14 +13,14 @@ from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_ra
 from truerank.matrices.rows import LinearRows
 from truerank.solvers.result import SolverResult, Status
 
-_MOST_COLUMNS = 1000  # up to here a stubborn system is solved by its matrix
-_BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds them in the cache
+_MOST_COLUMNS = 1000  # largest number of columns for the matrix of a system
+_BLOCK_VALUES = 1 << 17  # numbers in a block of rows, which stay in the cache for a second pass
 
 
 class PairSums:
-    """What Newton's method asks of the pairs: sums over queries, at the weights where it stands and along a direction.
+    """Sums over the pairs of queries, for Newton's method, at its weights and along a direction.
 
-    A sum over partitions of the rows has the same methods, each the sum of the partitions'.
+    The sums over partitions have the same methods.
     """
 
     def __init__(self, rows: LinearRows, pairs: GradedPairs) -> None:
@@ -34,12 +34,12 @@ class PairSums:
         self._derivative = self._trial = np.zeros(n)
 
     def spread(self) -> np.ndarray:
-        """`Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
+        """Return `Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
         order = order_by_rank(self.pairs.ranks, self.pairs.offsets)
         return self.rows.pair_spread(order, self.pairs.ranks, self.pairs.offsets, self.pairs.weight)
 
     def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """Stand at w; returns the loss, its gradient (p,), and twice the number of violated pairs."""
+        """Move to w; return the loss, its gradient (p,), and twice the number of violated pairs."""
         self._scores[:] = 0.0
         if np.any(w):
             self._write_scores(w, self._scores)
@@ -47,7 +47,7 @@ class PairSums:
         return loss, self._gradient(), float(np.sum(self.pairs.degrees))
 
     def product(self, direction: np.ndarray) -> np.ndarray:
-        """Second derivatives where the method stands, times a direction (p,)."""
+        """Return the second derivatives at the present weights times a direction (p,)."""
         offsets = self.pairs.offsets
 
         def work(first: int, last: int) -> np.ndarray:
@@ -56,20 +56,20 @@ class PairSums:
             self.pairs.curvature(self._values, self._products, first, last)
             return self.rows.sums(self._products, lo, hi)
 
-        return _in_order(run_blocks(work, self._blocks, self.pairs.n_jobs), self.n_weights)
+        return sum(run_blocks(work, self._blocks, self.pairs.n_jobs), np.zeros(self.n_weights))
 
     def along(self, direction: np.ndarray) -> float:
-        """Turn to a direction (p,); returns the loss's derivative along it."""
+        """Choose a direction (p,); return the loss's derivative along it."""
         self._write_scores(direction, self._values)
         return float(self._derivative @ self._values)
 
     def trial(self, t: float) -> tuple[float, float]:
-        """Loss, and its derivative along the direction, a step t away."""
+        """Return the loss, and its derivative along the direction, a step t away."""
         loss, self._trial = self.pairs.loss(self._scores + t * self._values, SQUARED_HINGE)
         return loss, float(self._trial @ self._values)
 
     def accept(self, t: float) -> tuple[np.ndarray, float]:
-        """Take the step of the last trial; returns the gradient (p,) and twice the number of violated pairs there."""
+        """Take the step of the last trial; return the gradient (p,) and twice the number of violated pairs there."""
         self._scores += t * self._values
         self._derivative = self._trial
         return self._gradient(), float(np.sum(self.pairs.degrees))
@@ -79,7 +79,7 @@ class PairSums:
 
     def _gradient(self) -> np.ndarray:
         sums = run_blocks(lambda lo, hi: self.rows.sums(self._derivative, lo, hi), self._bounds, self.pairs.n_jobs)
-        return _in_order(sums, self.n_weights)
+        return sum(sums, np.zeros(self.n_weights))
 
 
 def minimise_pairs(
@@ -87,17 +87,14 @@ def minimise_pairs(
 ) -> SolverResult:
     """Minimise `½‖w‖² + C Σ weight max(0, 1 - w·(x_a - x_b))²` by Newton's method with conjugate gradients.
 
-    `sums` is a `PairSums`, or has its methods. Stops when `½‖gradient‖² <= tol · objective`; the left side is the
+    `sums` has the methods of `PairSums`. Stops at `½‖gradient‖² <= tol · objective`, whose left side bounds the
     duality gap (see `RankSVM`).
 
-    Notes
-    -----
-    The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is
-    `I + 2C Σ_violated weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by
-    the diagonal over all pairs, scaled by the share that is violated, so that columns of very different scale do not
-    slow them; where they need more than p products all the same (p <= 1000), as many give the whole Hessian, whose
-    Cholesky factor takes the step and preconditions the ones to come. Along the direction the scores are linear in
-    the step, so a line search needs no pass over X.
+    The objective is once differentiable and piecewise quadratic; its generalised Hessian at w is `I + 2C Σ_violated
+    weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by the diagonal over
+    all pairs, scaled by the share of violated pairs, because columns may have very different scales. If they need
+    more than p products (p <= 1000), the whole Hessian is computed, and its Cholesky factor solves this step and
+    preconditions later ones. Scores are linear along a direction, so that the line search needs no pass over X.
     """
     p = sums.n_weights
     w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)
@@ -139,14 +136,12 @@ def minimise_pairs(
         direction, used = _conjugate_gradients(hessian_product, gradient, precondition, goal, most)
         n_products += used
         if used == most and p <= _MOST_COLUMNS:
-            # As many products more give the whole matrix, which also preconditions the steps to come.
             preconditioner = _inverse(hessian_product, p)
             direction = -preconditioner(gradient)
             n_products += p
         step = _line_search(sums, C, w, objective, direction)
         if step is None:
             status = Status.NO_PROGRESS
-            # The counts kept by the pairs belong to a trial step; nothing reads them again.
             break
         t, objective = step
         w = w + t * direction
@@ -158,13 +153,6 @@ def minimise_pairs(
     return SolverResult(w, status, n_iter, objective, objective - gap, gap, details)
 
 
-def _in_order(parts: list[np.ndarray], p: int) -> np.ndarray:
-    total = np.zeros(p)
-    for part in parts:
-        total += part
-    return total
-
-
 def _conjugate_gradients(
     product: Callable[[np.ndarray], np.ndarray],
     gradient: np.ndarray,
@@ -172,7 +160,7 @@ def _conjugate_gradients(
     goal: float,
     max_products: int,
 ) -> tuple[np.ndarray, int]:
-    """Approximate solution of `H d = -gradient`, until the residual's norm is at most `goal`; products used."""
+    """Solve `H d = -gradient` until the residual's norm is at most `goal`; return d and the number of products."""
     from scipy.sparse.linalg import LinearOperator, cg
 
     used = 0
@@ -190,7 +178,7 @@ def _conjugate_gradients(
 
 
 def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The product with the inverse of a positive definite (p, p) operator, by a Cholesky factor of its matrix."""
+    """Return the product with the inverse of a positive definite (p, p) operator, by a Cholesky factor."""
     from scipy.linalg import cho_factor, cho_solve
 
     matrix = np.array([product(column) for column in np.eye(p)])
@@ -204,7 +192,7 @@ def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[n
             with one_blas_thread():
                 factor = cho_factor(scaled + jitter * np.eye(p), lower=True)
             break
-        except np.linalg.LinAlgError:  # rounding; what is solved is then a preconditioner still
+        except np.linalg.LinAlgError:  # rounding; the result is still a preconditioner
             jitter = max(10.0 * jitter, 1e-14)
 
     def solve(vector: np.ndarray) -> np.ndarray:
@@ -217,10 +205,9 @@ def _inverse(product: Callable[[np.ndarray], np.ndarray], p: int) -> Callable[[n
 def _line_search(
     sums: Any, C: float, w: np.ndarray, objective: float, direction: np.ndarray
 ) -> tuple[float, float] | None:
-    """Step t and objective at `w + t direction`, or None where floating point finds no descent.
+    """Return the step t and the objective at `w + t direction`, or None if floating point finds no descent.
 
-    The full step nearly always does; else the derivative along the direction, which is increasing, is brought towards
-    0 by the secant rule.
+    If the full step fails, the secant rule brings the derivative along the direction, which increases, towards 0.
     """
     ww, wd, dd = float(w @ w), float(w @ direction), float(direction @ direction)
     slope = wd + C * sums.along(direction)
@@ -231,7 +218,7 @@ def _line_search(
         loss, along = sums.trial(t)
         trial = 0.5 * (ww + 2.0 * t * wd + t * t * dd) + C * loss
         trial_slope = wd + t * dd + C * along
-        # The second test is for the last steps, where the gain drowns in the rounding of the objective.
+        # The second test is for the last steps, whose gain is below the rounding error of the objective.
         if trial_slope <= 0.5 * abs(slope) and trial <= objective * (1.0 + 1e-13):
             return t, trial
         # Too far: the slope has turned steeply upwards.

@@ -4,9 +4,9 @@ For a step on z, the difference of two rows (or one row), with rate η and weigh
 
     w ← (1 - η λ) w + gain · z,        gain = η · u 1[u w·z < 1] for the hinge
 
-The weights are stored as `w = s v`: a multiplication shrinks them, and a step costs one pass over the features of its
-rows. The sum of the weights over the averaged steps is stored as `σ v + r`, so that an average costs one more pass only
-where v changes. The caller makes the draws and rates as arrays.
+The weights are stored as `w = s v`: a factor shrinks them, and a step costs one pass over the features of its rows.
+The sum of the weights over the averaged steps is stored as `σ v + r`, so that an average costs one more pass only if
+v changes. The caller computes draws and rates as arrays.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _AHEAD = 32
 
 
 def new_state(width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights (2, width) and scalars of the start."""
+    """Return weights (2, width) and scalars before the first step."""
     scalars = np.zeros(4)
     scalars[SCALE] = 1.0
     return np.zeros((2, width)), scalars
 
 
 def averaged_weights(weights: np.ndarray, scalars: np.ndarray) -> np.ndarray:
-    """Return the mean of the weights over the averaged steps, or the last weights if no step was averaged."""
+    """Return the mean of the weights over the averaged steps, or the last weights without averaged steps."""
     if scalars[AVERAGED] == 0:
         return scalars[SCALE] * weights[V]
     return (scalars[SIGMA] * weights[V] + weights[R]) / scalars[AVERAGED]
@@ -65,12 +65,11 @@ def take_steps(
     rows: Any, order: np.ndarray | None, a: np.ndarray, b: np.ndarray, goal: np.ndarray, eta: np.ndarray,
     weights: np.ndarray, scalars: np.ndarray, options: np.ndarray, loss: str,
 ) -> None:  # fmt: skip
-    """Take one step on each pair of positions (a, b), or on a where b is -1; change weights and scalars in place.
+    """Step on each pair of positions (a, b), or on a if b is -1; change weights and scalars in place.
 
-    `rows` is an array (n, p), or the three arrays of a CSR matrix with sorted columns. `order` has the row at each
-    position, None if positions are rows. a and b are int64 (k,). `goal` (k,) is u, +1 or -1; for the squared loss it is
-    the target of w·z. `eta` (k,) are the rates. Weights have one entry more than rows have columns, the intercept of
-    single rows.
+    `rows` is an array (n, p), or the three arrays of a CSR matrix with sorted columns; `order` has the row at each
+    position, None if positions are rows. a and b are int64 (k,), `goal` (k,) is u, or the target of w·z for the
+    squared loss, `eta` (k,) are the rates. The last weight is the intercept of single rows.
     """
     if isinstance(rows, tuple):
         if order is not None:
@@ -115,7 +114,7 @@ def _shrink(weights, scalars, factor):
 
 @kernel
 def _dot(x, y):
-    """Return Σ x_j y_j from eight running sums, which do not wait for one another (2.5 times as fast at 46 columns)."""
+    """Return Σ x_j y_j from eight running sums, which do not wait for one another."""
     n = len(x)
     whole = n - n % 8
     a = b = c = d = e = f = g = h = 0.0

@@ -1,4 +1,4 @@
-"""What an optimiser hands back: where it stopped, why, and what to change."""
+"""The result of an optimiser."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class SolverResult:
-    """Outcome of a solver."""
+    """Result of a solver."""
 
     coef: np.ndarray  # float64 (p,)
     status: Status
-    n_iter: int  # rounds, in the solver's own unit
+    n_iter: int
     objective: float  # primal, at `coef`, exactly as the estimator's docstring states it
-    dual_objective: float = float("nan")  # lower bound on the optimum; nan where the solver has none
-    gap: float = float("nan")  # `objective - dual_objective`, or the gradient norm where the docstring says so
-    details: dict[str, Any] = field(default_factory=dict)  # anything else, by name
+    dual_objective: float = float("nan")  # lower bound on the optimum; NaN without one
+    gap: float = float("nan")  # `objective - dual_objective`, or the gradient norm if the docstring says so
+    details: dict[str, Any] = field(default_factory=dict)
