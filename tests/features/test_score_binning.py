@@ -77,7 +77,6 @@ def test_rows_columns_and_ranking_data():
     assert matrix.shape == (3, 2)
     assert matrix[1:].codes.tolist() == [[3, 0], [2, 2]]
     assert matrix[np.array([2, 0])].codes.tolist() == [[2, 2], [1, 1]]
-    assert matrix.take_columns([1]).codes.tolist() == [[1], [0], [2]]
     with pytest.raises(InvalidInputError, match="indexed by"):
         matrix[0]
     data = RankingData(matrix, [1, 0, 1], qid=["a", "b", "a"])

@@ -8,8 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from truerank.core.kernel import kernel
 from truerank.matrices.binning import find_borders
-from truerank.matrices.step_counts import count_below
-from truerank.matrices.steps import StepIndex, floor_float32
+from truerank.matrices.steps import StepIndex, count_below, floor_float32
 
 
 @kernel

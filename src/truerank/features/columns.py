@@ -17,7 +17,7 @@ _MOST = 1e100
 
 
 def unit_of(magnitude: np.ndarray) -> np.ndarray:
-    """Powers of two that bring magnitudes beyond 1e100 or below 1e-100 near 1, so that squares are finite; else 1."""
+    """Return powers of two that bring magnitudes above 1e100 or below 1e-100 near 1; else 1."""
     extreme = (magnitude > _MOST) | ((magnitude < 1 / _MOST) & (magnitude > 0))
     return np.where(extreme, powers_of_two(magnitude), 1.0)
 
@@ -25,8 +25,8 @@ def unit_of(magnitude: np.ndarray) -> np.ndarray:
 class UnitDeviation(StandardScaler):
     """scikit-learn's `StandardScaler` (mean 0, deviation 1) for columns of any scale, which model files can hold.
 
-    Columns beyond 1e100 or below 1e-100 are divided by a power of two before they are squared. `var_` is at most the
-    largest float.
+    Columns above 1e100 or below 1e-100 are divided by a power of two before squaring. `var_` is at most the largest
+    float.
 
     Examples
     --------

@@ -19,13 +19,9 @@ def weighted_condorcet(pool: RunPool, weights: Sequence[float] | np.ndarray) -> 
     """Weighted Condorcet-fuse: documents sorted by majority. Of N documents the first gets N, the last 1.
 
     `a` beats `b` if the runs that rank a above b have a larger sum of weights than those that rank b above a. A run
-    ranks the documents of its list above all others, and does not compare two others. Ties break by descending document
-    id. Majorities can be circular, and then the order depends on the sort: here a merge sort from the order of
-    descending ids. In the result no document is beaten by the next one (Montague and Aslam's theorem).
-
-    Notes
-    -----
-    O(r N log N) for each topic, and N r ranks in memory for one topic at a time.
+    ranks the documents of its list above all others, and does not compare two others. Ties break by descending
+    document id. If majorities are circular, the order is that of a merge sort from descending ids. No document is
+    beaten by the next one (Montague and Aslam's theorem). O(r N log N) for each topic.
 
     References
     ----------
@@ -47,7 +43,6 @@ def weighted_condorcet(pool: RunPool, weights: Sequence[float] | np.ndarray) -> 
 
 @kernel
 def _beats(a, b, places, weights):
-    """Whether document a beats document b."""
     margin = 0.0
     for j in range(len(weights)):
         if places[a, j] < places[b, j]:
@@ -72,7 +67,7 @@ def _merge(order, first, middle, last, places, weights, merged):
 
 @kernel
 def _sort_by_majority(offsets, lists, rows, weights, result):
-    """The place of each row, from the end, in its topic's order by majority."""
+    """Write the place of each row, from the end, in its topic's order by majority."""
     r = len(weights)
     for i in range(len(offsets) - 1):
         start, n = offsets[i], offsets[i + 1] - offsets[i]

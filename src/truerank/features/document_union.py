@@ -21,27 +21,13 @@ _HASH, _BEGIN, _TOPIC = 0, 1, 2
 def join_lists(
     runs: Sequence[Run], lists: np.ndarray
 ) -> tuple[DocumentIds, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Join the documents of r runs' lists for m topics.
+    """Join the documents of r runs' lists for m topics; `lists` int64 (m, r, 2) are first entry and length of each
+    list.
 
-    Parameters
-    ----------
-    runs : sequence of Run (r,)
-    lists : int64 array (m, r, 2)
-        First entry (in the run) and length of each run's list for each topic.
+    Returns ids (n,), by descending id within a topic, and their offsets (m + 1,) by topic; list offsets (m r + 1,),
+    for run j and topic i from `i * r + j`; and the document and score of each entry (e,), in the order of the runs'
+    lists.
 
-    Returns
-    -------
-    ids : DocumentIds (n,)
-        By descending id within a topic.
-    offsets : int64 array (m + 1,)
-        Documents of topic i are `offsets[i]:offsets[i + 1]`.
-    list_offsets : int64 array (m r + 1,)
-        Entries of run j's list for topic i are `list_offsets[i * r + j]:list_offsets[i * r + j + 1]`.
-    rows, scores : int64 and float64 arrays (e,)
-        Document and score of each entry, in the order of the runs' lists.
-
-    Notes
-    -----
     Each block of topics has a hash table. Cost: e look-ups and a sort of each topic's documents.
     """
     m, r, _ = lists.shape
@@ -89,8 +75,8 @@ def _descending(texts: np.ndarray, entries: np.ndarray, offsets: np.ndarray) -> 
 def _join(utf8, begins, ends, hashes, values, lists, slots, documents, texts, n, rows, scores):
     """Look up one run's lists among the n documents of a block of topics, and add the new documents.
 
-    lists (b, 4): first entry, length, first place in rows and scores, topic. slots: documents, or -1.
-    documents: hash, begin in `texts` and topic of each. Returns the slots, which may have grown, and n.
+    lists (b, 4): first entry, length, first place in rows and scores, topic. slots: documents, or -1. documents:
+    hash, begin in `texts` and topic of each. Returns the slots, which may have grown, and n.
     """
     for t in range(len(lists)):
         entry, length, place, topic = lists[t]
@@ -128,13 +114,12 @@ def _join(utf8, begins, ends, hashes, values, lists, slots, documents, texts, n,
 
 @kernel
 def _first_slot(mixed, topic, mask):
-    """The first slot, of mask + 1, for an id with this hash."""
     return (mixed ^ (mixed >> 32) ^ (topic * 40503)) & mask
 
 
 @kernel
 def _larger(slots, documents, wanted):
-    """A table of the same documents with at least `wanted` slots, a power of two."""
+    """Return a table of the same documents with at least `wanted` slots, a power of two."""
     size = 2 * len(slots)
     while size < wanted:
         size *= 2

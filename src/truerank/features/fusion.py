@@ -1,8 +1,8 @@
 """Fusion without learning, by the name of the rule.
 
-If no list has equal scores, the values equal those of ranx (`ranx.fuse(..., norm="min-max")`). Among equal scores the
-order of the file decides in ranx, and the document ids decide here. Condorcet-fuse also differs if votes are equal or
-circular: the order of ranx then changes between processes.
+If no list has equal scores, the values equal those of ranx (`ranx.fuse(..., norm="min-max")`). Among equal scores
+the order of the file decides in ranx, and the document ids decide here. Condorcet-fuse also differs if votes are
+equal or circular: the order of ranx then changes between processes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     Parameters
     ----------
     runs : mapping of name to run, sequence of runs, or RunPool
-        A run is a `Run`, a path, or `{topic: {document: score}}`.
+        A run is a `Run`, a path, or `{topic: {document: score}}`. The other runs determine a topic that a run lacks.
     method : str, default "rrf"
-        A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `score_rules`, `rank_rules` and
-        `condorcet`.
+        A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `score_rules`, `rank_rules`
+        and `condorcet`.
     depth : int or None, default 1000
         Documents kept for each topic; None keeps all.
     weights : array-like (r,), optional
@@ -67,10 +67,6 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     ------
     InvalidInputError
         On an unknown method, a depth below 1, no runs, or invalid weights.
-
-    Notes
-    -----
-    The other runs determine a topic that a run lacks.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from truerank.features.columns import unit_of
 
 
 class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Base of transformers that map each column within each query. `fit` learns only the number of columns.
+    """Base of transformers that map each column within each query; `fit` learns only the number of columns.
 
     `qid` has the query of each row, in any order; None means that all rows are one query. In a scikit-learn pipeline
     enable metadata routing and pass `qid=` to the pipeline. NaN stays NaN and does not affect other values.

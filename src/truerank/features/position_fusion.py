@@ -1,8 +1,8 @@
 """Fusion by position: the probability of a relevant document at each rank of a run, learned from judged topics.
 
-Each class learns a table for each run (`fit`) and scores documents of other topics with it (`predict`). A document with
-a grade above 0 is relevant; an unjudged one is not. `rank_j` is the rank of document d in run j (1 is best, ties by
-descending document id). Training uses the m topics that have a judged document.
+Each class learns a table for each run (`fit`) and scores documents of other topics with it (`predict`). A document
+with a grade above 0 is relevant; an unjudged one is not. `rank_j` is the rank of document d in run j (1 is best,
+ties by descending document id). Training uses the m topics that have a judged document.
 """
 
 from __future__ import annotations
@@ -26,11 +26,8 @@ from truerank.measures import AP
 class PositionFusion(BaseEstimator, ABC):
     """Base of the fusions by position: `Σ_j value(run j, rank_j)` over the runs that retrieved the document.
 
-    Attributes
-    ----------
-    run_names_ : list of str (r,)
-    table_ : float64 array (r, ·)
-        The learned values of each run; each class defines the columns.
+    `run_names_` are the names of the r runs, and `table_` float64 (r, ·) the learned values, whose columns each
+    class defines.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "table_")
@@ -39,17 +36,9 @@ class PositionFusion(BaseEstimator, ABC):
     def fit(self, runs: Any, qrels: Any = None) -> Self:
         """Learn from the topics that the runs and the qrels share.
 
-        Parameters
-        ----------
-        runs : mapping of name to run, sequence of runs, or RunPool with judgements
-            A run is a `Run`, a path, or `{topic: {document: score}}`.
-        qrels : Qrels, path, or `{topic: {document: grade}}`
-            Only without a RunPool, which has its own.
-
-        Raises
-        ------
-        InvalidInputError
-            On no qrels, or no topic with a judged document.
+        `runs` is a mapping of names to runs, a sequence of runs, or a RunPool with judgements; a run is a `Run`, a
+        path, or `{topic: {document: score}}`. `qrels` is a Qrels, a path, or `{topic: {document: grade}}`, and None
+        for a RunPool. Raises `InvalidInputError` on no qrels, or no topic with a judged document.
         """
         pool = judged_pool(runs, qrels)
         assert pool.grades is not None  # judged_pool has checked
@@ -79,13 +68,13 @@ class PositionFusion(BaseEstimator, ABC):
             )
 
     def _columns(self) -> int | None:
-        """Columns of `table_`; None if they depend on the training lists."""
+        """Return the number of columns of `table_`; None if it depends on the training lists."""
         return None
 
     def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
-        """Fuse runs over new topics; returns the best `depth` documents of each topic (None: all).
+        """Fuse runs over new topics; return the best `depth` documents of each topic (None: all).
 
-        `runs` have the names of `fit`, in any order. Runs that `fit` did not see are left out.
+        `runs` have the names of `fit`, in any order; other runs are left out.
         """
         check_is_fitted(self, "table_")
         pool = (runs if isinstance(runs, RunPool) else RunPool(runs)).select_names(self.run_names_)
@@ -98,11 +87,11 @@ class PositionFusion(BaseEstimator, ABC):
 
     @abstractmethod
     def _learn(self, pool: RunPool) -> np.ndarray:
-        """`table_`, from a pool of judged topics."""
+        """Return `table_` for a pool of judged topics."""
 
     @abstractmethod
     def _values(self, pool: RunPool) -> np.ndarray:
-        """Value of each entry (e,) of the pool's lists."""
+        """Return the value of each entry (e,) of the pool's lists."""
 
 
 class BayesFuse(PositionFusion):
@@ -188,15 +177,11 @@ class PosFuse(PositionFusion):
 
 
 class SlideFuse(PositionFusion):
-    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
-
-    The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that of
+    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`; width 0 is
     PosFuse.
 
-    Parameters
-    ----------
-    width : int, default 5
-        Ranks on either side; 0 gives PosFuse.
+    The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that
+    of PosFuse.
 
     References
     ----------
@@ -223,14 +208,10 @@ class SlideFuse(PositionFusion):
 
 
 class ProbFuse(PositionFusion):
-    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has segments of equal length.
+    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has `n_segments` of equal length.
 
-    A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`, in
-    `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics.
-
-    Parameters
-    ----------
-    n_segments : int, default 25
+    A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`,
+    in `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics.
 
     References
     ----------
@@ -280,7 +261,7 @@ class SegFuse(PositionFusion):
 
 
 def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: ArrayLike = 1.0) -> np.ndarray:
-    """Sum of the relevant entries' values by run and group of ranks, (r, n_groups)."""
+    """Return the sum of the relevant entries' values by run and group of ranks, (r, n_groups)."""
     assert pool.grades is not None  # fit has checked
     relevant = (pool.grades[pool.rows] > 0) * values
     place = pool.run_of_entry * n_groups + group
@@ -288,14 +269,14 @@ def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: ArrayLi
 
 
 def _precision_by_group(pool: RunPool, ends: np.ndarray) -> np.ndarray:
-    """Mean over the topics of the relevant share of each group of ranks, (r, groups)."""
+    """Return the mean over the topics of the relevant share of each group of ranks, (r, groups)."""
     n = len(ends)
     hits = _sum_by_run(pool, np.searchsorted(ends, pool.ranks), n + 1)[:, :n]
     return hits / (pool.n_queries * np.diff(ends, prepend=0))
 
 
 def _chances_by_rank(pool: RunPool) -> np.ndarray:
-    """Share of relevant documents at each rank of each run, (r, longest); 0 at ranks that no list of the run has."""
+    """Return the share of relevant documents at each rank of each run, (r, longest); 0 without lists of that length."""
     hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
     place = pool.run_of_entry * pool.longest + pool.ranks - 1
     lists = np.bincount(place, minlength=hits.size).reshape(hits.shape)
@@ -303,6 +284,6 @@ def _chances_by_rank(pool: RunPool) -> np.ndarray:
 
 
 def _segments(pool: RunPool, n_segments: int) -> tuple[np.ndarray, np.ndarray]:
-    """Segment of each entry (from 0), and the length of the segments of its list."""
+    """Return the segment of each entry (from 0), and the length of the segments of its list."""
     size = pool.spread(-(-pool.list_sizes // n_segments))
     return (pool.ranks - 1) // size, size

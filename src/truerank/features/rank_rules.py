@@ -18,15 +18,9 @@ K = 60  # the value of Cormack et al. for reciprocal rank fusion
 
 
 def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
-    """RRF: `Σ_j 1 / (k + rank_j)`.
+    """RRF: `Σ_j 1 / (k + rank_j)` (Cormack, Clarke, Büttcher 2009, Reciprocal rank fusion outperforms Condorcet and
+    individual rank learning methods, SIGIR).
 
-    References
-    ----------
-    Cormack, Clarke, Büttcher: Reciprocal rank fusion outperforms Condorcet and individual rank learning methods.
-    SIGIR 2009.
-
-    Examples
-    --------
     >>> pool = RunPool({"a": {"1": {"d1": 4.0, "d2": 2.0}}, "b": {"1": {"d2": 7.0, "d3": 6.0}}})
     >>> pool.doc_ids.tolist(), reciprocal_rank_fusion(pool, k=0).tolist()
     (['d3', 'd2', 'd1'], [0.5, 1.5, 1.0])
@@ -57,12 +51,6 @@ def rank_biased_centroid(pool: RunPool, phi: float = 0.8) -> np.ndarray:
     References
     ----------
     Bailey, Moffat, Scholer, Thomas: Retrieval consistency in the presence of query variations. SIGIR 2017.
-
-    Examples
-    --------
-    >>> pool = RunPool({"a": {"1": {"d1": 4.0, "d2": 2.0}}, "b": {"1": {"d2": 7.0, "d3": 6.0}}})
-    >>> pool.doc_ids.tolist(), rank_biased_centroid(pool, phi=0.5).tolist()
-    (['d3', 'd2', 'd1'], [0.25, 0.75, 0.5])
     """
     check_number(phi, "phi", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     return pool.add_up_ranks((1.0 - phi) * phi ** np.arange(pool.longest))
@@ -78,13 +66,7 @@ def borda(pool: RunPool) -> np.ndarray:
 
 
 def weighted_borda(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Borda count in which run j's points count `w_j` times (Aslam and Montague 2001, whose weights are the runs' MAP).
-
-    Raises
-    ------
-    InvalidInputError
-        Unless each run has a finite weight.
-    """
+    """Borda count in which run j's points count `w_j` times (Aslam and Montague 2001, with the runs' MAP as weights)."""
     w = pool.checked_weights(weights)
     size = np.diff(pool.offsets).astype(np.float64)
     rest = (size[:, None] - pool.lengths + 1.0) / 2.0  # (m, r)

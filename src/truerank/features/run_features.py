@@ -6,10 +6,9 @@ Features add up to a `FeatureSet`. `str` and `parse_features` are inverses:
 >>> str(features), parse_features("min-max + reciprocal-rank(k=10)") == features
 ('min-max + reciprocal-rank(k=10)', True)
 
-Every feature has a column for each run, except `agreement` (one column) and `score-bins` (several for each run).
-Features use only the run's list for the topic, so nothing leaks from test topics into training topics. Only
-`score-bins` learns its thresholds from the topics of `fit`. Each feature states its value for a document that the run
-did not retrieve, which is also its value for the documents of a topic that the run lacks.
+Every feature has a column for each run, except `agreement` (one column) and `score-bins` (several for each run),
+which learns its thresholds from the topics of `fit`. The others use only the run's list for the topic. Each feature
+states its value for a document that the run did not retrieve, also in a topic that the run lacks.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class RunFeature:
     NAME: ClassVar[str] = ""
 
     def values(self, pool: RunPool) -> np.ndarray:
-        """The value of each entry of the pool's lists (e,)."""
+        """Return the value of each entry of the pool's lists (e,)."""
         raise NotImplementedError
 
     def absent(self, pool: RunPool) -> np.ndarray:
-        """The value of each list (m r,) for documents that are not in it."""
+        """Return the value of each list (m r,) for documents that are not in it."""
         return np.zeros(pool.n_queries * pool.n_runs)
 
     def __add__(self, other: RunFeature | FeatureSet) -> FeatureSet:
@@ -53,7 +52,7 @@ class RunFeature:
 
 
 def digits(value: float) -> str:
-    """The shortest text that represents the number."""
+    """Return the shortest text that represents the number."""
     return repr(getattr(value, "item", lambda: value)()).removesuffix(".0")  # NumPy scalars print their type
 
 
@@ -119,8 +118,7 @@ class Percentile(RunFeature):
 class ReciprocalRank(RunFeature):
     """`(1 + k) / (k + rank)`: 1 at the first rank, ties by descending document id; 0 if not retrieved.
 
-    This is the summand of reciprocal rank fusion times 1 + k. The factor gives it the scale of the other features, so
-    that a penalty on weights treats them equally.
+    The factor 1 + k gives the summand of reciprocal rank fusion the scale of the other features.
     """
 
     NAME: ClassVar[str] = "reciprocal-rank"
@@ -172,8 +170,8 @@ class Agreement(RunFeature):
 class ScoreBins(RunFeature):
     """`1[s > t]` of the min-max score s for `n` learned thresholds t of each run; all 0 if not retrieved.
 
-    The features of Yue et al. (2007), section 4.2. `ScoreBinning` sets the thresholds on the training topics. If they
-    are the only feature and the ranker accepts a `BinnedMatrix`, a byte for each run represents them.
+    These are the features of Yue et al. (2007), section 4.2. If they are the only feature and the ranker accepts a
+    `BinnedMatrix`, a byte for each run represents them.
     """
 
     NAME: ClassVar[str] = "score-bins"
@@ -211,7 +209,7 @@ class FeatureSet:
         return " + ".join(map(str, self.parts))
 
     def fit(self, pool: RunPool, rows: np.ndarray) -> list[np.ndarray]:
-        """Thresholds of each `score-bins` and run, from the chosen rows of the pool."""
+        """Return the thresholds of each `score-bins` and run, from the chosen rows of the pool."""
         edges: list[np.ndarray] = []
         for part in self.parts:
             if isinstance(part, ScoreBins):
@@ -219,7 +217,7 @@ class FeatureSet:
         return edges
 
     def names(self, runs: Sequence[str], edges: Sequence[np.ndarray] = ()) -> list[str]:
-        """Names of the columns, such as `min-max of bm25`."""
+        """Return the names of the columns, such as `min-max of bm25`."""
         result: list[str] = []
         left = list(edges)
         for part in self.parts:
@@ -233,7 +231,7 @@ class FeatureSet:
         return result
 
     def matrix(self, pool: RunPool, rows: np.ndarray, edges: Sequence[np.ndarray] = (), *, binned: bool = False) -> Any:
-        """The columns (len(rows), p) of the chosen rows: float32, or a `BinnedMatrix` if `binned` (only score bins)."""
+        """Return columns (len(rows), p) of the chosen rows: float32, or a `BinnedMatrix` of score bins if `binned`."""
         left = list(edges)
         if binned:
             from truerank.matrices.binned import BinnedMatrix
@@ -252,7 +250,7 @@ class FeatureSet:
 
 
 def parse_features(text: object) -> FeatureSet:
-    """Features from text such as "min-max + reciprocal-rank(k=60)"; features and sets of them are returned unchanged.
+    """Return features from text such as "min-max + reciprocal-rank(k=60)", or unchanged if they are features already.
 
     Examples
     --------
@@ -269,7 +267,7 @@ def parse_features(text: object) -> FeatureSet:
 
 
 def _columns(part: RunFeature, pool: RunPool, rows: np.ndarray) -> np.ndarray:
-    """A column for each run (a single one for agreement) of the chosen rows, float32."""
+    """Return a column for each run (a single one for agreement) of the chosen rows, float32."""
     values = part.values(pool)
     if isinstance(part, Agreement):
         column = np.zeros(pool.n_rows, dtype=np.float32)

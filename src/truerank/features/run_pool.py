@@ -21,8 +21,8 @@ from truerank.matrices.sorting import best_first
 class RunPool(RowsByQuery):
     """The documents that any of r runs retrieved for m topics, and the runs' lists as ranked rows of them.
 
-    Lists are ranked as in trec_eval: by score, and equal scores by descending document id. The order of the lines and
-    the rank column of a file have no effect. Memory is proportional to the number of retrieved documents.
+    Lists are ranked as in trec_eval: by score, and equal scores by descending document id. The order of the lines
+    and the rank column of a file have no effect. Memory is proportional to the number of retrieved documents.
 
     Parameters
     ----------
@@ -39,15 +39,11 @@ class RunPool(RowsByQuery):
     offsets : int64 array (m + 1,)
         Rows of topic i are `offsets[i]:offsets[i + 1]`.
     ids : DocumentIds (n,)
-        By descending id within a topic.
-    doc_ids : StringDType array (n,)
-        The same as strings.
+        By descending id within a topic; `doc_ids` are the same as strings.
     list_offsets : int64 array (m r + 1,)
         Entries of run j's list for topic i are `list_offsets[i * r + j]:list_offsets[i * r + j + 1]`.
-    rows : int64 array (e,)
-        Row of each entry, lists in ranked order.
-    scores : float64 array (e,)
-        The run's score of each entry.
+    rows, scores : int64 and float64 arrays (e,)
+        Row and score of each entry, lists in ranked order.
     grades : float64 array (n,) or None
         NaN for unjudged documents; None without qrels.
     unretrieved, unretrieved_offsets : arrays or None
@@ -116,7 +112,7 @@ class RunPool(RowsByQuery):
 
     @property
     def list_sizes(self) -> np.ndarray:
-        """Documents of each list, int64 (m r,); 0 if the run lacks the topic."""
+        """Documents of each list, int64 (m r,)."""
         return np.diff(self.list_offsets)
 
     @property
@@ -131,16 +127,14 @@ class RunPool(RowsByQuery):
 
     @property
     def run_of_entry(self) -> np.ndarray:
-        """Number of each entry's run, int64 (e,)."""
         return self.spread(np.tile(np.arange(self.n_runs), self.n_queries))
 
     @property
     def query_of_row(self) -> np.ndarray:
-        """Number of each row's topic, int64 (n,)."""
         return query_of_rows(self.offsets)
 
     def findings(self) -> list[dict[str, Any]]:
-        """Data quality of the lists: dicts of "code", "run" and "topics".
+        """Return data quality findings of the lists, dicts of "code", "run" and "topics".
 
         Codes: "missing-topic", no document for the topic; "short-list", fewer than a tenth of the median list;
         "all-tied", several documents with equal scores, which only the document ids rank.
@@ -186,7 +180,7 @@ class RunPool(RowsByQuery):
         return np.bincount(self.rows, minlength=self.n_rows).astype(np.float64)
 
     def checked_weights(self, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-        """`weights` as float64 (r,), or an error unless each run has a finite number."""
+        """Return `weights` as float64 (r,), or raise an error unless each run has a finite number."""
         values = np.asarray(weights, dtype=np.float64)
         if values.shape != (self.n_runs,) or not np.isfinite(values).all():
             raise InvalidInputError(
@@ -200,7 +194,7 @@ class RunPool(RowsByQuery):
         return int(self.list_sizes.max(initial=0))
 
     def within_depth(self, depth: int | None) -> np.ndarray:
-        """Mask (n,) of the rows in the first `depth` documents of some run; all rows for None."""
+        """Return a mask (n,) of the rows in the first `depth` documents of some run; all rows for None."""
         chosen = np.ones(self.n_rows, dtype=bool)
         if depth is not None:
             chosen[:] = False
@@ -208,7 +202,9 @@ class RunPool(RowsByQuery):
         return chosen
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
-        """Rows of each topic by descending score, ties by descending document id, at most `depth` for a topic."""
+        """Return the rows of each topic by descending score, ties by descending document id, at most `depth` for a
+        topic.
+        """
         values = -np.asarray(scores, dtype=np.float64)
         parts = [
             start + np.argsort(values[start:stop], kind="stable")[:kept]
@@ -217,12 +213,12 @@ class RunPool(RowsByQuery):
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def _kept(self, depth: int | None) -> np.ndarray:
-        """Documents of each topic, int64 (m,), at most `depth`."""
         sizes = np.diff(self.offsets)
         return sizes if depth is None else np.minimum(sizes, check_positive_int(depth, "depth"))
 
     def judgements(self, rows: np.ndarray) -> Judgements:
-        """Judgements of a retrieved list: the chosen rows by topic. Every other judged document counts as missing.
+        """Return judgements of a retrieved list, the chosen rows by topic; every other judged document counts as
+        missing.
 
         Topics without a chosen row become queries without rows. Under `trec`, ties break by descending document id.
         """
@@ -245,13 +241,13 @@ class RunPool(RowsByQuery):
         )  # fmt: skip
 
     def to_run(self, scores: np.ndarray, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
-        """The best `depth` documents of each topic by `scores` (n,), as a run."""
+        """Return the best `depth` documents of each topic by `scores` (n,), as a run."""
         rows = self.best(scores, depth)
         offsets = offsets_of(self._kept(depth))
         return Run(self.query_ids, offsets, self.ids.take(rows), scores[rows], tag)
 
     def take(self, queries: ArrayLike) -> RunPool:
-        """The pool of some topics (numbers), in the given order."""
+        """Return the pool of some topics (numbers), in the given order."""
         chosen = np.asarray(queries, dtype=np.int64)
         rows, offsets = places_of(self.offsets, chosen)
         lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
@@ -263,7 +259,7 @@ class RunPool(RowsByQuery):
         return part
 
     def select_runs(self, runs: Sequence[int]) -> RunPool:
-        """The pool of some runs (numbers). Judged documents that only other runs found become unretrieved."""
+        """Return the pool of some runs (numbers); judged documents of other runs only become unretrieved."""
         chosen = np.asarray(runs, dtype=np.int64)
         lists = (np.arange(self.n_queries)[:, None] * self.n_runs + chosen).ravel()
         entries, list_offsets = places_of(self.list_offsets, lists)
@@ -277,7 +273,7 @@ class RunPool(RowsByQuery):
         return part
 
     def select_names(self, names: Sequence[str]) -> RunPool:
-        """The pool of the runs of a model, in its order; an error if one is missing."""
+        """Return the pool of the runs of a model, in its order, or raise an error if one is missing."""
         if self.names == list(names):
             return self
         lacking = [name for name in names if name not in self.names]
@@ -292,7 +288,6 @@ class RunPool(RowsByQuery):
     def _part(
         self, names: list[str], queries: Any, offsets: np.ndarray, rows: np.ndarray, entries: Any, lists: np.ndarray
     ) -> RunPool:
-        """The pool of some rows and entries of lists, without the unretrieved documents."""
         part = RunPool.__new__(RunPool)
         part.names, part.query_ids = list(names), self.query_ids[queries]
         part.topics_without_runs = self.topics_without_runs
@@ -309,7 +304,7 @@ class RunPool(RowsByQuery):
 
 
 def named_runs(runs: object) -> dict[str, Run]:
-    """Runs by name, from a mapping or a sequence of runs, paths or `{topic: {document: score}}`."""
+    """Return runs by name, from a mapping or a sequence of runs, paths or `{topic: {document: score}}`."""
     if isinstance(runs, RunPool | Run | str | bytes) or not isinstance(runs, Mapping | Sequence):
         raise InvalidInputError(
             f"runs must be a mapping of names to runs or a sequence of runs, got {type(runs).__name__}"
@@ -326,7 +321,7 @@ def named_runs(runs: object) -> dict[str, Run]:
 
 
 def judged_pool(runs: object, qrels: object = None) -> RunPool:
-    """A pool with judgements, from runs and qrels (or their paths), or from such a pool."""
+    """Return a pool with judgements, from runs and qrels (or their paths), or such a pool itself."""
     if isinstance(runs, RunPool):
         if qrels is not None:
             raise InvalidInputError(

@@ -21,14 +21,10 @@ MARGIN = 0.05
 class RunFeatures:
     """The documents that any of several runs retrieved, with each run's score.
 
-    Attributes
-    ----------
-    data : RankingData
-        X (n, runs), NaN or the missing score if a run did not retrieve a document; y the grades of the qrels (0 for
-        unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the order
-        of the rows breaks ties as trec_eval does.
-    judgements : Judgements or None
-        The judged mask, and the grades of judged documents that no run retrieved, so that R counts them.
+    `data` has X (n, runs), with NaN or the missing score for documents that a run did not retrieve, and the grades y
+    (0 for unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the
+    order of the rows breaks ties as trec_eval does. `judgements` has the judged mask, and the grades of judged
+    documents that no run retrieved, so that R counts them.
     """
 
     data: RankingData
@@ -44,21 +40,20 @@ def join_runs(
     margin: float = MARGIN,
     dtype: DTypeLike = np.float64,
 ) -> RunFeatures:
-    """One row for each (topic, document) that some run retrieved, one column for each run.
+    """Return a row for each (topic, document) that some run retrieved, and a column for each run.
 
     Parameters
     ----------
     runs : sequence of Run
     qrels : Qrels, optional
-        Grades. Topics then have the order of the qrels, and topics without judgements are left out. Without qrels they
-        have the order of first appearance over the runs.
+        Grades. Topics are those of `RunPool`.
     names : sequence of str, optional
-        Column names; by default the runs' tags, numbered where they repeat.
+        Column names; by default the runs' tags, numbered if they repeat.
     missing : {"min", "nan"}
-        The value if a run did not retrieve a document. "min": the run's lowest score for the topic minus `margin` times
-        the range of its scores (minus `margin` if all are equal), and 0 in a topic that the run lacks. "nan": NaN.
+        The value if a run did not retrieve a document. "min": the run's lowest score for the topic minus `margin`
+        times the range of its scores (minus `margin` if all are equal), and 0 in a topic that the run lacks.
     margin : float
-        See `missing`; > 0.
+        Greater than 0.
     dtype : float64 or float32
 
     Raises

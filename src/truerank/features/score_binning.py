@@ -99,14 +99,14 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Matrix, *, qid: ArrayLike | None = None) -> Any:
-        """Binary features of X's values: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
+        """Return binary features of X: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
         check_is_fitted(self)
         values = self._checked(X, reset=False)
         matrix = BinnedMatrix.from_values(values, self.edges_)
         return matrix if self.output == "binned" else matrix.to_csr().astype(values.dtype)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the binary features: "x0 is there", "x0 > 0.25"."""
+        """Return the names of the binary features: "x0 is there", "x0 > 0.25"."""
         check_is_fitted(self)
         names = input_features if input_features is not None else getattr(self, "feature_names_in_", None)
         names = [f"x{k}" for k in range(self.n_features_in_)] if names is None else names

@@ -17,7 +17,7 @@ from truerank.features.run_pool import RunPool
 
 
 def min_max_scores(pool: RunPool, equal: float = 0.0) -> np.ndarray:
-    """`(score - min) / (max - min)` within each list, float64 (e,); `equal` if all scores of the list are equal."""
+    """Return `(score - min) / (max - min)` within each list, float64 (e,); `equal` if all scores are equal."""
     low = pool.per_list(np.minimum, pool.scores)
     # Halves keep the range finite near the largest float.
     half = pool.per_list(np.maximum, pool.scores) / 2 - low / 2

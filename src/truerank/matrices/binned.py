@@ -1,4 +1,4 @@
-"""A matrix of bin codes: one byte for each document and base function."""
+"""A matrix of bin codes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MAX_EDGES = 254
 
 
 class BinnedMatrix:
-    """Codes of the bins that values fall into, with the edges that made them.
+    """Codes of the bins of values, one byte for each document and base function, and the edges of the bins.
 
-    Code 0 stands for a missing value; code c >= 1 says that exactly c - 1 edges of the column lie strictly below the
-    value. So "value > edge number t" (t from 1) reads `code > t`, and "value is there" reads `code > 0`: both kinds
-    of binary features are one comparison, and a column with T edges stands for T + 1 of them.
+    Code 0 is a missing value. Code c >= 1 means that exactly c - 1 edges of the column are below the value. So
+    "value > edge number t" (t from 1) is `code > t`, and "value is present" is `code > 0`: a column with T edges has
+    T + 1 binary features.
 
     Parameters
     ----------
@@ -29,12 +29,8 @@ class BinnedMatrix:
 
     Attributes
     ----------
-    codes, edges
-        As above.
-    shape : tuple (n, p)
     starts : int64 array (p + 1,)
-        Where each column's binary features start; `starts[-1]` is their number. Feature `starts[j]` is "column j is
-        there", feature `starts[j] + t` is "column j is above its t-th edge".
+        Feature `starts[j]` is "column j is present", feature `starts[j] + t` is "column j is above its t-th edge".
 
     Examples
     --------
@@ -67,7 +63,7 @@ class BinnedMatrix:
 
     @classmethod
     def from_values(cls, values: ArrayLike, edges: Sequence[Any]) -> BinnedMatrix:
-        """Codes of a matrix of values (n, p), those of `binning.code_rows` plus one; nan becomes the missing code."""
+        """Return the codes of a matrix of values (n, p); NaN becomes the missing code."""
         from truerank.matrices.binning import code_rows
 
         values = np.asarray(values)
@@ -83,24 +79,24 @@ class BinnedMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns (base functions, not binary features)."""
+        """Rows and columns, which are base functions, not binary features."""
         return self.codes.shape[0], self.codes.shape[1]
 
     @property
     def n_binary(self) -> int:
-        """Number of binary features that the columns stand for."""
+        """Number of binary features."""
         return int(self.starts[-1])
 
     @property
     def nbytes(self) -> int:
-        """Memory of the codes."""
+        """Memory of the codes in bytes."""
         return self.codes.nbytes
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, rows: Any) -> BinnedMatrix:
-        """Some rows: a slice (a view), indices or a mask."""
+        """Return some rows: a slice (a view), indices or a mask."""
         codes = self.codes[rows]
         if codes.ndim != 2:
             raise InvalidInputError("a BinnedMatrix is indexed by a slice, an array of rows or a mask")
@@ -108,26 +104,21 @@ class BinnedMatrix:
         part.codes, part.edges, part.starts = np.ascontiguousarray(codes), self.edges, self.starts
         return part
 
-    def take_columns(self, columns: Any) -> BinnedMatrix:
-        """Some columns (copied)."""
-        index = np.arange(self.shape[1])[columns]
-        return BinnedMatrix(self.codes[:, index], [self.edges[column] for column in index])
-
     def same_edges(self, other: BinnedMatrix) -> bool:
-        """Whether the codes of both matrices mean the same."""
+        """Return whether codes have the same meaning in both matrices."""
         return len(self.edges) == len(other.edges) and all(
             np.array_equal(a, b) for a, b in zip(self.edges, other.edges)
         )
 
     @staticmethod
     def concatenate(parts: Sequence[BinnedMatrix]) -> BinnedMatrix:
-        """Rows of several matrices with the same edges, in order."""
+        """Return the rows of several matrices with the same edges, in order."""
         if any(not parts[0].same_edges(part) for part in parts[1:]):
             raise InvalidInputError("concatenate: the binned matrices have different edges")
         return BinnedMatrix(np.concatenate([part.codes for part in parts]), parts[0].edges)
 
     def to_csr(self) -> Any:
-        """The binary features as a sparse matrix of ones, float64 (n, n_binary)."""
+        """Return the binary features as a sparse matrix of ones, float64 (n, n_binary)."""
         from scipy import sparse
 
         # A code c means that the first c binary features of its column are there.
@@ -139,7 +130,7 @@ class BinnedMatrix:
         return sparse.csr_matrix((np.ones(len(columns)), columns, rows), shape=(len(self), self.n_binary))
 
     def to_dense(self) -> np.ndarray:
-        """The binary features as float64 (n, n_binary): for small data and tests; learners never make it."""
+        """Return the binary features as float64 (n, n_binary), for small data."""
         columns = [self.codes[:, [j]] > np.arange(len(e) + 1)[None, :] for j, e in enumerate(self.edges)]
         return np.concatenate(columns, axis=1).astype(np.float64) if columns else np.zeros((len(self), 0))
 
@@ -148,7 +139,7 @@ class BinnedMatrix:
 
 
 def check_edges(edges: Any, column: int) -> np.ndarray:
-    """Edges of one column as float64: finite, strictly increasing, at most 254."""
+    """Return the edges of a column as float64: finite, strictly increasing, at most 254."""
     array = np.ascontiguousarray(edges, dtype=np.float64)
     if array.ndim != 1 or len(array) > MAX_EDGES or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
         raise InvalidInputError(

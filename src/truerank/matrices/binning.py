@@ -1,11 +1,10 @@
-"""Candidate borders of each feature, and the byte that says between which of them a value lies.
+"""Candidate borders of each feature, and the codes of values between them.
 
-A question of a tree is `x ≤ c` with c a border. With the borders of a feature sorted, a value's *code* is the number of
-borders below it, so `x ≤ borders[k]` is `code ≤ k`. Missing values (nan) have the code 255.
+A question of a tree is `x ≤ c` with c a border. A value's *code* is the number of its feature's borders below it, so
+that `x ≤ borders[k]` is `code ≤ k`. NaN has the code 255.
 
-Codes are stored in blocks of eight features, a row's eight codes side by side: a histogram pass reads them as one word,
-and neighbouring additions go to different features, so that a column with one frequent value does not make the
-processor wait for itself.
+Codes are stored in blocks of eight features, the eight codes of a row side by side: a histogram pass reads them as
+one word, and neighbouring additions go to different features, so that frequent values do not delay the processor.
 """
 
 from __future__ import annotations
@@ -18,49 +17,38 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.matrices.step_counts import count_below
-from truerank.matrices.steps import StepIndex
+from truerank.matrices.steps import StepIndex, count_below
 
 MISSING = 255
 MAX_BORDERS = 254
 BLOCK = 8  # features in a block of codes
 
-_ROWS = 4_096  # rows that are copied or binned at once: a line of them is read from memory once
-_COLUMN_BYTES = 32 << 20  # columns copied at once while looking for borders
+_ROWS = 4_096  # rows that are copied or coded at once
+_COLUMN_BYTES = 32 << 20  # columns that are copied at once
 
 
 def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None) -> np.ndarray:
-    """Candidate borders of one feature: the least and the largest value of each of `parts` equal parts.
+    """Return the candidate borders of a feature: the least and the largest value of each of `parts` equal parts.
 
-    A feature with at most `parts` different values has a border at each (the thesis would leave out rare ones).
+    A feature with at most `parts` different values has a border at each, although the thesis would leave out rare
+    ones. With more than 127 parts, the least values are left out, because a code has room for 254 borders. The
+    largest value of all is no border.
 
-    Parameters
-    ----------
-    values : float array (n,)
-        The observed values, sorted ascending, without nan.
-    parts : int
-        B: the sorted values are cut into B parts of equal size. Above 127 parts the least values are left out, since
-        a code has room for 254 borders.
-    ends : int64 array (n,), optional
-        Where values count more than once: how many copies there are up to each value. Parts have equally many.
-
-    Returns
-    -------
-    float64 array
-        Sorted, distinct, and without the largest value of all: a border with an empty side is no candidate.
-
-    References
-    ----------
-    Belous 2015, "candidate borders".
+    `values` (n,) are the observed values in ascending order. `ends` int64 (n,), for values that count more than
+    once, is the number of copies up to each value; parts then have equal numbers of copies.
 
     Examples
     --------
     >>> find_borders(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 2).tolist()
     [1.0, 3.0, 4.0]
+
+    References
+    ----------
+    Belous 2015, "candidate borders".
     """
     if len(values) == 0:
         return np.empty(0)
-    # Mostly some of the values show that there are more than `parts` different ones.
+    # Usually a part of the values shows that there are more than `parts` different ones.
     if len(_different(values[:: 1 + len(values) // (4 * parts)])) <= parts:
         different = _different(values)
         if len(different) <= parts:
@@ -69,22 +57,24 @@ def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None)
 
 
 def _different(values: np.ndarray) -> np.ndarray:
-    """The different ones of sorted values, at least one."""
+    """Return the different values among sorted ones, at least one."""
     return values[np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))]
 
 
 def count_of(values: np.ndarray, ends: np.ndarray | None) -> int:
-    """How many copies sorted values are, with `ends` as in `find_borders`."""
+    """Return the number of copies, with `ends` as in `find_borders`."""
     return len(values) if ends is None or not len(ends) else int(ends[-1])
 
 
 def values_at(ranks: np.ndarray, values: np.ndarray, ends: np.ndarray | None) -> np.ndarray:
-    """The values of the copies at some ranks, from 0, with `ends` as in `find_borders`."""
+    """Return the values of the copies at some ranks, from 0, with `ends` as in `find_borders`."""
     return values[ranks if ends is None else np.searchsorted(ends, ranks, side="right")]
 
 
 def border_ranks(n: int, parts: int) -> np.ndarray:
-    """Places of the candidate borders among n sorted values: where each of `parts` equal parts starts and ends."""
+    """Return the ranks of the candidate borders among n sorted values: the start and end of each of `parts` equal
+    parts.
+    """
     edges = (np.arange(parts + 1) * n) // parts
     start, stop = edges[:-1], edges[1:]
     start, stop = start[start < stop], stop[start < stop]
@@ -92,7 +82,7 @@ def border_ranks(n: int, parts: int) -> np.ndarray:
 
 
 def borders_among(candidates: np.ndarray, largest: Any) -> np.ndarray:
-    """The candidates as borders: float64, sorted, distinct, and below the largest value of all."""
+    """Return the candidates as borders: float64, sorted, distinct, and below the largest value of all."""
     different = np.unique(candidates.astype(np.float64))
     return different[different < largest]
 
@@ -103,10 +93,10 @@ def scan_columns(
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,
 ) -> list[Any]:
-    """`look(k, sorted observed values of column k, ends)` for every column, in column order.
+    """Return `look(k, sorted observed values of column k, ends)` for every column, in column order.
 
-    With `copies` (n,), of each row, `ends` are as in `find_borders`, and rows without a copy are left out; else None.
-    Columns are copied a few at a time, so that memory stays small and a row-major X is read in whole cache lines.
+    With `copies` (n,), of each row, `ends` are as in `find_borders`, and rows without a copy are left out; else
+    None. Columns are copied a few at a time, so that a row-major X is read in whole cache lines.
     """
     n, p = X.shape
     width = max(1, min(16, _COLUMN_BYTES // max(1, n * X.itemsize)))
@@ -131,7 +121,7 @@ def scan_columns(
 
 
 def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The observed values (n,) that have copies in ascending order, and how many copies there are up to each."""
+    """Return the observed values (n,) that have copies in ascending order, and the number of copies up to each."""
     order = np.argsort(values)
     ordered = _observed(values[order])
     own = copies[order[: len(ordered)]]
@@ -141,7 +131,7 @@ def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray
 
 
 def _observed(ordered: np.ndarray) -> np.ndarray:
-    """Sorted values without the nan at their end, in place; -0.0, which sorts as 0.0 in any order, becomes it."""
+    """Return sorted values without the NaN at their end; in place, -0.0, which sorts as 0.0, becomes 0.0."""
     zero = ordered.dtype.type(0)
     ordered[ordered.searchsorted(zero) : ordered.searchsorted(zero, side="right")] = zero
     return ordered[: len(ordered) - int(np.isnan(ordered).sum())] if np.isnan(ordered[-1:]).any() else ordered
@@ -166,16 +156,16 @@ class CodedMatrix:
         return len(self.borders)
 
     def column(self, feature: int) -> np.ndarray:
-        """Codes (n,) of one feature, a strided view."""
+        """Return the codes (n,) of one feature, a strided view."""
         return self.codes[feature // BLOCK, :, feature % BLOCK]
 
     def codes_at(self, feature: int) -> tuple[np.ndarray, np.uint64]:
-        """Unsigned numbers (n,) that lie side by side, and the bit from which on their eight are a feature's code."""
+        """Return unsigned numbers (n,) that are contiguous, and the position of the feature's eight bits in them."""
         return self.codes.view(np.uint64)[feature // BLOCK, :, 0], np.uint64(8 * (feature % BLOCK))
 
 
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
-    """The codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""
+    """Return the codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""
     n, p = X.shape
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     index = border_index(borders).of_type(dtype)
@@ -193,13 +183,13 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
 
 
 def border_index(borders: list[np.ndarray]) -> StepIndex:
-    """The index of some features' borders for `code_columns`: four cells a border, so that most hold one at most."""
+    """Return the index of some features' borders for `code_columns`, with four cells a border."""
     return StepIndex.of(borders, 4.0)
 
 
 @kernel
 def code_columns(columns, index, codes, first):
-    """Codes of the rows in `columns` (p, rows) into `codes` (blocks, n, 8) from row `first`; returns which have nan."""
+    """Write the codes of `columns` (p, rows) to `codes` (blocks, n, 8) from row `first`; return which have NaN."""
     p, rows = columns.shape
     missing = np.zeros(p, dtype=np.bool_)
     found = np.empty(rows, dtype=np.uint16)

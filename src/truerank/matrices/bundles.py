@@ -1,15 +1,14 @@
-"""Codes of sparse rows: a byte for features of which a row has at most one beside zero, or only what is not zero.
+"""Codes of sparse rows: a byte for a bundle of features that exclude each other, or ranks of the stored values.
 
-A feature's *default* is the code of the value 0, and its other codes, missing last, have the *ranks* 1, 2, …. Features
-that are never away from their defaults in the same row are put into one bundle, whose byte says which of them is away
-and by which code:
+A feature's *default* is the code of the value 0; its other codes, missing last, have the *ranks* 1, 2, …. Features
+that never differ from their defaults in the same row form a bundle, whose byte names the feature that differs, and
+its code:
 
     0                            every feature of the bundle is at its default
-    first[k] + rank - 1          feature k is away from it
+    first[k] + rank - 1          feature k is not
 
-A bundle that is away from 0 in few rows has no bytes: its features are kept as the ranks of their stored values.
-Nothing is approximate: every feature's code, and its histogram as the leaf's total less its other bins, is what dense
-codes have.
+A bundle that differs from 0 in few rows has no bytes: its features are kept as the ranks of their stored values.
+Codes and histograms are exactly those of dense rows.
 """
 
 from __future__ import annotations
@@ -27,22 +26,20 @@ from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, sort_with_copies
 from truerank.matrices.stored_values import kernel_array
 
-_OPEN = 64  # bundles that a feature is tried in: n bytes each while bundles are made
-# What a bundle's bytes cost a tree is as long as reading so many stored values takes:
-_BYTE = 1 / 6  # a row's byte
-_HISTOGRAMS = 700  # keeping the histograms of a level
+_OPEN = 64  # bundles that are open at the same time, n bytes each
+_BYTE, _HISTOGRAMS = 1 / 6, 700  # time of a row's byte, and of a bundle's histograms, in reads of a stored value
 
 
 @dataclass(frozen=True)
 class StoredRanks:
-    """The ranks of the stored values of a CSC matrix (n, p), of which a column has any number and at most one a row."""
+    """The ranks of the stored values of a CSC matrix (n, p)."""
 
     starts: np.ndarray = field(repr=False)  # int64 (p + 1,): where each column's values start
     rows: np.ndarray = field(repr=False)  # int32, or int64 of 2^31 values and more: the matrix's own
     ranks: np.ndarray = field(repr=False)  # uint8: of each value, 0 at the feature's default
 
     def of(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and the ranks of a column's stored values."""
+        """Return the rows and the ranks of a column's stored values."""
         here = slice(self.starts[feature], self.starts[feature + 1])
         return self.rows[here], self.ranks[here]
 
@@ -61,7 +58,7 @@ class BundledMatrix(CodedMatrix):
         return int(self.bundle.max(initial=-1)) + 1
 
     def column(self, feature: int) -> np.ndarray:
-        """Codes (n,) of one feature."""
+        """Return the codes (n,) of one feature."""
         table = np.full(256, self.default[feature], dtype=np.uint8)
         own = self.codes_of(feature)
         bundle = int(self.bundle[feature])
@@ -80,12 +77,12 @@ class BundledMatrix(CodedMatrix):
         return self.column(feature), np.uint64(0)
 
     def codes_of(self, feature: int) -> np.ndarray:
-        """A feature's codes in the order of their ranks."""
+        """Return a feature's codes in the order of their ranks."""
         own = np.delete(np.arange(self.n_bins[feature]), self.default[feature])
         return np.append(own, MISSING) if self.has_missing[feature] else own
 
     def features_by_block(self) -> list[np.ndarray]:
-        """The features of each block of eight bundles, ascending, int64 arrays."""
+        """Return the features of each block of eight bundles, ascending, int64 arrays."""
         block = np.where(self.bundle < 0, -1, self.bundle // BLOCK)
         order = np.argsort(block, kind="stable")
         ends = np.cumsum(np.bincount(block + 1, minlength=1 + len(self.codes)))
@@ -98,7 +95,7 @@ def scan_sparse_columns(
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,
 ) -> list[Any]:
-    """As `binning.scan_columns`, of a CSC matrix, with `ends` always: one zero stands for all that are not stored."""
+    """As `binning.scan_columns` for a CSC matrix, always with `ends`: one zero stands for all that are not stored."""
     total = X.shape[0] if copies is None else int(copies.sum())
 
     def work(start: int, stop: int) -> list[Any]:
@@ -108,7 +105,7 @@ def scan_sparse_columns(
 
 
 def sorted_sparse_column(X: Any, k: int, copies: np.ndarray | None, total: int) -> tuple[np.ndarray, np.ndarray]:
-    """Column k of a CSC matrix, whose rows are `total` copies, as `scan_sparse_columns` hands it on: values, `ends`."""
+    """Return the values and `ends` of column k of a CSC matrix, whose rows are `total` copies."""
     here = slice(X.indptr[k], X.indptr[k + 1])
     own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
     stored, ends = sort_with_copies(X.data[here], own)
@@ -121,15 +118,15 @@ def sorted_sparse_column(X: Any, k: int, copies: np.ndarray | None, total: int) 
 
 
 def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
-    """The codes of a CSC matrix (n, p) under given borders.
+    """Return the codes of a CSC matrix (n, p) under given borders.
 
-    Features go into the first of at most 64 open bundles that has no row in common with them and room for their codes;
-    where there is none, the oldest bundle is closed. They are tried as they stand, where the columns of a one-hot code
-    are neighbours, and the fullest first; what is read faster is kept. A bundle has bytes where a sixth of all rows and
-    700 more are away from 0: all rows' bytes are then read in less time than the stored values and their rows.
+    A feature goes into the first of at most 64 open bundles that has no row in common with it and room for its
+    codes; without one, the oldest bundle is closed. Features are tried in their order, where the columns of a
+    one-hot code are neighbours, and the fullest first; the faster result is kept. A bundle has bytes if more than a
+    sixth of all rows and 700 rows differ from 0, because its bytes are then read faster than its stored values.
 
-    O(nnz log borders) time and at most O(128 nnz) look-ups. Memory: one byte a stored value, and one a row and bundle;
-    the matrix's indices are kept.
+    O(nnz log borders) time and at most O(128 nnz) look-ups. Memory: one byte a stored value, and one a row and
+    bundle.
     """
     n_bins = np.array([len(own) + 1 for own in borders], dtype=np.int32)
     default = np.array([np.searchsorted(own, 0.0) for own in borders], dtype=np.int32)
@@ -143,7 +140,7 @@ def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
 
 
 def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bundle, -1 without bytes, and first code of each feature (p,), from the values away from defaults, and codes."""
+    """Return the bundle, -1 without bytes, and the first code of each feature (p,)."""
     found = []
     for order in np.arange(len(away)), np.argsort(-away, kind="stable"):
         bundle, first = _assign(stored.starts, stored.rows, stored.ranks, order, widths, np.zeros((_OPEN, n), np.uint8))
@@ -155,7 +152,7 @@ def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) 
 
 
 def summed(X: Any) -> Any:
-    """A CSR matrix without entries that are stored twice: itself, or a copy."""
+    """Return a CSR matrix without duplicate entries: X itself, or a copy."""
     X = X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
@@ -164,9 +161,9 @@ def summed(X: Any) -> Any:
 
 
 def add_in_dense_blocks(X: Any, add: Callable[[np.ndarray, np.ndarray], Any], scores: np.ndarray) -> np.ndarray:
-    """`add(rows, scores of the rows)` for the rows of a CSR matrix, some megabytes of them at a time as a dense array.
+    """Call `add(rows, scores of the rows)` for blocks of the rows of a CSR matrix as a dense array.
 
-    The array, 8 MB or sixteen rows, is made once; O(nnz) is written into it and wiped again, however wide it is.
+    The array, 8 MB or sixteen rows, is reused; O(nnz) is written to it and cleared again.
     """
     n, p = X.shape
     X = summed(X)
@@ -185,9 +182,9 @@ def add_in_dense_blocks(X: Any, add: Callable[[np.ndarray, np.ndarray], Any], sc
 
 @kernel
 def _rank(starts, values, borders, border_starts, default, ranks):
-    """Write the rank of each stored value; returns how many are not at their defaults, and which features lack values.
+    """Write the rank of each stored value; return the number not at the default, and whether NaN occurs, by feature.
 
-    `borders` are those of all features in a row, from `border_starts` (p + 1,).
+    `borders` are those of all features, from `border_starts` (p + 1,).
     """
     p = starts.size - 1
     away = np.zeros(p, dtype=np.int64)
@@ -209,7 +206,7 @@ def _rank(starts, values, borders, border_starts, default, ranks):
 
 @kernel
 def _assign(starts, rows, ranks, order, widths, taken):
-    """Bundle and first code of each feature (p,); `taken` (open bundles, n) is scratch of zeros."""
+    """Return the bundle and first code of each feature (p,); `taken` (open bundles, n) is scratch of zeros."""
     p = starts.size - 1
     n_open = taken.shape[0]
     bundle = np.zeros(p, dtype=np.int64)
@@ -220,7 +217,7 @@ def _assign(starts, rows, ranks, order, widths, taken):
     oldest = 0
     for k in order:
         if widths[k] == 0:
-            continue  # constant: any bundle will do
+            continue  # constant: any bundle
         chosen = -1
         for place in range(n_open):
             if number[place] < 0:
@@ -258,7 +255,7 @@ def _assign(starts, rows, ranks, order, widths, taken):
 
 @kernel
 def _write(starts, rows, ranks, bundle, first, codes):
-    """Put every stored value's code into its bundle's byte."""
+    """Write the code of every stored value to the byte of its bundle."""
     for k in range(starts.size - 1):
         if bundle[k] < 0:
             continue
@@ -271,7 +268,7 @@ def _write(starts, rows, ranks, bundle, first, codes):
 
 @kernel
 def unbundle(hist, totals, slots, first, default, n_bins, has_missing, out):
-    """Histograms of some features, (leaves, 256 each), from those of their bundles; `totals` (leaves,)."""
+    """Write the histograms of some features, (leaves, 256 each), from those of their bundles; `totals` (leaves,)."""
     for f in range(slots.size):
         for q in range(totals.size):
             sums_by_code(
@@ -282,7 +279,7 @@ def unbundle(hist, totals, slots, first, default, n_bins, has_missing, out):
 
 @kernel
 def sums_by_code(by_rank, total, default, bins, missing, result):
-    """A feature's histogram (256,) from its sums by rank, from rank 1 on, and the sum of all rows."""
+    """Write a feature's histogram (256,) from its sums by rank, from rank 1 on, and the sum of all rows."""
     rest = total
     for code in range(bins):
         if code != default:

@@ -1,4 +1,4 @@
-"""What training data are, whatever order they came in: an order of rows and queries by content, and column scales."""
+"""An order of rows and queries by content, and scales of columns, which do not depend on the order of the file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from truerank.core.types import Matrix
 from truerank.data.grouping import at_places, sums_by_query
 from truerank.matrices.stored_values import csr_parts, kernel_array
 
-# Columns are taken as they are where the largest spread is between these two …
-LEAST_SPREAD, MOST_SPREAD = 0.01, 10.0
-# … and no more than so many times the smallest.
-MOST_RATIO = 100.0
+LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `column_scales`
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 
@@ -23,24 +20,14 @@ _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D04
 def order_by_content(
     X: Matrix, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of X (n, p) within queries, and queries, in an order that depends on what they hold, not where they stand.
+    """Return an order of the rows of X (n, p) within queries, and of queries, that depends on their content only.
 
-    A learner that breaks ties, draws or adds in this order gives the same bits for any order of the rows and of the
-    queries. Rows are ordered by a hash of their values, equal ones by grade; queries by a hash of their rows, equal
-    ones by a hash with grades. Rows that are the same in values and grade stand in any order, as they may: nothing
-    tells them apart.
+    A learner that breaks ties, draws or adds in this order gives the same bits for any order of the rows and
+    queries. Rows are ordered by a hash of their values, then by grade; queries by a hash of their rows, then with
+    grades, then by weight. Rows with the same values and grade may be in any order.
 
-    Returns
-    -------
-    rows : int64 array (n,)
-        Row at each position; the rows of a query stand together.
-    queries : int64 array (m,)
-        Query at each place.
-
-    Notes
-    -----
-    O(n p) for the hashes, 64 bits wide, and O(n log n) for the sorts. The same values as float32, float64, dense or
-    sparse have the same hash.
+    Returns rows int64 (n,), those of a query together, and queries int64 (m,). O(n p) for 64-bit hashes, which are
+    the same for float32, float64, dense and sparse values, and O(n log n) for the sorts.
 
     Examples
     --------
@@ -71,7 +58,7 @@ def order_by_content(
 def content_hashes(
     X: Matrix, y: np.ndarray, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """What `order_by_content` sorts by: hashes and grades of rows, hashes of queries without and with grades."""
+    """Return hashes and grades of rows, and hashes of queries without and with grades."""
     keys = _row_hashes(X)
     grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
     own, with_grades = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
@@ -83,23 +70,15 @@ def content_hashes(
 def column_scales(
     X: Matrix, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
 ) -> np.ndarray | None:
-    """Scales that bring columns of very different spread together, or None where they are well as they are.
+    """Return scales that bring columns of very different spread together, or None if that is not necessary.
 
     The spread of a dense column is its standard deviation within the queries, that of a sparse column the root mean
-    square of its entries. They are well where the largest lies between `LEAST_SPREAD` and `MOST_SPREAD` and no spread
-    but 0 is less than a `MOST_RATIO`-th of it. Else the scales are the spreads, rounded to powers of two, so that no
-    digit is lost in dividing by them; 0 for columns that are constant within every query, which rank nothing.
+    square of its entries. It is not necessary if the largest spread is between `LEAST_SPREAD` and `MOST_SPREAD` and
+    at most `MOST_RATIO` times any other except 0, or for a BinnedMatrix. Scales are powers of two, so that divisions
+    are exact; 0 for columns that are constant within every query.
 
-    Parameters
-    ----------
-    X : float32 or float64 array (n, p), or CSR matrix
-        A BinnedMatrix needs no scales: None.
-    offsets : int64 array (m + 1,)
-        Of the positions.
-    rows : int64 array (n,), optional
-        Row at each position, as `order_by_content` gives it.
-    query_weight : float64 array (m,), optional
-        How often a query counts, in any unit; not all 0.
+    `rows` int64 (n,) is the row of X at each position of `offsets`, and `query_weight` (m,) the weight of each
+    query.
 
     Examples
     --------
@@ -121,7 +100,7 @@ def column_scales(
 def squares_and_counts(
     X: Any, rows: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray, unit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each column (p,) the squares of which `column_scales` takes the mean, in a `unit` (p,), and their number.
+    """Return the sums of squares of each column (p,) for `column_scales`, in a `unit` (p,), and their number.
 
     Rows count as their query weighs. Both add up over parts of the queries.
     """
@@ -139,7 +118,7 @@ def squares_and_counts(
 
 
 def largest_magnitudes(X: Any) -> np.ndarray:
-    """Largest magnitude in each column of an array or a CSR matrix, float64 (p,); 0 without entries."""
+    """Return the largest magnitude in each column of an array or a CSR matrix, float64 (p,); 0 without entries."""
     if not hasattr(X, "tocsr"):
         return np.maximum(X.max(axis=0, initial=0), -X.min(axis=0, initial=0)).astype(np.float64)
     largest = np.zeros(X.shape[1])
@@ -148,7 +127,7 @@ def largest_magnitudes(X: Any) -> np.ndarray:
 
 
 def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
-    """The scales of columns with these spreads (p,), by the rule of `column_scales`."""
+    """Return the scales of columns with these spreads (p,), by the rule of `column_scales`."""
     there = spread[spread > 0]
     if len(there) == 0:
         return None
@@ -159,18 +138,18 @@ def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
 
 
 def inverse_scales(scale: np.ndarray) -> np.ndarray:
-    """What columns are multiplied by to be divided by their scales: 0 where a scale is 0 and leaves its column out."""
+    """Return the factors of columns: 1 / scale, and 0 for a scale of 0, which leaves its column out."""
     return np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
 
 
 def powers_of_two(values: np.ndarray) -> np.ndarray:
-    """The power of two nearest (in the exponent) to each value, 1 for 0, between 2^-1000 and 2^1000."""
+    """Return the power of two nearest (in the exponent) to each value, 1 for 0, between 2^-1000 and 2^1000."""
     safe = np.where(values > 0, values, 1.0)
     return np.asarray(np.exp2(np.clip(np.round(np.log2(safe)), -1000, 1000)))
 
 
 def hashed(words: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 of each uint64: every bit of the input changes half of the output's."""
+    """Return the finaliser of SplitMix64 of each uint64: every bit of the input changes half of the output's bits."""
     words = words ^ (words >> np.uint64(30))
     words *= _FIRST_FACTOR
     words ^= words >> np.uint64(27)
@@ -180,7 +159,7 @@ def hashed(words: np.ndarray) -> np.ndarray:
 
 
 def _row_hashes(X: Any) -> np.ndarray:
-    """uint64 (n,): `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0."""
+    """Return uint64 (n,): `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0."""
     n, p = X.shape
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
     if hasattr(X, "tocsr"):
@@ -194,7 +173,7 @@ def _row_hashes(X: Any) -> np.ndarray:
 
 
 def _words(values: np.ndarray) -> np.ndarray:
-    """The bits of float64 numbers, folded so that the low half, which is 0 in short numbers, knows the high one."""
+    """Return the bits of float64 numbers, folded because the low half of short numbers is 0."""
     words = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
     words ^= words >> np.uint64(32)
     return words
@@ -202,7 +181,7 @@ def _words(values: np.ndarray) -> np.ndarray:
 
 @kernel
 def _finished(word):
-    """`hashed` of one word."""
+    """Return `hashed` of one word."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST_FACTOR
     word = (word ^ (word >> np.uint64(27))) * _SECOND_FACTOR
     return word ^ (word >> np.uint64(31))
@@ -210,7 +189,7 @@ def _finished(word):
 
 @kernel
 def _hash_rows(values, constants, keys):
-    """Hash of `Σ_j constants[j] · word_j` of each row into `keys`; the words are those of `_words`."""
+    """Write the hash of `Σ_j constants[j] · word_j` of each row to `keys`; the words are those of `_words`."""
     n, p = values.shape
     numbers = np.empty(p)
     words = numbers.view(np.uint64)
@@ -226,7 +205,7 @@ def _hash_rows(values, constants, keys):
 
 @kernel
 def _hash_queries(keys, grades, offsets, own, with_grades):
-    """Sums over each query of its rows' hashed hashes, and of these with the bits of their grades."""
+    """Write the sums over each query of its rows' hashed keys, and of these with the bits of their grades."""
     for query in range(len(own)):
         own[query] = with_grades[query] = np.uint64(0)
         for i in range(offsets[query], offsets[query + 1]):
@@ -236,11 +215,12 @@ def _hash_queries(keys, grades, offsets, own, with_grades):
 
 @kernel
 def _sort_within(keys, offsets, queries, rows, ends):
-    """Write the rows of each query into `rows` by ascending key, equal ones in their order; O(n) in the mean.
+    """Write the rows of each query to `rows` by ascending key, equal ones in their order; return whether keys are
+    equal.
 
-    Keys are hashes, even over 64 bits: a row goes to the part of the query's stretch that the share of its key names,
-    and what is left to do, insertion does (a third of the time of a merge sort). `ends` is room for the longest query.
-    Returns whether a query has equal keys.
+    Keys are hashes, uniform over 64 bits: a row goes to the part of the query's range given by its key, and
+    insertion does the rest, O(n) in the mean and a third of the time of a merge sort. `ends` is scratch for the
+    longest query.
     """
     half = np.uint64(32)
     first, tied = 0, False
@@ -269,7 +249,9 @@ def _sort_within(keys, offsets, queries, rows, ends):
 
 @kernel
 def squares_within(X, rows, offsets, weight, inverse):
-    """Sum of the squared deviations of each column from its mean within the query, times `inverse`, by weight (m,)."""
+    """Return the sum of squared deviations of each column, times `inverse`, from its mean within the query, by weight
+    (m,).
+    """
     p = X.shape[1]
     total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)
     for query in range(len(offsets) - 1):

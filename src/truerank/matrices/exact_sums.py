@@ -1,7 +1,7 @@
-"""Sums of floating-point numbers without rounding, so that they are the same for any order and any partitioning.
+"""Sums of floating-point numbers without rounding, which are the same for any order and partitioning.
 
-A number is a whole number of 53 bits times a power of two. Whole numbers are added by exponent, in two halves that
-leave room for 2^36 terms; the sums of two sets of numbers are the sums of their arrays. One division at the end rounds.
+A number is an integer of 53 bits times a power of two. Integers are added by exponent, in two halves with room for
+2^36 terms. One division at the end rounds.
 """
 
 from __future__ import annotations
@@ -19,17 +19,14 @@ MAGNITUDE = np.uint64(2**63 - 1)  # the bits of a number without its sign
 
 
 def exact_parts(values: np.ndarray) -> np.ndarray:
-    """Sums of the mantissas of `values` (n,) by exponent, int64 (2, 2048): arrays that add up.
-
-    O(n); `exact_total` makes a number of them.
-    """
+    """Return the sums of the mantissas of `values` (n,) by exponent, int64 (2, 2048), which add up. O(n)."""
     parts = np.zeros((2, 2048), dtype=np.int64)
     add_numbers(np.array(values, dtype=np.float64, order="C").view(np.uint64), _EVERY_BIT, parts)
     return parts
 
 
 def exact_total(parts: np.ndarray) -> float:
-    """The number nearest to the sum whose `exact_parts` are given; nan where a term was nan or infinite.
+    """Return the number nearest to the sum with these `exact_parts`; NaN if a term was NaN or infinite.
 
     Examples
     --------
@@ -50,26 +47,20 @@ def exact_total(parts: np.ndarray) -> float:
 
 
 def exact_sum(values: np.ndarray) -> float:
-    """The sum of `values` (n,), rounded once.
-
-    Examples
-    --------
-    >>> exact_sum(np.array([1.0, 1e-20, -1.0]))
-    1e-20
-    """
+    """Return the sum of `values` (n,), rounded once."""
     return exact_total(exact_parts(values))
 
 
 @kernel
 def add_numbers(bits, mask, parts):
-    """Add the float64 numbers with these bit patterns (n,), as far as the mask has them, to their `exact_parts`."""
+    """Add the float64 numbers with these bits (n,), after the mask, to their `exact_parts`."""
     for i in range(bits.size):
         add_number(bits[i] & mask, np.int64(1), parts)
 
 
 @kernel
 def add_number(bits, times, parts):
-    """Add the float64 with this bit pattern to `parts` (2, 2048), so many times; infinity and nan at 2047."""
+    """Add a float64 with these bits to `parts` (2, 2048), `times` times; infinity and NaN at 2047."""
     exponent = np.int64((bits >> np.uint64(52)) & np.uint64(2047))
     mantissa = bits & ((np.uint64(1) << np.uint64(52)) - np.uint64(1))
     if exponent == 2047:

@@ -1,9 +1,9 @@
-"""Weights of rows as numbers of copies, for what counts rows: quantiles, and places among sorted values.
+"""Weights of rows as numbers of copies, for quantiles and for places among sorted values.
 
-A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. So one copy weighs
-the largest number of which all weights are whole multiples, each within a millionth of a copy: weights of 1 and 2, and
-of 0.5 and 1, are one copy and two; equal weights are one copy each. Weights that have no such number, or only one below
-a 64th of the least, are multiples of a tiny one, to which they are rounded.
+A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. One copy weighs
+the largest number of which all weights are multiples, each within a millionth of a copy: weights of 1 and 2, and of
+0.5 and 1, are one copy and two. If there is no such number, or only one below a 64th of the least weight, weights
+are rounded to multiples of a tiny one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _FEWEST_PLACES = 1 << 15
 
 @dataclass(frozen=True)
 class CopyUnit:
-    """What one copy weighs."""
+    """The weight of one copy."""
 
     weight: float
-    whole: bool  # whether all weights are whole multiples of it: else they are rounded
+    whole: bool  # whether all weights are multiples of it, not rounded
 
     @classmethod
     def of(cls, different: np.ndarray, n_rows: int) -> CopyUnit:
-        """From `different_weights` of all `n_rows` rows, at least one."""
+        """Find the unit from `different_weights` of all `n_rows` rows, at least one."""
         most = 2.0 ** max(1, min(30, _BITS - int(n_rows).bit_length()))
         if len(different) <= _MOST_DIFFERENT and different[-1] <= most * different[0]:
             for parts in range(1, _MOST_PARTS + 1):
@@ -40,18 +40,18 @@ class CopyUnit:
         return cls(float(different[-1]) / most, False)
 
     def counts(self, weight: np.ndarray) -> np.ndarray:
-        """Copies that rows of these weights (n,) stand for, int64: at least one where the weight is not 0."""
+        """Return the copies of rows with these weights (n,), int64: at least one unless the weight is 0."""
         return np.where(weight > 0, np.maximum(np.rint(weight / self.weight), 1.0), 0.0).astype(np.int64)
 
 
 def different_weights(weight: np.ndarray) -> np.ndarray:
-    """The different weights above 0, ascending; of more than 1,024 only the 1,025 largest."""
+    """Return the different weights above 0, ascending, at most the 1,025 largest."""
     return np.unique(weight[weight > 0])[-_MOST_DIFFERENT - 1 :]
 
 
 @dataclass(frozen=True)
 class RowCopies:
-    """How many copies each row stands for, and what that makes of counts of rows.
+    """The number of copies of each row, and counts of rows that follow from it.
 
     Examples
     --------
@@ -61,14 +61,12 @@ class RowCopies:
 
     counts: np.ndarray = field(repr=False)  # int64 (n,): of the rows that are here
     total: int  # copies of all rows
-    # How many rows all copies count as: one each where weights are whole multiples of a copy's; else n, since the
-    # number of copies says nothing then.
-    rows: float
-    places: int  # among how many sorted values stand: a place a copy, but at most four a row, or 131,072
+    rows: float  # that all copies count as: one each if weights are multiples of a copy's, else n
+    places: int  # of sorted values: one a copy, but at most four a row, or 131,072
 
     @classmethod
     def of(cls, weight: np.ndarray | None) -> RowCopies | None:
-        """Of rows of these weights (n,), not all 0; None where every row counts once."""
+        """Return the copies of rows with these weights (n,), not all 0; None if every row counts once."""
         if weight is None:
             return None
         unit = CopyUnit.of(different_weights(weight), len(weight))
@@ -77,15 +75,15 @@ class RowCopies:
 
     @classmethod
     def with_unit(cls, unit: CopyUnit, counts: np.ndarray, total: int, n_rows: int) -> RowCopies:
-        """Of `n_rows` rows that are `total` copies, of which those with these `counts` are here."""
+        """Return the copies of `n_rows` rows that are `total` copies; those with these `counts` are here."""
         places = min(total, 4 * max(n_rows, _FEWEST_PLACES))
         return cls(counts, total, float(total if unit.whole else n_rows), places)
 
     @property
     def places_a_copy(self) -> float:
-        """Places that one copy takes, at most 1."""
+        """Places of one copy, at most 1."""
         return self.places / self.total
 
     def rows_of(self, copies: int) -> float:
-        """How many rows some of the copies count as."""
+        """Return the number of rows that some of the copies count as."""
         return copies * self.rows / self.total

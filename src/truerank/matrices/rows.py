@@ -1,7 +1,7 @@
-"""Rows of a linear scorer, dense, sparse or binned: scores `X @ w` and sums `X.T @ c`, the same bits on any load.
+"""Rows of a linear scorer, dense, sparse or binned: scores `X @ w` and sums `X.T @ c`.
 
-BLAS is not used: the bits of its products change with the number of threads, with alignment and with the rows beside a
-row. Here a score depends on its row's values alone, and sums run over fixed blocks of rows that are added in order.
+BLAS is not used, because the bits of its products depend on the number of threads, on alignment and on neighbouring
+rows. Here a score depends on its row only, and sums run over fixed blocks of rows that are added in order.
 """
 
 from __future__ import annotations
@@ -18,37 +18,22 @@ from truerank.core.types import Matrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.stored_values import BLOCK, DenseValues, SparseValues, StoredValues, binned_values, csr_parts
 
-FEW = 16  # columns with a weight up to which `linear_scores` does not even read the others
-_FEW_BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which stays in a processor's cache
-# Up to here rows are copied into the order that is asked for, which makes each later pass two to four times as fast: a
-# row's neighbours in the order are then its neighbours in memory.
-_COPIED_BYTES = 256_000_000
+FEW = 16  # largest number of nonzero weights for which `linear_scores` reads only their columns
+_FEW_BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which fit a processor's cache
+_COPIED_BYTES = 256_000_000  # of rows that are copied into their order, which makes passes two to four times as fast
 
 
 class LinearRows:
-    """The documents of a training problem, in the order and the units in which a learner wants them.
+    """The documents of a training problem, in the order and units of a learner.
 
-    Parameters
-    ----------
-    X : float32 or float64 array (n, p), CSR matrix (n, p), or BinnedMatrix
-        Kept as it is, float32 values are widened as they are read.
-    order : int64 array (n,), optional
-        Row of X at each position; everything below speaks of positions. None keeps the order of X. A small X is copied
-        into this order, an array when `lay_out` is called; till then, and those of a large X always, rows are read
-        where they lie. The bits are the same.
-    scale : float64 array (p,), optional
-        What 1 means in each column, 0 to leave a column out: the learner sees `X / scale`. Not for a BinnedMatrix.
-    intercept : float, default 0
-        Value of one more feature, the last one, the same in every row; 0 for none.
-    n_jobs : int, optional
-        Threads of `scores` and `block_sums`.
+    X is a float array (n, p), a CSR matrix or a BinnedMatrix, and stays as it is; float32 values are widened on
+    reading. `order` int64 (n,) is the row of X at each position, None for the order of X. A small sparse or binned X
+    is copied into this order, a small array by `lay_out`; a large X is read in place. The bits are the same. The
+    learner sees `X / scale`, float64 (p,), where 0 leaves a column out; not for a BinnedMatrix. A nonzero
+    `intercept` is the value of one more feature, the last one.
 
-    Attributes
-    ----------
-    n_rows, n_weights : int
-        Rows, and weights of a scorer: the columns, or the binary features of a `BinnedMatrix`, and the intercept.
-    values_by_row : float
-        Numbers that a pass reads of a row, in the mean.
+    `n_weights` counts the columns, or the binary features of a BinnedMatrix, and the intercept; `values_by_row` is
+    the mean number of values that a pass reads of a row.
 
     Examples
     --------
@@ -84,44 +69,41 @@ class LinearRows:
         self.values_by_row = self._values.by_row
 
     def lay_out(self) -> LinearRows:
-        """Copy a small array into the order now, for whoever passes over it again and again; returns itself."""
+        """Copy a small array into the order, for several passes over it; return self."""
         if self._order is not None and isinstance(self._values, DenseValues) and self._values.X.nbytes <= _COPIED_BYTES:
             self._values, self._order = DenseValues(np.take(self._values.X, self._order, axis=0)), None
         return self
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Weights (p,) for the columns of X as they are, from those of the learner (without the intercept)."""
+        """Return the weights (p,) of the columns of X from those of the learner, without the intercept."""
         weights = weights[: self._values.n_weights]
         return weights.copy() if self._unit is None else weights * self._unit
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
-        """Score of each position, float64 (n,)."""
+        """Return the score of each position, float64 (n,)."""
         table = self._table(weights)
-        if not np.any(weights):  # where solvers start
+        if not np.any(weights):  # the start of solvers
             return np.zeros(self.n_rows)
         result = np.empty(self.n_rows)
-        # As they lie in memory: in another order that takes two to four times as long.
+        # In the order of memory, which is two to four times as fast.
         run_blocks(partial(self._values.scores, table, None, result), row_blocks(self.n_rows, BLOCK), self.n_jobs)
         if self._intercept:
             result += self._intercept * float(weights[-1])
         return result if self._order is None else result[self._order]
 
     def write_scores(self, weights: np.ndarray, result: np.ndarray, start: int, stop: int) -> None:
-        """`result[start:stop]`: the scores of these positions."""
+        """Write the scores of these positions to `result[start:stop]`."""
         self._values.scores(self._table(weights), self._order, result, start, stop)
         if self._intercept:
             result[start:stop] += self._intercept * float(weights[-1])
 
     def sums(self, coefficients: np.ndarray, start: int, stop: int) -> np.ndarray:
-        """`Σ_i coefficients[i] x_i` over the positions `start:stop`, float64 (n_weights,).
-
-        Rows whose coefficient is 0 are not read.
-        """
+        """Return `Σ_i coefficients[i] x_i` over positions, float64 (n_weights,); reads no rows with coefficient 0."""
         total = self._values.sums(coefficients, self._order, start, stop)
         return self._finished(total[None], coefficients, [(start, stop)])[0]
 
     def block_sums(self, coefficients: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """The same over the positions of each block `bounds[b]:bounds[b + 1]`, float64 (blocks, n_weights)."""
+        """Return the same sums over each block `bounds[b]:bounds[b + 1]`, float64 (blocks, n_weights)."""
         coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
         blocks = list(zip(bounds[:-1].tolist(), bounds[1:].tolist()))
         pieces, owners = [], []
@@ -136,44 +118,37 @@ class LinearRows:
         return self._finished(total, coefficients, blocks)
 
     def pair_spread(self, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """`Σ weight (x_a - x_b)²` over all pairs of a query with different ranks, by feature, float64 (n_weights,).
+        """Return `Σ weight (x_a - x_b)²` over all pairs of a query with different ranks, by feature, float64
+        (n_weights,).
 
-        For sparse and binned rows the products `x_a x_b` are left out. The intercept has none.
-
-        Parameters
-        ----------
-        order : int64 array (n,)
-            Positions of each query from the lowest rank to the highest.
-        ranks : int32 array (n,)
-        offsets : int64 array (m + 1,)
-        weight : float64 array (m,)
+        `order` int64 (n,) are the positions of each query from the lowest of the `ranks` to the highest, `weight`
+        (m,) those of queries. For sparse and binned rows the products `x_a x_b` are left out. The intercept has 0.
         """
-        spread = self._values.pair_spread(self._order, order, ranks, offsets, weight, self._units())
+        spread = self._values.pair_spread(self._order, (order, ranks, offsets, weight), self._units())
         return np.append(spread, 0.0) if self._intercept else spread
 
     def _units(self) -> np.ndarray:
-        """What each column's values are multiplied by, (p,): before they are squared, so that nothing overflows."""
+        """Return the factors of columns (p,), which are applied before squaring so that nothing overflows."""
         return np.ones(self._values.n_weights) if self._unit is None else self._unit
 
     def square_sums(self, coefficients: np.ndarray) -> np.ndarray:
-        """`Σ_i coefficients[i] x_i²` over all positions, by feature, float64 (n_weights,)."""
+        """Return `Σ_i coefficients[i] x_i²` over all positions, by feature, float64 (n_weights,)."""
         total = self._values.square_sums(coefficients, self._order, self._units())
         return np.append(total, self._intercept**2 * coefficients.sum()) if self._intercept else total
 
     @property
     def is_dense(self) -> bool:
-        """Whether X is an array and there is no intercept: then `block` is an array and `dense_parts` may be asked."""
+        """Whether X is an array without an intercept, for which `block` is an array and `dense_parts` exists."""
         return isinstance(self._values, DenseValues) and not self._intercept
 
     def block(self, start: int, stop: int) -> Any:
-        """The positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
+        """Return the positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
         rows = slice(start, stop) if self._order is None else self._order[start:stop]
         return self._values.block(rows, self._unit)
 
     def parts(self) -> tuple[Any, np.ndarray | None]:
-        """An array, or the three arrays of a CSR matrix, as the learner sees them, and the row at each position.
-
-        Scaled rows are copied. The second is None where positions are rows.
+        """Return an array, or the three arrays of a CSR matrix, as the learner sees them, and the row at each position
+        or None.
         """
         if self._unit is None:
             return self._values.arrays(), self._order
@@ -181,7 +156,7 @@ class LinearRows:
         return csr_parts(X) if hasattr(X, "tocsr") else X, None
 
     def dense_parts(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """X, the row at each position (None: rows are positions) and what columns are multiplied by, for kernels."""
+        """Return X, the row at each position (None: rows are positions) and the factors of columns, for kernels."""
         assert isinstance(self._values, DenseValues)
         return self._values.X, self._order, self._units()
 
@@ -204,15 +179,11 @@ class LinearRows:
 
 
 def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
-    """Scores `X @ coef`, float64 (n,), whose bits depend on a row's values alone.
+    """Return `X @ coef`, float64 (n,), for a float array, a CSR matrix or a BinnedMatrix.
 
-    A row has the same score alone or among others, wherever its memory starts, and with any number of threads, so that
-    equal rows tie and a prediction can be repeated. With at most `FEW` weights that are not zero only their columns
-    are read. X is a float32 or float64 array, a CSR matrix or a BinnedMatrix.
-
-    Notes
-    -----
-    O(n p), X is never copied. The sums of a dense and a sparse matrix run in different orders and agree to rounding.
+    A row has the same bits alone or among others, at any address and with any number of threads, so that equal rows
+    tie. With at most `FEW` nonzero weights, only their columns are read. O(n p); X is not copied. Sums of a dense
+    and a sparse matrix agree to rounding.
 
     Examples
     --------
@@ -235,7 +206,7 @@ def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
 
 
 def combine_columns(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """`Σ_k weights[k] columns[k]`, float64 (n,), added column by column, as `linear_scores` does for few weights."""
+    """Return `Σ_k weights[k] columns[k]`, float64 (n,), column by column, as `linear_scores` for few weights."""
     total = np.multiply(columns[0], weights[0], dtype=np.float64)
     term = np.empty_like(total)
     for column, weight in zip(columns[1:], weights[1:]):

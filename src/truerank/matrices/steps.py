@@ -1,9 +1,9 @@
-"""How many of some ascending numbers lie below a value: the code of a value among borders, its state among knots.
+"""The number of some ascending numbers below a value: the code of a value among borders, its state among knots.
 
-A feature's *steps* are ascending numbers. A grid of even cells over their range says how many steps lie before a
-value's cell; those within it are searched by halving, mostly in one round to three. Where most steps crowd into one
-cell, this is a binary search. The count is exact: a value's cell and a step's are found by one expression, which never
-falls as its argument rises. `step_counts.count_below` is the search.
+The numbers of a feature are its *steps*. A grid of even cells over their range gives the steps before a value's
+cell; those within the cell are searched by halving, mostly in one to three rounds, which becomes a binary search if
+most steps crowd into one cell. The count is exact, because the cells of values and steps come from the same
+expression.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from truerank.core.kernel import kernel
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 
 
 class StepIndex(NamedTuple):
-    """The steps of some features and their grids, one feature after the other; kernels read it as it is."""
+    """The steps of some features and their grids, one feature after the other, for kernels."""
 
     low: np.ndarray  # float64 (u,): the cell of a value is `(x - low) * inverse`, cut to the grid
     inverse: np.ndarray  # float64 (u,)
@@ -30,7 +31,7 @@ class StepIndex(NamedTuple):
 
     @classmethod
     def of(cls, all_steps: list[np.ndarray], cells_a_step: float) -> StepIndex:
-        """The index of features with these steps, ascending float64 arrays without nan of at most 65,535."""
+        """Build the index of features with these steps, ascending float64 arrays without NaN of at most 65,535."""
         low, inverse, halvings, cells, steps = [], [], [], [np.empty(0, dtype=np.uint16)], [np.empty(0)]
         for own in all_steps:
             number = 1 << max(2, int(cells_a_step * len(own)).bit_length())
@@ -56,13 +57,40 @@ class StepIndex(NamedTuple):
         )  # fmt: skip
 
     def of_type(self, dtype: DTypeLike) -> StepIndex:
-        """The index for values of a type, float32 or float64."""
+        """Return the index for values of a type, float32 or float64."""
         return self if dtype == np.float64 else self._replace(steps=floor_float32(self.steps))
 
 
 def floor_float32(values: np.ndarray) -> np.ndarray:
-    """The largest float32 that is no larger: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
+    """Return the largest float32 at most each value: for float32 x, `x ≤ c` is `x ≤ floor_float32(c)`."""
     with np.errstate(over="ignore"):
         low = values.astype(np.float32)
         below = np.nextafter(low, np.float32(-np.inf))  # of the least float32 it is -inf
     return np.where(low > values, below, low).astype(np.float32)
+
+
+@kernel
+def count_below(x, start, stop, index, k, missing, counts):
+    """Write the number of steps of feature k below each of x[start:stop], `missing` for NaN, to `counts[start:stop]`.
+
+    No branch depends on a value, which the processor would mispredict, and 64 searches run side by side, because
+    each waits for what it reads.
+    """
+    low, inverse, cells, steps = index.low[k], index.inverse[k], index.cells, index.steps
+    first_cell, first_step = index.first_cell[k], index.first_step[k]
+    last = np.float64(index.first_cell[k + 1] - first_cell - 1)
+    found = np.empty(64, dtype=np.int64)
+    for at in range(start, stop, 64):
+        own, out = x[at : min(at + 64, stop)], counts[at : min(at + 64, stop)]
+        # Steps before the cell of each value; a nan is in cell 0. Unsigned indices do not count from the end.
+        for i in range(own.size):
+            cell = (own[i] - low) * inverse
+            cell = cell if cell > 0.0 else 0.0
+            found[i] = cells[np.uint64(first_cell + np.int64(cell if cell < last else last))]
+        # And those in its cell, by halving.
+        for place in range(index.halvings[k] - 1, -1, -1):
+            middle = first_step + (1 << place) - 1
+            for i in range(own.size):
+                found[i] += np.int64(own[i] > steps[np.uint64(middle + found[i])]) << place
+        for i in range(own.size):
+            out[i] = found[i] if own[i] == own[i] else missing

@@ -1,8 +1,8 @@
-"""How rows of a linear scorer are stored, dense, sparse or as codes: their scores and sums as kernels.
+"""Storage of the rows of a linear scorer, dense, sparse or as codes, with kernels for their scores and sums.
 
-SciPy's products of a whole CSR matrix take as long as the sparse kernels, and of 60 blocks of it three times as long:
-these read any range of positions, in any order and in float32, where SciPy's make a matrix of each block first. BLAS's
-products of dense rows take .8 to 1 of the dense kernels' time (`python -m benchmarks libraries`).
+The kernels read any range of positions, in any order and type. SciPy's products of a whole CSR matrix take the same
+time, of 60 blocks three times as long. BLAS's products of dense rows take 0.8 to 1 times the time of the dense
+kernels (`python -m benchmarks libraries`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ _MOST_COLUMNS_PRESENT = 65_536  # whose numbers fit 16 bits
 
 
 def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows.
+    """Return values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows.
 
-    Indices are uint32, SciPy's own int32 read as such: by int64 a product takes a quarter longer. Beyond 2^32 columns
-    they are int64.
+    Indices are uint32, or int64 beyond 2^32 columns; a product with int64 takes a quarter longer.
     """
     if not X.has_sorted_indices:
         X = X.sorted_indices()
@@ -37,15 +36,16 @@ def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def kernel_array(array: np.ndarray) -> np.ndarray:
-    """The array itself, or a copy where it is read-only or not C-contiguous (numba compiles such arrays apart)."""
+    """Return the array, or a copy if it is read-only or not C-contiguous, for which numba would compile again."""
     return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
 
 
 class StoredValues:
-    """Rows of one kind: `table` turns weights into what its kernels read, `by_feature` turns their sums back.
+    """Base of rows of one kind, with one weight for each column.
 
-    Here there is one weight for each column. `parts` are the arrays that hold the rows, `kernels` make scores and sums
-    of them, `widths` is the shape of the sums where a kernel does not see it.
+    `table` turns weights into an argument of the kernels, `by_feature` turns their sums into those of features.
+    `parts` are the arrays of the rows, `kernels` compute scores and sums, `widths` is the shape of the sums if a
+    kernel needs it.
     """
 
     n_weights: int
@@ -70,16 +70,8 @@ class StoredValues:
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def pair_spread(
-        self,
-        rows: np.ndarray | None,
-        order: np.ndarray,
-        ranks: np.ndarray,
-        offsets: np.ndarray,
-        weight: np.ndarray,
-        unit: np.ndarray,
-    ) -> np.ndarray:
-        return self.square_sums(_other_ranks(order, ranks, offsets, weight), rows, unit)
+    def pair_spread(self, rows: np.ndarray | None, pairs: tuple[np.ndarray, ...], unit: np.ndarray) -> np.ndarray:
+        return self.square_sums(_other_ranks(*pairs), rows, unit)
 
     def block(self, rows: Any, unit: np.ndarray | None) -> Any:
         raise NotImplementedError("binned rows are not unpacked")
@@ -96,16 +88,8 @@ class DenseValues(StoredValues):
         self.parts, self.kernels = (self.X,), (dense_scores, dense_sums)
         self.n_weights, self.by_row = int(X.shape[1]), float(X.shape[1])
 
-    def pair_spread(
-        self,
-        rows: np.ndarray | None,
-        order: np.ndarray,
-        ranks: np.ndarray,
-        offsets: np.ndarray,
-        weight: np.ndarray,
-        unit: np.ndarray,
-    ) -> np.ndarray:
-        return _dense_pair_spread(self.X, rows, order, ranks, offsets, weight, unit)
+    def pair_spread(self, rows: np.ndarray | None, pairs: tuple[np.ndarray, ...], unit: np.ndarray) -> np.ndarray:
+        return _dense_pair_spread(self.X, rows, *pairs, unit)
 
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         total = np.zeros(self.n_weights)
@@ -164,7 +148,7 @@ class _Codes(StoredValues):
         return table
 
     def by_feature(self, sums: np.ndarray) -> np.ndarray:
-        """Sums of binary features `code > t` (blocks, n_weights) from sums by code (blocks, p, codes)."""
+        """Return sums of binary features `code > t` (blocks, n_weights) from sums by code (blocks, p, codes)."""
         from_code = np.cumsum(sums[:, :, ::-1], axis=2)[:, :, ::-1]
         columns = [from_code[:, j, 1 : 1 + size] for j, size in enumerate(np.diff(self.starts))]
         return np.concatenate(columns, axis=1) if columns else np.zeros((len(sums), 0))
@@ -182,7 +166,7 @@ class _EveryCode(_Codes):
 
 
 class _PresentCodes(_Codes):
-    """Where most codes are missing: the others row by row, their columns, and where each row starts."""
+    """The codes that are not missing, row by row, with their columns and row starts, if most are missing."""
 
     def __init__(self, codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> None:
         row_starts = offsets_of(sizes)
@@ -198,7 +182,7 @@ class _PresentCodes(_Codes):
 
 
 def binned_values(X: Any) -> StoredValues:
-    """The codes of a BinnedMatrix, all of them or, where most are missing, the others."""
+    """Return the codes of a BinnedMatrix, all or, if most are missing, the others."""
     n, p = X.codes.shape
     sizes = np.zeros(n, dtype=np.int64)
     for lo, hi in row_blocks(n, BLOCK):
@@ -208,12 +192,12 @@ def binned_values(X: Any) -> StoredValues:
     return _PresentCodes(X.codes, X.starts, sizes)
 
 
-# Kernels. `order` has the row at each position, or is None where positions are rows; results stand by position.
+# Kernels. `order` is the row at each position, or None if positions are rows; results are by position.
 
 
 @kernel
 def _row_at(order, position):
-    """Row at a position. Compiled apart for None: rows read without looking them up take .6 of the time."""
+    """Return the row at a position; compiled apart for None, which takes 0.6 of the time."""
     if order is None:
         return position
     return order[position]
@@ -288,7 +272,7 @@ def _dense_pair_spread(X, rows, order, ranks, offsets, weight, unit):
 
 @kernel
 def _other_ranks(order, ranks, offsets, weight):
-    """Weighted number of rows of the same query with another rank, by position."""
+    """Return the weighted number of rows of the same query with another rank, by position."""
     result = np.zeros(len(order))
     for query in range(len(offsets) - 1):
         start, stop = offsets[query], offsets[query + 1]

@@ -13,7 +13,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
-from truerank.matrices.step_counts import count_below
+from truerank.matrices.steps import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.averages import ROWS, add_averages, leaves_in_order

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.matrices.step_counts import count_below
-from truerank.matrices.steps import StepIndex
+from truerank.matrices.steps import StepIndex, count_below
 
 
 def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
