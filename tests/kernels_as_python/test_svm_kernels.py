@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from reference.rankings import worst_by_enumeration
-from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.losses.hinge_oracles import PairHingeOracle
 from truerank.losses.worst_rankings import RankingOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.rows import LinearRows

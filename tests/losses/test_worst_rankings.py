@@ -16,7 +16,7 @@ from reference.rankings import (
     worst_by_enumeration,
 )
 from truerank.core.errors import InvalidInputError
-from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.losses.hinge_oracles import PairHingeOracle
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.measures import AP, RR, P, nDCG
 

@@ -13,7 +13,7 @@ from scipy import sparse
 from reference.pairs import pair_objective
 from reference.rankings import exact_qp, n_slack, ranking_loss
 from truerank.core.errors import InvalidInputError
-from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.losses.hinge_oracles import PairHingeOracle
 from truerank.losses.worst_rankings import RankingOracle
 from truerank.matrices.rows import LinearRows
 from truerank.solvers.bundle_program import solve_bundle

@@ -12,10 +12,16 @@ from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, Weights, _smooth
-from truerank.trees.leaves.border_shares import StateFactors, answer, knots_first
 from truerank.trees.leaves.fuzzy import FuzzyFitter
-from truerank.trees.leaves.knots import find_states, knot_index
-from truerank.trees.leaves.places import Norms, make_places, make_shares, smoothing_of
+from truerank.trees.leaves.fuzzy_predictor import StateFactors, answer, knots_first
+from truerank.trees.leaves.places import (
+    Norms,
+    find_states,
+    knot_index,
+    make_places,
+    make_shares,
+    smoothing_of,
+)
 from truerank.trees.rows import Rows, Sample
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truerank.trees.sorted_stumps import SortedStumps
-from truerank.trees.stumps import Stump
+from truerank.trees.stumps import SortedStumps, Stump
 
 N = 700
 

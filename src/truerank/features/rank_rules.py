@@ -66,7 +66,7 @@ def borda(pool: RunPool) -> np.ndarray:
 
 
 def weighted_borda(pool: RunPool, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Borda count in which run j's points count `w_j` times (Aslam and Montague 2001, with the runs' MAP as weights)."""
+    """Borda count in which run j's points count `w_j` times (Aslam and Montague 2001, by the MAP of the runs)."""
     w = pool.checked_weights(weights)
     size = np.diff(pool.offsets).astype(np.float64)
     rest = (size[:, None] - pool.lengths + 1.0) / 2.0  # (m, r)

@@ -88,7 +88,7 @@ def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarr
 
 
 class Oracle(Protocol):
-    """A loss that is a maximum over outcomes, for the cutting-plane solver (`worst_rankings`, `ramp`, `pair_oracle`).
+    """A loss that is a maximum over outcomes, for the cutting-plane solver (`worst_rankings`, `ramp`, `hinge_oracles`).
 
     `offsets` int64 (m + 1,) are the rows of each query. Queries that are not `kept` have loss and coefficients 0.
     """

@@ -15,8 +15,7 @@ from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, weight_by
-from truerank.losses.pair_oracle import PairHingeOracle
-from truerank.losses.pointwise_hinge import HingeOracle
+from truerank.losses.hinge_oracles import HingeOracle, PairHingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores

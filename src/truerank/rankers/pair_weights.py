@@ -11,8 +11,7 @@ from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 from truerank.trees.grid_stumps import GridStumps
-from truerank.trees.sorted_stumps import SortedStumps
-from truerank.trees.stumps import Stump
+from truerank.trees.stumps import SortedStumps, Stump
 
 _WIDEST = 600.0  # range of a query's scores up to which exp(f(a) - f(b)) is computed as a product
 

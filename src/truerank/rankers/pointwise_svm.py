@@ -13,7 +13,7 @@ from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.types import Matrix
 from truerank.data.ranking_data import RankingData
-from truerank.losses.pointwise_hinge import HingeOracle
+from truerank.losses.hinge_oracles import HingeOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows

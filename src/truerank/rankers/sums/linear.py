@@ -21,7 +21,7 @@ from truerank.data.grouping import at_places, offsets_of
 from truerank.data.row_source import Part, RowSource
 from truerank.data.rows import beside, largest
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
-from truerank.losses.pair_oracle import PairHingeOracle
+from truerank.losses.hinge_oracles import PairHingeOracle
 from truerank.matrices.content import (
     content_hashes,
     inverse_scales,

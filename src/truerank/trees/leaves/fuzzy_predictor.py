@@ -2,6 +2,10 @@
 
 The states of a task's values are found feature by feature, so that a feature's steps stay in the cache. Then each tile
 of 64 rows answers every different question of the trees once, and the trees average their leaf values.
+
+P(right) is a factor of the value times a factor of the border (`places`). The factors of a tile's values are read once
+for all questions about a feature. They do not fit into a cache, and most values are in a knot, not in a gap: the
+factors of a feature's knots are stored together (`knots_first`).
 """
 
 from __future__ import annotations
@@ -17,12 +21,31 @@ from truerank.matrices.steps import count_below
 from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.averages import ROWS, add_averages, leaves_in_order
-from truerank.trees.leaves.border_shares import StateFactors, answer, knots_first
-from truerank.trees.leaves.knots import knot_index
-from truerank.trees.leaves.places import FlatPlaces, Norms, make_shares
+from truerank.trees.leaves.places import FlatPlaces, Norms, knot_index, make_shares
 
 _TASK = 32 * ROWS  # rows in a task of a thread: their values fit the second-level cache
 _LEVELS = 768  # levels of a group of trees: the shares of their questions fit the second-level cache
+
+
+class StateFactors(NamedTuple):
+    """Factors of all values, one feature after the other."""
+
+    first: np.ndarray  # int64 (u + 1,): offsets of the knots of each feature
+    pairs: np.ndarray  # float64 (2 Σ(2K + 1),): factors of P(left) and P(right) by state, in the order of `knots_first`
+    blocks: np.ndarray  # float64 (2, Σ(2K + 1)): first and last place of each state, for steep features
+    steep: np.ndarray  # bool (u,)
+    log_p: float
+
+
+def knots_first(sizes: np.ndarray) -> np.ndarray:
+    """Return the states of features with `sizes` knots, one feature after the other: states of knots, then of gaps.
+
+    >>> knots_first(np.array([2, 1])).tolist()
+    [1, 3, 0, 2, 4, 6, 5, 7]
+    """
+    first = offsets_of(2 * sizes + 1)[:-1].tolist()
+    parts = [np.arange(a + i, a + 2 * k + 1, 2) for a, k in zip(first, sizes.tolist()) for i in (1, 0)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 class Group(NamedTuple):
@@ -30,7 +53,7 @@ class Group(NamedTuple):
 
     columns: np.ndarray  # int64: the features
     asked: np.ndarray  # int64 (features + 1,): offsets of the questions about each
-    numbers: np.ndarray  # float64 (5 questions,): see `border_shares.answer`
+    numbers: np.ndarray  # float64 (5 questions,): see `answer`
     questions: np.ndarray  # int64 (trees · depth,)
     values: np.ndarray  # float64 (trees · 2^depth,): as in `leaves_in_order`
 
@@ -144,3 +167,55 @@ def _add_trees(states, used, factors, group, depth, scores):
         add_averages(shares, group.questions, group.values, depth, np.int64(0), n_trees, work, spare, total)
         for i in range(rows):
             scores[64 * t + i] = total[i]
+
+
+@kernel
+def answer(states, at, factors, k, first, end, questions, shares):
+    """Write P(right) of the rows of a tile in the questions `first` … `end - 1`, all about feature k, to `shares`.
+
+    `states` are read from `at` on. `questions` has five numbers for each: the first state right of the border, the
+    border's factors in P(left) and P(right), the places at or below it, and P(right) of a missing value.
+    """
+    knots = factors.first[k + 1] - factors.first[k]
+    origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
+    own, pairs = states[at : at + 64], factors.pairs
+    state, up, down = np.empty(64), np.empty(64), np.empty(64)
+    missing = 0
+    for i in range(64):
+        here = np.int64(own[i])
+        missing += here == lost
+        state[i] = here
+        some = here if here < lost else 0  # of a missing value any: its factors are not used
+        pair = np.uint64(2 * (origin + (some >> 1) + (0 if some & 1 else knots)))
+        up[i], down[i] = pairs[pair], pairs[pair + np.uint64(1)]
+    for q in range(first, end):
+        border, left, right = questions[5 * q], questions[5 * q + 1], questions[5 * q + 2]
+        for i in range(64):
+            above, below = 1.0 - up[i] * left, down[i] * right
+            shares[q, i] = above if state[i] >= border else below
+    if factors.steep[k]:
+        _answer_steeply(states, at, factors, k, first, end, questions, shares)
+    for i in range(64 if missing > 0 else 0):
+        if state[i] == lost:
+            for q in range(first, end):
+                shares[q, i] = questions[5 * q + 4]
+
+
+@kernel
+def _answer_steeply(states, at, factors, k, first, end, questions, shares):
+    """As `answer`, for observed values of a steep feature, whose factors do not include the powers of p."""
+    knots = factors.first[k + 1] - factors.first[k]
+    origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
+    for i in range(64):
+        own = np.int64(states[at + i])
+        if own == lost:
+            continue
+        pair = 2 * (origin + (own >> 1) + (0 if own & 1 else knots))
+        up, down = factors.pairs[pair], factors.pairs[pair + 1]
+        start, stop = factors.blocks[0, origin + own], factors.blocks[1, origin + own]
+        for q in range(first, end):
+            b = questions[5 * q + 3]
+            if own >= questions[5 * q]:
+                shares[q, i] = 1.0 - up * np.exp(factors.log_p * (start - b + 1.0)) * questions[5 * q + 1]
+            else:
+                shares[q, i] = down * np.exp(factors.log_p * (b - stop)) * questions[5 * q + 2]

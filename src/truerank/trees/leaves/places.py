@@ -17,7 +17,9 @@ for a block of places [start, stop), with up the mean of p^(i-start) / ((1-p) Z(
 p^(stop-i) / ((1-p) Z(i)).
 
 A `PlaceTable` has one *knot* for each different value of a feature, or for a range of values if there are more than
-`limit`; each border is the end of a knot. `knots` defines the states of values.
+`limit`; each border is the end of a knot. With K knots, ranges [lower, upper], a value in knot k has *state* 2k + 1, a
+value in the gap before it 2k, and a missing value 2K + 1. So the state is the number of steps below the value: for each
+knot the last number before it, and its upper end.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ import numpy as np
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.matrices.binning import BLOCK, count_of, values_at
+from truerank.matrices.steps import StepIndex, count_below
 from truerank.trees.ensemble import Ensemble
-from truerank.trees.leaves.knots import find_states, knot_index
 
 MOST_PLACES = 32_000  # states are 16-bit numbers: two for each knot, of which each border may add one
 MOST_KNOTS = 2**15 - 1  # of a feature
@@ -128,6 +130,11 @@ class FlatPlaces:
             upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
             if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
                 raise ModelFileError("ObliviousBoosting: a place table is not in ascending order")
+
+
+def knot_index(ends: list[tuple[np.ndarray, np.ndarray]]) -> StepIndex:
+    """Return the index of features whose knots have these lower and upper ends, float64 (K,) each."""
+    return StepIndex.of([np.stack([np.nextafter(a, -np.inf), b], axis=1).ravel() for a, b in ends], 0.5)
 
 
 def spread_evenly(values: np.ndarray, n: int, ends: np.ndarray | None = None) -> np.ndarray:
@@ -320,3 +327,11 @@ def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, rig
             result[s] = power * right
     result[up.size] = 1.0 if missing_right else 0.0
     return result
+
+
+@kernel
+def find_states(values, index):
+    """Return the state of each value of the index's only feature, uint16 (n,)."""
+    out = np.empty(values.size, dtype=np.uint16)
+    count_below(values, np.int64(0), values.size, index, np.int64(0), index.sizes[0] + 1, out)
+    return out
