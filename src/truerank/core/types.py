@@ -19,6 +19,7 @@ __all__ = [
     "PathLike",
     "RandomState",
     "Scorer",
+    "SparseMatrix",
 ]
 
 PathLike = str | os.PathLike[str]
@@ -38,6 +39,30 @@ class Matrix(Protocol):
 
     def __getitem__(self, key: Any, /) -> Any:
         """Some of the rows, or of the values."""
+        ...
+
+
+class SparseMatrix(Protocol):
+    """A CSR or CSC matrix of SciPy."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    nnz: int
+    has_sorted_indices: bool
+    has_canonical_format: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        ...
+
+    def sorted_indices(self) -> SparseMatrix:
+        """Return a copy whose indices are sorted."""
+        ...
+
+    def tocsr(self) -> SparseMatrix:
+        """Return the matrix by rows."""
         ...
 
 

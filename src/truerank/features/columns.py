@@ -52,7 +52,7 @@ class UnitDeviation(StandardScaler):
                     setattr(self, name, np.minimum(getattr(self, name) * factor, np.finfo(np.float64).max))
         return self
 
-    def transform(self, X: MatrixLike, copy: Any = None) -> Any:
+    def transform(self, X: MatrixLike, copy: bool | None = None) -> Any:
         """As `StandardScaler.transform`."""
         check_is_fitted(self)
         scale, mean = self.scale_, self.mean_

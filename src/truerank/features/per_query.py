@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from truerank.core.fitting import fits_whole
-from truerank.core.types import ArrayLike, Matrix, MatrixLike
+from truerank.core.types import ArrayLike, MatrixLike
 from truerank.data.grouping import group_rows, offsets_of, query_of_rows
 from truerank.features.columns import unit_of
 
@@ -31,7 +31,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
     @fits_whole
-    def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> Any:
         """Check X (n, p) and store its columns. `y` and `qid` are not used."""
         self._checked(X, reset=True)
         return self
@@ -40,7 +40,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """`fit` and `transform` in one."""
         return self.fit(X).transform(X, qid=qid)
 
-    def transform(self, X: Matrix, *, qid: Any = None) -> np.ndarray:
+    def transform(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
         """Map every column of X (n, p) within its query; float64, rows in the caller's order."""
         check_is_fitted(self, "n_features_in_")
         X = self._checked(X, reset=False)
@@ -49,7 +49,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return X
         return grouping.restore(self._map(grouping.grouped(X), grouping.offsets))
 
-    def _checked(self, X: Matrix, *, reset: bool) -> np.ndarray:
+    def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ ties by descending document id). Training uses the m topics that have a judged d
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,7 +33,7 @@ class PositionFusion(BaseEstimator, ABC):
     model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "table_")
     unretrieved: ClassVar[float] = 0.0  # value for a document that a run did not retrieve
 
-    def fit(self, runs: Any, qrels: Any = None) -> Self:
+    def fit(self, runs: object, qrels: object = None) -> Self:
         """Learn from the topics that the runs and the qrels share.
 
         `runs` is a mapping of names to runs, a sequence of runs, or a RunPool with judgements; a run is a `Run`, a
@@ -71,7 +71,7 @@ class PositionFusion(BaseEstimator, ABC):
         """Return the number of columns of `table_`; None if it depends on the training lists."""
         return None
 
-    def predict(self, runs: Any, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
+    def predict(self, runs: object, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
         """Fuse runs over new topics; return the best `depth` documents of each topic (None: all).
 
         `runs` have the names of `fit`, in any order; other runs are left out.

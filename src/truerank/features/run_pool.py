@@ -286,7 +286,13 @@ class RunPool(RowsByQuery):
         return self.select_runs([self.names.index(name) for name in names])
 
     def _part(
-        self, names: list[str], queries: Any, offsets: np.ndarray, rows: np.ndarray, entries: Any, lists: np.ndarray
+        self,
+        names: list[str],
+        queries: np.ndarray | slice,
+        offsets: np.ndarray,
+        rows: np.ndarray,
+        entries: np.ndarray,
+        lists: np.ndarray,
     ) -> RunPool:
         part = RunPool.__new__(RunPool)
         part.names, part.query_ids = list(names), self.query_ids[queries]

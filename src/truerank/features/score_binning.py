@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
-from truerank.core.types import ArrayLike, Matrix
+from truerank.core.types import ArrayLike, MatrixLike
 from truerank.matrices.binned import MAX_EDGES, BinnedMatrix
 
 STRATEGIES = ("geometric", "quantile", "uniform")
@@ -84,7 +85,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         return tags
 
     @fits_whole
-    def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> ScoreBinning:
+    def fit(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> ScoreBinning:
         """Learn the thresholds of each column of X (n, p), ignoring NaN. `y` and `qid` are not used."""
         check_positive_int(self.n_thresholds, "n_thresholds")
         if self.n_thresholds > MAX_EDGES:
@@ -98,14 +99,14 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         self.edges_ = [self._edges(X[:, column]) for column in range(X.shape[1])]
         return self
 
-    def transform(self, X: Matrix, *, qid: ArrayLike | None = None) -> Any:
+    def transform(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> Any:
         """Return binary features of X: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
         check_is_fitted(self)
         values = self._checked(X, reset=False)
         matrix = BinnedMatrix.from_values(values, self.edges_)
         return matrix if self.output == "binned" else matrix.to_csr().astype(values.dtype)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> np.ndarray:
         """Return the names of the binary features: "x0 is there", "x0 > 0.25"."""
         check_is_fitted(self)
         names = input_features if input_features is not None else getattr(self, "feature_names_in_", None)
@@ -121,7 +122,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         if not isinstance(edges, list) or len(edges) != getattr(self, "n_features_in_", None):
             raise ModelFileError("ScoreBinning: edges_ must hold one array for each column")
 
-    def _checked(self, X: Matrix, *, reset: bool) -> np.ndarray:
+    def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
     def _edges(self, column: np.ndarray) -> np.ndarray:

@@ -63,12 +63,14 @@ class FunctionObjective(PlainObjective):
         return self.function(y, scores, offsets)
 
 
-def checked(objective: Any, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray, first_row: int = 0) -> Derivatives:
+def checked(
+    objective: BoostingObjective, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray, first_row: int = 0
+) -> Derivatives:
     """Return an objective's answer as float64 arrays (n,), or raise `InvalidInputError`.
 
     `first_row` is the number of the first of these rows among all.
     """
-    answer = objective(y, scores, offsets)
+    answer: Any = objective(y, scores, offsets)
     if not isinstance(answer, tuple | list) or len(answer) != 2:
         raise InvalidInputError(f"the objective must return (gradients, hessians), got {type(answer).__name__}")
     gradients = np.ascontiguousarray(answer[0], dtype=np.float64)

@@ -95,7 +95,7 @@ class BinnedMatrix:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, rows: Any) -> BinnedMatrix:
+    def __getitem__(self, rows: slice | np.ndarray) -> BinnedMatrix:
         """Return some rows: a slice (a view), indices or a mask."""
         codes = self.codes[rows]
         if codes.ndim != 2:
@@ -138,7 +138,7 @@ class BinnedMatrix:
         return f"BinnedMatrix({self.shape[0]} rows, {self.shape[1]} columns, {self.n_binary} binary features)"
 
 
-def check_edges(edges: Any, column: int) -> np.ndarray:
+def check_edges(edges: ArrayLike, column: int) -> np.ndarray:
     """Return the edges of a column as float64: finite, strictly increasing, at most 254."""
     array = np.ascontiguousarray(edges, dtype=np.float64)
     if array.ndim != 1 or len(array) > MAX_EDGES or not np.isfinite(array).all() or (np.diff(array) <= 0).any():

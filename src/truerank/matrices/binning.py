@@ -81,7 +81,7 @@ def border_ranks(n: int, parts: int) -> np.ndarray:
     return stop - 1 if 2 * len(stop) > MAX_BORDERS + 1 else np.concatenate([start, stop - 1])
 
 
-def borders_among(candidates: np.ndarray, largest: Any) -> np.ndarray:
+def borders_among(candidates: np.ndarray, largest: float) -> np.ndarray:
     """Return the candidates as borders: float64, sorted, distinct, and below the largest value of all."""
     different = np.unique(candidates.astype(np.float64))
     return different[different < largest]

@@ -21,7 +21,7 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.core.types import Matrix
+from truerank.core.types import SparseMatrix
 from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, sort_with_copies
 from truerank.matrices.stored_values import kernel_array
@@ -90,7 +90,7 @@ class BundledMatrix(CodedMatrix):
 
 
 def scan_sparse_columns(
-    X: Matrix,
+    X: SparseMatrix,
     look: Callable[[int, np.ndarray, np.ndarray | None], Any],
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,
@@ -104,7 +104,9 @@ def scan_sparse_columns(
     return [item for part in run_blocks(work, row_blocks(X.shape[1], 64), n_jobs) for item in part]
 
 
-def sorted_sparse_column(X: Any, k: int, copies: np.ndarray | None, total: int) -> tuple[np.ndarray, np.ndarray]:
+def sorted_sparse_column(
+    X: SparseMatrix, k: int, copies: np.ndarray | None, total: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the values and `ends` of column k of a CSC matrix, whose rows are `total` copies."""
     here = slice(X.indptr[k], X.indptr[k + 1])
     own = np.ones(here.stop - here.start, dtype=np.int64) if copies is None else copies[X.indices[here]]
@@ -117,7 +119,7 @@ def sorted_sparse_column(X: Any, k: int, copies: np.ndarray | None, total: int) 
     return np.insert(stored, at, 0.0), np.concatenate([before[1:], [before[-1] + rest], ends[at:] + rest])
 
 
-def bundle_columns(X: Any, borders: list[np.ndarray]) -> BundledMatrix:
+def bundle_columns(X: SparseMatrix, borders: list[np.ndarray]) -> BundledMatrix:
     """Return the codes of a CSC matrix (n, p) under given borders.
 
     A feature goes into the first of at most 64 open bundles that has no row in common with it and room for its
@@ -151,7 +153,7 @@ def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) 
     return np.where(widths > 0, number[bundle], -1), first
 
 
-def summed(X: Any) -> Any:
+def summed(X: SparseMatrix) -> Any:
     """Return a CSR matrix without duplicate entries: X itself, or a copy."""
     X = X.tocsr()
     if not X.has_canonical_format:
@@ -160,7 +162,9 @@ def summed(X: Any) -> Any:
     return X
 
 
-def add_in_dense_blocks(X: Any, add: Callable[[np.ndarray, np.ndarray], Any], scores: np.ndarray) -> np.ndarray:
+def add_in_dense_blocks(
+    X: SparseMatrix, add: Callable[[np.ndarray, np.ndarray], Any], scores: np.ndarray
+) -> np.ndarray:
     """Call `add(rows, scores of the rows)` for blocks of the rows of a CSR matrix as a dense array.
 
     The array, 8 MB or sixteen rows, is reused; O(nnz) is written to it and cleared again.

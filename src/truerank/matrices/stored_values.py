@@ -13,13 +13,15 @@ import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
+from truerank.core.types import SparseMatrix
 from truerank.data.grouping import offsets_of
+from truerank.matrices.binned import BinnedMatrix
 
 BLOCK = 32_768
 _MOST_COLUMNS_PRESENT = 65_536  # whose numbers fit 16 bits
 
 
-def csr_parts(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def csr_parts(X: SparseMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return values (float32 or float64), column indices and row starts (int64) of a CSR matrix, sorted within rows.
 
     Indices are uint32, or int64 beyond 2^32 columns; a product with int64 takes a quarter longer.
@@ -73,7 +75,7 @@ class StoredValues:
     def pair_spread(self, rows: np.ndarray | None, pairs: tuple[np.ndarray, ...], unit: np.ndarray) -> np.ndarray:
         return self.square_sums(_other_ranks(*pairs), rows, unit)
 
-    def block(self, rows: Any, unit: np.ndarray | None) -> Any:
+    def block(self, rows: slice | np.ndarray, unit: np.ndarray | None) -> Any:
         raise NotImplementedError("binned rows are not unpacked")
 
     def arrays(self) -> Any:
@@ -102,7 +104,7 @@ class DenseValues(StoredValues):
     def arrays(self) -> np.ndarray:
         return self.X
 
-    def block(self, rows: Any, unit: np.ndarray | None) -> np.ndarray:
+    def block(self, rows: slice | np.ndarray, unit: np.ndarray | None) -> np.ndarray:
         X = self.X[rows].astype(np.float64, copy=isinstance(rows, slice))
         return X if unit is None else X * unit
 
@@ -110,7 +112,7 @@ class DenseValues(StoredValues):
 class SparseValues(StoredValues):
     """A CSR matrix (n, p)."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: SparseMatrix) -> None:
         self.parts, self.kernels = csr_parts(X), (_sparse_scores, _sparse_sums)
         self.n_weights, self.by_row = int(X.shape[1]), max(1.0, X.nnz / max(1, X.shape[0]))
         self.widths = (self.n_weights,)
@@ -118,7 +120,7 @@ class SparseValues(StoredValues):
     def arrays(self) -> tuple[np.ndarray, ...]:
         return self.parts
 
-    def block(self, rows: Any, unit: np.ndarray | None) -> Any:
+    def block(self, rows: slice | np.ndarray, unit: np.ndarray | None) -> Any:
         from scipy import sparse
 
         data, indices, starts = self.parts
@@ -181,7 +183,7 @@ class _PresentCodes(_Codes):
         self.widths = len(starts) - 1, self.stride
 
 
-def binned_values(X: Any) -> StoredValues:
+def binned_values(X: BinnedMatrix) -> StoredValues:
     """Return the codes of a BinnedMatrix, all or, if most are missing, the others."""
     n, p = X.codes.shape
     sizes = np.zeros(n, dtype=np.int64)

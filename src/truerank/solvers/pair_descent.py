@@ -11,8 +11,6 @@ v changes. The caller computes draws and rates as arrays.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.kernel import kernel
@@ -62,7 +60,8 @@ def rates(learning_rate: str, first: float, n: int, reg: float, eta0: float) -> 
 
 
 def take_steps(
-    rows: Any, order: np.ndarray | None, a: np.ndarray, b: np.ndarray, goal: np.ndarray, eta: np.ndarray,
+    rows: np.ndarray | tuple[np.ndarray, ...],
+    order: np.ndarray | None, a: np.ndarray, b: np.ndarray, goal: np.ndarray, eta: np.ndarray,
     weights: np.ndarray, scalars: np.ndarray, options: np.ndarray, loss: str,
 ) -> None:  # fmt: skip
     """Step on each pair of positions (a, b), or on a if b is -1; change weights and scalars in place.

@@ -15,7 +15,7 @@ from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import SolverResult
 
 
-def path_values(value: Any, name: str, *, zero: bool = False) -> list[float]:
+def path_values(value: float | Sequence[float] | np.ndarray, name: str, *, zero: bool = False) -> list[float]:
     """Return the values of the parameter `name`, a number or a list of numbers; `zero` allows 0."""
     several = isinstance(value, list | tuple | np.ndarray)
     values = list(value) if several else [value]

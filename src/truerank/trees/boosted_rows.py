@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.random_streams import stream
@@ -17,6 +15,7 @@ from truerank.trees.boosting import Plan, change_parts
 from truerank.trees.bundled_grower import grower_of
 from truerank.trees.grower import TreeStructure
 from truerank.trees.histogram import GradientSizes, pack_gradients
+from truerank.trees.leaves.base import LeafFitter
 from truerank.trees.rows import ContentOrder, Rows, Sample
 
 
@@ -32,10 +31,10 @@ class RowsHere:
         data: RankingData,
         rows: Rows,
         scores: np.ndarray,
-        start: Any,
+        start: float | np.ndarray,
         gains: list[np.ndarray],
         objective: BoostingObjective,
-        leaves: Any,
+        leaves: LeafFitter,
         plan: Plan,
         workers: Workers,
         copies: RowCopies | None,
@@ -122,7 +121,7 @@ class WatchedHere:
     """`Watched` of validation queries in memory; `scores` (n,) are changed in place."""
 
     def __init__(
-        self, rows: Rows, scores: np.ndarray, judgements: Judgements, leaves: Any, stopping: EarlyStopping
+        self, rows: Rows, scores: np.ndarray, judgements: Judgements, leaves: LeafFitter, stopping: EarlyStopping
     ) -> None:
         self._rows, self._scores, self._judgements, self._leaves = rows, scores, judgements, leaves
         self.stopping = stopping

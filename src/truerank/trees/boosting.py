@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -117,7 +117,7 @@ class Watchman:
 
 
 def change_parts(
-    start: Any, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray, workers: Workers
+    start: float | np.ndarray, gradients: np.ndarray, hessians: np.ndarray, scores: np.ndarray, workers: Workers
 ) -> np.ndarray:
     """Return `exact_parts` of the rows' shares in the change since the start; they add up over rows."""
     blocks = blocks_of_sums(len(scores))

@@ -17,7 +17,7 @@ The number of a leaf has bit t set if the answer at level t was no (`x > c`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -234,7 +234,8 @@ class HistogramSearch(LevelSearch):
         permitted, used = self._permitted, self._used
         if not len(permitted):
             return None
-        before = self._search_blocks(used, level)
+        self._begin(level)
+        before = self.workers.run(lambda block: self._search_block(block, level), [(one,) for one in used.tolist()])[-1]
         gains = self._found.gains[permitted]
         best = int(np.argmax(gains))  # of equal gains that of the lowest feature
         feature = int(permitted[best])
@@ -244,11 +245,6 @@ class HistogramSearch(LevelSearch):
             mask = (1 << level.weights.shift) - 1
             side = bool((left & mask).sum() < (right & mask).sum())
         return Question(feature, code, side, before, float(gains[best]), left, right)
-
-    def _search_blocks(self, used: np.ndarray, level: Level) -> float:
-        """Find the best question of each feature in some blocks; return Σ G²/H before the question."""
-        self._begin(level)
-        return self.workers.run(lambda block: self._search_block(block, level), [(one,) for one in used.tolist()])[-1]
 
     def _search_block(self, block: int, level: Level) -> float:
         """Fill the histograms of a block, and find the best question of each of its features."""
@@ -319,14 +315,14 @@ class Grower(HistogramSearch):
 def leaf_numbers(matrix: CodedMatrix, tree: TreeStructure, workers: Workers) -> np.ndarray:
     """Return the leaf of every row, int32 (n,)."""
     leaf, everyone = np.zeros(matrix.n_rows, dtype=np.int32), np.empty(0, dtype=np.int32)
+
+    def ask(start: int, stop: int, codes: np.ndarray, shift: np.uint64, level: int, code: int, side: bool) -> None:
+        answer(codes[start:stop], shift, everyone, leaf[start:stop], level, code, side)
+
     for level in range(tree.depth):
-        codes, shift = matrix.codes_at(int(tree.features[level]))
-        question = level, int(tree.codes[level]), bool(tree.missing_right[level])
-
-        def ask(start: int, stop: int, codes: np.ndarray = codes, shift: Any = shift, question: Any = question) -> None:
-            answer(codes[start:stop], shift, everyone, leaf[start:stop], *question)
-
-        workers.run(ask, row_blocks(matrix.n_rows, _ROWS))
+        codes = matrix.codes_at(int(tree.features[level]))
+        question = *codes, level, int(tree.codes[level]), bool(tree.missing_right[level])
+        workers.run(ask, [(*block, *question) for block in row_blocks(matrix.n_rows, _ROWS)])
     return leaf
 
 

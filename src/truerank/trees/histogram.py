@@ -224,15 +224,8 @@ def accumulate_all(codes, words, hist):
 @kernel
 def _add_eight(eight, word, hist):
     """Add a row's word to the bins of its eight codes."""
-    byte = np.uint64(255)
-    hist[eight & byte] += word
-    hist[np.uint64(256) + ((eight >> np.uint64(8)) & byte)] += word
-    hist[np.uint64(512) + ((eight >> np.uint64(16)) & byte)] += word
-    hist[np.uint64(768) + ((eight >> np.uint64(24)) & byte)] += word
-    hist[np.uint64(1024) + ((eight >> np.uint64(32)) & byte)] += word
-    hist[np.uint64(1280) + ((eight >> np.uint64(40)) & byte)] += word
-    hist[np.uint64(1536) + ((eight >> np.uint64(48)) & byte)] += word
-    hist[np.uint64(1792) + (eight >> np.uint64(56))] += word
+    for k in range(8):
+        hist[np.uint64(256 * k) + ((eight >> np.uint64(8 * k)) & np.uint64(255))] += word
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from truerank.trees.leaves.averages import add_averages, leaves_in_order
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import constrain, newton_values
 from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
-from truerank.trees.leaves.places import MOST_PLACES, Norms, Shares, make_shares, smoothing_of
+from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares, smoothing_of
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.training_columns import TrainingColumns
 
@@ -104,7 +105,7 @@ class FuzzyFitter:
         self,
         alpha: float,
         monotone: np.ndarray | None,
-        places: Any,  # tables by feature
+        places: Sequence[PlaceTable] | Mapping[int, PlaceTable],  # by feature
         p: float,
         ties: str,
         workers: Workers,

@@ -19,7 +19,7 @@ KINDS: Table[type[Leaves]] = Table(
 )
 
 
-def parse_leaves(given: Any) -> Leaves:
+def parse_leaves(given: object) -> Leaves:
     """Return leaves from a value, a name, or a dict with the name as "kind" and parameters, as in a model file.
 
     Raises
@@ -35,7 +35,7 @@ def parse_leaves(given: Any) -> Leaves:
     if isinstance(given, Leaves):
         given.check()
         return given
-    own = dict(given) if isinstance(given, dict) else {"kind": given}
+    own: dict[str, Any] = dict(given) if isinstance(given, dict) else {"kind": given}
     kind = own.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(

@@ -24,8 +24,8 @@ knot the last number before it, and its upper end.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class FlatPlaces:
             result.append(PlaceTable(self.lower[knots], self.upper[knots], self.starts[end - size + i : end + i + 1]))
         return result
 
-    def hold(self, tables: Any) -> bool:
+    def hold(self, tables: Sequence[PlaceTable] | Mapping[int, PlaceTable]) -> bool:
         """Return whether these equal the tables by feature."""
         other = FlatPlaces.of(self.features, [tables[k] for k in self.features])
         names = ("sizes", "lower", "upper", "starts")
