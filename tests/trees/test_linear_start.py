@@ -9,7 +9,7 @@ from truerank import ObliviousBoosting, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
 from truerank.trees import linear_start
-from truerank.trees.linear_start import fit_linear_start
+from truerank.trees.linear_start import linear_start_sums, solve_linear_start
 from truerank.trees.scaling import Scaling, column_scaling
 
 test_scikit_learn_conformance = ranker_checks([ObliviousBoosting("constant", start="linear", n_estimators=4, depth=2)])
@@ -24,6 +24,10 @@ def problem(seed=0, n=60, p=4):
     y += rng.standard_normal(n)
     columns = [np.sort(column[~np.isnan(column)]) for column in X.T]
     return X, y, offsets, 0.1 + rng.random(n), Scaling.of([column_scaling(c) for c in columns], True)
+
+
+def fit_linear_start(X, y, offsets, v, scaling, penalty, monotone):
+    return solve_linear_start(*linear_start_sums(X, y, offsets, v, scaling), scaling, penalty, monotone)
 
 
 def loss(w, X, y, offsets, v, scaling, penalty):

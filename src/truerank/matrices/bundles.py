@@ -155,11 +155,11 @@ def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) 
 
 def summed(X: SparseMatrix) -> Any:
     """Return a CSR matrix without duplicate entries: X itself, or a copy."""
-    X = X.tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+    rows: Any = X.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
 
 
 def add_in_dense_blocks(

@@ -26,7 +26,7 @@ from truerank.trees.boosted_rows import RowsHere, WatchedHere
 from truerank.trees.boosting import boost
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.limits import check_grades, check_weights
-from truerank.trees.linear_start import Start, fit_linear_start
+from truerank.trees.linear_start import Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows
 from truerank.trees.training_columns import TrainingColumns, scan_training_columns
 
@@ -165,10 +165,8 @@ class BoostingFit:
         linear, known = None, np.zeros(1)
         if ranker.start == "linear":
             assert columns.scaling is not None
-            linear = fit_linear_start(
-                self.X, data.y, data.offsets, data.row_weight, columns.scaling, self.start_alpha,
-                self.plan.rules.monotone,
-            )  # fmt: skip
+            sums = linear_start_sums(self.X, data.y, data.offsets, data.row_weight, columns.scaling)
+            linear = solve_linear_start(*sums, columns.scaling, self.start_alpha, self.plan.rules.monotone)
             known = linear.scores(self.X, ranker.n_jobs)
         start = Start(float(self.objective.start(data.y - known, data.row_weight)), linear)
         scores = np.full(data.n_rows, start.constant) + known

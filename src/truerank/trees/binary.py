@@ -83,8 +83,8 @@ class BinaryTrees:
 class _Plan:
     """Arrays for the kernel, in which a node is one comparison of bytes.
 
-    A value becomes the number of its feature's thresholds below it, so that a feature with more than 254 thresholds has
-    several columns of bytes. Nodes that send NaN left and nodes that send it right read different columns.
+    A value becomes the number of its feature's thresholds below it; a feature with more than 254 thresholds, or with
+    nodes that send NaN left and others that send it right, has several columns.
     """
 
     def __init__(self, trees: BinaryTrees) -> None:
@@ -171,9 +171,8 @@ def binary_of_oblivious(ensemble: Ensemble) -> BinaryTrees:
 
 @kernel
 def _survey(roots, left, right):
-    """Return each node's tree, the first leaf below it, the first leaf on its right, and its height.
-
-    Leaves are numbered from left to right in each tree; children follow their parents.
+    """Return each node's tree, first leaf, first leaf on its right, and height; leaves count from the left in each
+    tree.
     """
     nodes = left.size
     tree = np.zeros(nodes, dtype=np.int64)

@@ -20,10 +20,9 @@ from truerank.trees.rows import ContentOrder, Rows, Sample
 
 
 class RowsHere:
-    """`BoostedRows` of data in memory, with their codes in `rows`.
-
-    `scores` (n,) include the trees of a continued model, whose `gains` are given, and are changed in place. `start`, a
-    number or an array (n,), are the scores before the first tree. `copies` None counts each row once.
+    """`BoostedRows` of data in memory; `scores` (n,) include the trees of a continued model, whose `gains` are given,
+    and change in place. `start`, a number or an array (n,), are the scores before the first tree. `copies` None
+    counts each row once.
     """
 
     def __init__(

@@ -77,10 +77,7 @@ def grower_of(matrix: CodedMatrix, rules: GrowthRules, workers: Workers) -> Grow
 
 @kernel
 def accumulate_stored(starts, rows, ranks, features, words, leaf, totals, default, n_bins, has_missing, out):
-    """Write the histograms of some features, (leaves, 256 each), from the ranks of their stored values.
-
-    `words` int64 (n,) and `leaf` uint16 (n,) are 0 for rows that were not sampled; `totals` int64 (leaves,).
-    """
+    """Write histograms (leaves, 256 each) of features; `words` and `leaf` (n,) are 0 for rows outside the sample."""
     for f in range(features.size):
         width = n_bins[f] + 1
         by_rank = np.zeros(totals.size * width, dtype=np.int64)

@@ -74,10 +74,7 @@ def fit_categories(
     features: np.ndarray,
     order: np.ndarray,
 ) -> tuple[CategoryTables, np.ndarray]:
-    """Return the tables of the columns `features`, int64 (u,), and X with each row's statistic of earlier queries.
-
-    `order` (m,) is the order of the queries, `weight` (n,) that of the rows, None for 1.
-    """
+    """Return tables of the columns `features` (u,), and X with each row's statistic of earlier queries by `order`."""
     sizes = np.diff(offsets)
     w = np.ones(len(y)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
     query = query_of_rows(offsets)

@@ -140,9 +140,8 @@ class LevelSearch:
         total: np.ndarray | None,
         loss_unit: float = 0.0,
     ) -> TreeStructure:
-        """Grow a tree of at most `rules.depth` levels; `total` (1,) is the sum of the words of `n_rows` rows.
-
-        `total` may be None if there is a feature to ask about and no penalty for small leaves.
+        """Grow a tree; `total` (1,), the sum of the words of `n_rows` rows, may be None without a penalty for small
+        leaves.
         """
         together = self.rules.together
         useful = self._useful(allowed)
@@ -186,11 +185,7 @@ class LevelSearch:
 
 
 class HistogramSearch(LevelSearch):
-    """Level search over histograms, which a subclass fills by `_begin` and `_fill`.
-
-    Memory: 2 KB for each feature and leaf of the last level but one, and each thread's histograms of eight features on
-    the last level.
-    """
+    """Level search over histograms, which a subclass fills by `_begin` and `_fill`; 2 KB for each feature and leaf."""
 
     def __init__(self, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules, workers: Workers) -> None:
         super().__init__(n_bins, has_missing, rules)
@@ -461,10 +456,7 @@ def _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gai
 
 @kernel
 def _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain):
-    """Replace the estimates that may be the largest by exact gains, and all others by -inf.
-
-    The relative error of an estimate is below 1e-11.
-    """
+    """Replace estimates that may be the largest, given errors below 1e-11, by exact gains, and all others by -inf."""
     least = 0.0
     for side in range(n_sides):
         for b in range(n_borders):

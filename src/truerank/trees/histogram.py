@@ -230,9 +230,8 @@ def _add_eight(eight, word, hist):
 
 @kernel
 def split_histograms(parents, hist, small_is_right):
-    """Turn the histograms of the smaller children into those of both children of each parent.
-
-    On entry `hist[q + n_parents]` is the smaller child of parent q; on return it is the right one, `hist[q]` the left.
+    """Turn the smaller children in `hist[n_parents:]` into the right ones, and write the left ones to
+    `hist[:n_parents]`.
     """
     n_parents, width = small_is_right.size, hist.shape[1]
     for q in range(n_parents):

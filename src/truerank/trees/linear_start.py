@@ -67,20 +67,6 @@ class Start:
             self.linear.check(n_features)
 
 
-def fit_linear_start(
-    X: np.ndarray,
-    y: np.ndarray,
-    offsets: np.ndarray,
-    row_weight: np.ndarray | None,
-    scaling: Scaling,
-    penalty: float,
-    monotone: np.ndarray | None,
-) -> LinearStart:
-    """Fit the weights, with `monotone` (p,) of the permitted signs only. O(n p² + p³)."""
-    matrix, right, total = linear_start_sums(X, y, offsets, row_weight, scaling)
-    return solve_linear_start(matrix, right, total, scaling, penalty, monotone)
-
-
 def linear_start_sums(
     X: np.ndarray, y: np.ndarray, offsets: np.ndarray, row_weight: np.ndarray | None, scaling: Scaling
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -116,7 +102,7 @@ def solve_linear_start(
     penalty: float,
     monotone: np.ndarray | None,
 ) -> LinearStart:
-    """Compute the weights from `linear_start_sums` of all queries."""
+    """Return the weights, of signs that `monotone` (p,) permits, from the `linear_start_sums` of all queries."""
     matrix = matrix + np.diag(np.full(len(right), penalty * total))
     with one_blas_thread():
         if monotone is None or not monotone.any():

@@ -44,9 +44,8 @@ class ConstantPredictor:
 
 @kernel
 def _add_constant(X, used, columns, borders, missing_right, values, scores):
-    """Add every tree's leaf value to `scores` (n,), 256 rows at a time, and two levels at a time without NaN.
-
-    Columns of the block have room for 272 values, so that neighbours do not fall on the same lines of the cache.
+    """Add every tree's leaf value to `scores` (n,), 256 rows at a time; columns of 272 values share no lines of the
+    cache.
     """
     n = X.shape[0]
     n_trees, depth = columns.shape

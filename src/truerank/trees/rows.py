@@ -41,9 +41,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Sample:
-    """One tree's gradients and hessians (n,), weights included, and how often each row was drawn (None: once).
-
-    `unit` is the weighted mean hessian of a row, the unit of the smoothing of leaves.
+    """One tree's gradients and hessians (n,), weights included, and the draws of each row (None: once); `unit` is the
+    mean hessian of a row by weight.
     """
 
     gradients: np.ndarray = field(repr=False)
@@ -60,10 +59,7 @@ class Sample:
 
 
 class ContentOrder:
-    """Draws of rows, and derivatives of objectives that draw or break ties, that do not depend on the order of rows.
-
-    Both are computed with the rows in the order of `matrices.content.order_by_content`.
-    """
+    """Draws of rows, and derivatives of objectives that draw or break ties, with rows in an order by content."""
 
     def __init__(self, data: RankingData) -> None:
         assert data.y is not None

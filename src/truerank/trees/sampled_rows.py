@@ -98,9 +98,8 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
 
 @kernel
 def answer(codes, shift, rows, leaf, level, code, missing_right):
-    """Set bit `level` of each row's leaf if its code, eight bits of `codes` from `shift` on, is above `code`.
-
-    `leaf` are those of `rows` int32 (n,); of all rows if `rows` is empty.
+    """Set bit `level` of the leaves of `rows` (all rows if empty) if their code, eight bits from `shift`, is above
+    `code`.
     """
     last = np.int64(255 if missing_right else 254)
     if rows.size:

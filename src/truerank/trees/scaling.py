@@ -45,10 +45,7 @@ class Scaling:
 
 
 def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
-    """Return mean, standard deviation (1 for 0), least and largest of a column's sorted observed values (n,).
-
-    `ends` as in `binning.find_borders`.
-    """
+    """Return mean, deviation (1 for 0), least and largest of sorted values; `ends` as in `binning.find_borders`."""
     if len(values) == 0:
         return np.array([0.0, 1.0, 0.0, 0.0])
     low, high = float(values[0]), float(values[-1])

@@ -163,9 +163,8 @@ def _add_steps(X, columns, steps, starts, values, absent, scores, first, last):
 
 @kernel
 def _largest_edges(order, present, units, first, last):
-    """Return the largest |r| of each column first … last - 1, int64, over thresholds and both sides of NaN.
-
-    256 sums are computed before they are compared, so that one instruction compares many.
+    """Return the largest |r| of each column first … last - 1, int64, by 256 sums at a time, which one instruction
+    compares.
     """
     result = np.zeros(last - first, dtype=np.int64)
     sums = np.empty(256, dtype=np.int64)

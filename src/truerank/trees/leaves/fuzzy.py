@@ -94,10 +94,7 @@ class FuzzyLeaves(Leaves):
 
 
 class FuzzyFitter:
-    """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l).
-
-    P(x ∈ l) is the product over the tree's levels of P(left) or P(right). `p` is p_swap.
-    """
+    """Fits and evaluates fuzzy leaves: F(l) = -ΣP g / (ΣP h + alpha), score Σ_l P(x ∈ l) F(l); `p` is p_swap."""
 
     needs_sample = True
 

@@ -412,10 +412,7 @@ def _inner(a, b):
 
 @kernel
 def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, table, scores):
-    """Add every tree's polynomial to the scores, 128 rows at a time; `values` is (trees, monomials, leaves).
-
-    Columns of a block have room for 136 values, so that neighbours do not fall on the same lines of the cache.
-    """
+    """Add every tree's polynomial to the scores, 128 rows at a time; `values` is (trees, monomials, leaves)."""
     n = scores.size
     n_trees, depth = columns.shape
     m = table.shape[0]
