@@ -153,13 +153,13 @@ def _bundles(stored: StoredRanks, away: np.ndarray, widths: np.ndarray, n: int) 
     return np.where(widths > 0, number[bundle], -1), first
 
 
-def summed(X: SparseMatrix) -> Any:
+def summed(X: Any) -> Any:
     """Return a CSR matrix without duplicate entries: X itself, or a copy."""
-    rows: Any = X.tocsr()
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def add_in_dense_blocks(

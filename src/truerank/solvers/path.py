@@ -17,8 +17,7 @@ from truerank.solvers.result import SolverResult
 
 def path_values(value: float | Sequence[float] | np.ndarray, name: str, *, zero: bool = False) -> list[float]:
     """Return the values of the parameter `name`, a number or a list of numbers; `zero` allows 0."""
-    several = isinstance(value, list | tuple | np.ndarray)
-    values = list(value) if several else [value]
+    values: list[Any] = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
     if not values:
         raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list")
     for one in values:

@@ -151,7 +151,7 @@ def binary_of_oblivious(ensemble: Ensemble) -> BinaryTrees:
         depth, nodes = len(levels), (1 << len(levels)) - 1
         roots.append(n_nodes if depth else ~n_leaves)
         asked = np.repeat(levels, 1 << np.arange(depth))  # level by level
-        child = 2 * np.arange(nodes)[:, None] + [1, 2]
+        child = 2 * np.arange(nodes)[:, None] + np.array([1, 2])
         child = np.where(child < nodes, n_nodes + child, ~(n_leaves + child - nodes))
         path = np.arange(1 << depth)  # a path has the first answer in its highest bit, a leaf in its lowest
         leaf = np.zeros_like(path)
