@@ -95,15 +95,12 @@ class PositionFusion(BaseEstimator, ABC):
 
 
 class BayesFuse(PositionFusion):
-    """Bayes-fuse: `Σ_j log(p_j / (1 - p_j))` over all runs, p_j the run's mean precision in the group of rank_j.
+    """Bayes-fuse: `Σ_j log(p_j / (1 - p_j))` over all runs (Aslam and Montague 2001, Models for metasearch, SIGIR).
 
-    The groups of ranks end at 5, 10, 15, 20, 30, 100, 200, 500 and 1000. The precision of a group counts its whole
-    width, also for shorter lists. 0.001 replaces a p or 1 - p of 0, and is the p of a document that a run did not
-    retrieve or has below rank 1000. `table_` holds the logarithms by group, and that of 0.001 last.
-
-    References
-    ----------
-    Aslam, Montague: Models for metasearch. SIGIR 2001.
+    p_j is the run's mean precision in the group of rank_j. The groups of ranks end at 5, 10, 15, 20, 30, 100, 200,
+    500 and 1000. The precision of a group counts its whole width, also for shorter lists. 0.001 replaces a p or 1 -
+    p of 0, and is the p of a document that a run did not retrieve or has below rank 1000. `table_` holds the
+    logarithms by group, and that of 0.001 last.
     """
 
     unretrieved = float(np.log(0.001 / 0.999))
@@ -125,11 +122,8 @@ class BayesFuse(PositionFusion):
 class MAPFuse(PositionFusion):
     """MAPFuse: `Σ_j MAP_j / rank_j`, MAP_j the run's mean average precision on the training topics, in `table_` (r, 1).
 
-    A topic that the run lacks counts 0.
-
-    References
-    ----------
-    Lillis, Zhang, Toolan, Collier, Leonard, Dunnion: Estimating probabilities for effective data fusion. SIGIR 2010.
+    A topic that the run lacks counts 0 (Lillis, Zhang, Toolan, Collier, Leonard, Dunnion 2010, Estimating
+    probabilities for effective data fusion, SIGIR).
     """
 
     def _columns(self) -> int:
@@ -148,11 +142,8 @@ class MAPFuse(PositionFusion):
 class PosFuse(PositionFusion):
     """PosFuse: `Σ_j P_j(rank_j)`, P_j(k) the share of relevant documents at rank k of the training lists.
 
-    Only lists with k documents count. Ranks below the longest training list count 0. `table_` (r, longest) holds P.
-
-    References
-    ----------
-    Lillis et al., see `MAPFuse`.
+    Only lists with k documents count. Ranks below the longest training list count 0. `table_` (r, longest) holds P
+    (Lillis et al. 2010, see `MAPFuse`).
 
     Examples
     --------
@@ -181,11 +172,8 @@ class SlideFuse(PositionFusion):
     PosFuse.
 
     The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that
-    of PosFuse.
-
-    References
-    ----------
-    Lillis, Toolan, Collier, Dunnion: Extending probabilistic data fusion using sliding windows. ECIR 2008.
+    of PosFuse (Lillis, Toolan, Collier, Dunnion 2008, Extending probabilistic data fusion using sliding windows,
+    ECIR).
     """
 
     def __init__(self, width: int = 5) -> None:
@@ -211,11 +199,8 @@ class ProbFuse(PositionFusion):
     """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has `n_segments` of equal length.
 
     A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`,
-    in `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics.
-
-    References
-    ----------
-    Lillis, Toolan, Collier, Dunnion: ProbFuse: a probabilistic approach to data fusion. SIGIR 2006.
+    in `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics
+    (Lillis, Toolan, Collier, Dunnion 2006, ProbFuse: a probabilistic approach to data fusion, SIGIR).
     """
 
     def __init__(self, n_segments: int = 25) -> None:
@@ -238,12 +223,9 @@ class ProbFuse(PositionFusion):
 class SegFuse(PositionFusion):
     """SegFuse: `Σ_j P_j(k) (1 + s_j)`, k the segment of rank_j, s_j the score after min-max scaling within the list.
 
-    Segment k ends at rank `10 · 2^(k - 1) - 5`: 5, 15, 35, … 5115. Lower ranks count 0. `P_j(k)`, in `table_` (r, 10),
-    is the number of relevant documents in segment k over its width, as a mean over the training topics.
-
-    References
-    ----------
-    Shokouhi: Segmentation of search engine results for effective data-fusion. ECIR 2007. The ends are those of ranx.
+    Segment k ends at rank `10 · 2^(k - 1) - 5`, as in ranx: 5, 15, 35, … 5115. Lower ranks count 0. `P_j(k)`, in
+    `table_` (r, 10), is the number of relevant documents in segment k over its width, as a mean over the training
+    topics (Shokouhi 2007, Segmentation of search engine results for effective data-fusion, ECIR).
     """
 
     ENDS: ClassVar[np.ndarray] = 10 * 2 ** np.arange(10) - 5

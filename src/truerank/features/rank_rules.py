@@ -46,11 +46,8 @@ def lognorm_inverse_square_rank(pool: RunPool, sigma: float = 0.01) -> np.ndarra
 
 
 def rank_biased_centroid(pool: RunPool, phi: float = 0.8) -> np.ndarray:
-    """RBC: `Σ_j (1 - φ) φ^(rank_j - 1)`, the weight of rank-biased precision with persistence φ.
-
-    References
-    ----------
-    Bailey, Moffat, Scholer, Thomas: Retrieval consistency in the presence of query variations. SIGIR 2017.
+    """RBC: `Σ_j (1 - φ) φ^(rank_j - 1)`, the weight of rank-biased precision with persistence φ (Bailey, Moffat,
+    Scholer, Thomas 2017, Retrieval consistency in the presence of query variations, SIGIR).
     """
     check_number(phi, "phi", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     return pool.add_up_ranks((1.0 - phi) * phi ** np.arange(pool.longest))

@@ -20,11 +20,9 @@ With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_
 
 A pair's gradient is -σ w ρ for i and σ w ρ for j, its hessian σ² w ρ (1 - ρ) for both.
 
-References
-----------
-C. Burges, From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82 (pairs and swap costs). Z. Cao et al., Learning to
-rank: from pairwise to listwise approach, ICML 2007 (softmax). A. Gulin et al., Winning the transfer learning track of
-Yahoo!'s learning to rank challenge with YetiRank, 2011.
+References: C. Burges, From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82 (pairs and swap costs). Z. Cao et al.,
+Learning to rank: from pairwise to listwise approach, ICML 2007 (softmax). A. Gulin et al., Winning the transfer
+learning track of Yahoo!'s learning to rank challenge with YetiRank, 2011.
 """
 
 from __future__ import annotations

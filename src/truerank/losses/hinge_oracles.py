@@ -13,8 +13,6 @@ class PairHingeOracle:
     The worst outcome is a set of violated pairs, and with three or more grades no ranking. Cost: O(n log n), and O(n
     log L) for L grades. `n_pairs` float64 (m,) are the pairs of each query; a query without pairs is not `kept`.
 
-    Examples
-    --------
     >>> oracle = PairHingeOracle(np.array([2.0, 1.0, 0.0]), np.array([0, 3]))
     >>> loss, coefficients = oracle(np.array([1.8, 0.9, 0.0]))
     >>> loss.tolist(), coefficients.tolist(), round(float(loss[0] + coefficients @ [1.8, 0.9, 0.0]), 12)

@@ -7,10 +7,8 @@ With y_i in [0, 1] the estimated relevance of document i and D = 1/log2(1 + rank
 It is linear in y, so that unbiased estimates give an unbiased loss, like the sum over clicks of 1/propensity (Joachims
 et al. 2017, equation 7). LambdaRank's pairs with y_i > y_j would learn the noise of the estimates.
 
-References
-----------
-T. Joachims, A. Swaminathan, T. Schnabel: Unbiased Learning-to-Rank with Biased Feedback, WSDM 2017. C. Burges: From
-RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82.
+References: T. Joachims, A. Swaminathan, T. Schnabel: Unbiased Learning-to-Rank with Biased Feedback, WSDM 2017. C.
+Burges: From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82.
 """
 
 from __future__ import annotations

@@ -4,10 +4,8 @@ With t_i the target of document i, which add up to 1, and P_i = exp(s_i) / Σ_j 
 `-Σ_i t_i ln P_i`, its gradient P_i - t_i, and the diagonal of its second derivatives P_i (1 - P_i). Boosted trees use
 the derivatives by score, linear rankers those by weight (`cross_entropy`).
 
-References
-----------
-Z. Cao et al., Learning to rank: from pairwise approach to listwise approach, ICML 2007 (ListNet). S. Bruch, An
-alternative cross entropy loss for learning-to-rank, WWW 2021 (XE-NDCG; equations 4 to 6).
+References: Z. Cao et al., Learning to rank: from pairwise approach to listwise approach, ICML 2007 (ListNet). S. Bruch,
+An alternative cross entropy loss for learning-to-rank, WWW 2021 (XE-NDCG; equations 4 to 6).
 """
 
 from __future__ import annotations
@@ -25,8 +23,6 @@ _LARGEST_GRADE = 1000.0  # 2^grade and sums of it stay finite
 class Softmax(ByQuery):
     """Targets softmax(grades): the top-one probabilities of ListNet.
 
-    Examples
-    --------
     >>> Softmax().targets(np.array([0.0, 0.0]), np.array([0, 2])).tolist()
     [0.5, 0.5]
     """

@@ -13,9 +13,7 @@ and after each tree, from the same sums of the training queries (weights include
 t⁺ is the probability of a click on a relevant document at k relative to position 1, and t⁻ that of no click. Both
 start at 1 and do not change at positions without pairs.
 
-References
-----------
-Z. Hu, Y. Wang, Q. Peng, H. Li: Unbiased LambdaMART, WWW 2019; equations 16 to 31.
+References: Z. Hu, Y. Wang, Q. Peng, H. Li: Unbiased LambdaMART, WWW 2019; equations 16 to 31.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ the documents in descending order of `s - G/IDCG`. Both are one sort.
 R is a difference of convex functions. With the second maximum replaced by its value at a fixed ranking, the *anchor*,
 the bound is convex, lies above R, and touches it if the anchor is the ranking by score: the cutting-plane solver's
 loss.
+
+References: Chapelle, Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS. Le & Smola (2007),
+"Direct optimization of ranking measures", arXiv 0704.3359.
 """
 
 from __future__ import annotations
@@ -26,20 +29,18 @@ from truerank.measures.ndcg import discounts, gain_of_grade
 
 
 class RampOracle:
-    """The convex part of nDCG's ramp bound around an anchor, as an oracle of the cutting-plane solver.
+    """The convex part of nDCG's ramp bound around an anchor (Chapelle et al. 2008, section 3; Le & Smola 2007, section
+    3.2).
 
     `cutoff` None counts the whole list; `gain` and `discount` are as in nDCG. Queries with different gains are
     `kept` (m,). Equal values keep the order of the rows. O(n log n) for each sort.
 
-    Examples -------- Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the
-    bound is the loss, `1 - 1/log2(3)`.
+    Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the bound is the loss,
+    `1 - 1/log2(3)`.
 
     >>> oracle = RampOracle(np.array([1.0, 0.0]), np.array([0, 2]), cutoff=2)
     >>> oracle.bounds(np.array([-1.0, 0.0])).round(4).tolist()
     [0.3691]
-
-    References ---------- Chapelle, Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS,
-    section 3. Le & Smola (2007), "Direct optimization of ranking measures", arXiv 0704.3359, section 3.2.
     """
 
     def __init__(

@@ -11,10 +11,8 @@ change follows from sums over the ranking, O(1) for a pair. For documents at the
 
 w and all terms beyond the limit of ranks are 0. Other measures (ROC, tau, Bpref, a function) use `swap_deltas`.
 
-References
-----------
-C. Burges, From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82. O. Chapelle et al., Expected reciprocal rank for
-graded relevance, CIKM 2009 (ERR).
+References: C. Burges, From RankNet to LambdaRank to LambdaMART, MSR-TR-2010-82. O. Chapelle et al., Expected reciprocal
+rank for graded relevance, CIKM 2009 (ERR).
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ _COLUMN_BYTES = 32 << 20  # columns that are copied at once
 
 
 def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None) -> np.ndarray:
-    """Return the candidate borders of a feature: the least and the largest value of each of `parts` equal parts.
+    """Return the candidate borders of a feature (Belous 2015): the least and the largest value of each of `parts` equal
+    parts.
 
     A feature with at most `parts` different values has a border at each, although the thesis would leave out rare
     ones. With more than 127 parts, the least values are left out, because a code has room for 254 borders. The
@@ -37,14 +38,8 @@ def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None)
     `values` (n,) are the observed values in ascending order. `ends` int64 (n,), for values that count more than
     once, is the number of copies up to each value; parts then have equal numbers of copies.
 
-    Examples
-    --------
     >>> find_borders(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 2).tolist()
     [1.0, 3.0, 4.0]
-
-    References
-    ----------
-    Belous 2015, "candidate borders".
     """
     if len(values) == 0:
         return np.empty(0)

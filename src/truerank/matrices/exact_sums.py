@@ -28,8 +28,6 @@ def exact_parts(values: np.ndarray) -> np.ndarray:
 def exact_total(parts: np.ndarray) -> float:
     """Return the number nearest to the sum with these `exact_parts`; NaN if a term was NaN or infinite.
 
-    Examples
-    --------
     >>> exact_total(exact_parts(np.array([1e100, 1.0, -1e100])))
     1.0
     >>> exact_total(exact_parts(np.array([0.1] * 10)) + exact_parts(np.array([])))

@@ -7,10 +7,8 @@ A category c becomes the weighted mean of its rows' grades, centred within queri
 A training row must not see its own grade: its statistic uses only the queries before its own in a random order. New
 rows get the statistic of all queries. A category that is not in the training data becomes 0, and NaN stays NaN.
 
-References
-----------
-L. Prokhorenkova et al., CatBoost: unbiased boosting with categorical features, NeurIPS 2018, section 3.2 (whose order
-is of rows).
+References: L. Prokhorenkova et al., CatBoost: unbiased boosting with categorical features, NeurIPS 2018, section 3.2
+(whose order is of rows).
 """
 
 from __future__ import annotations

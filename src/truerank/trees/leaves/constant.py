@@ -61,16 +61,11 @@ class ConstantFitter:
 def constrain(values: np.ndarray, weights: np.ndarray, features: np.ndarray, monotone: np.ndarray | None) -> np.ndarray:
     """Return the values nearest to `values`, in least squares weighted by `weights`, that satisfy `monotone`.
 
-    A leaf's value must not fall (1) or rise (-1) if the answer at a level of a constrained feature changes from no to
-    yes. Dykstra's alternating projections over the levels find these values; a final running maximum removes the
-    rounding error, so that the constraint holds exactly.
+    A leaf's value must not fall (1) or rise (-1) if the answer at a level of a constrained feature changes from no
+    to yes. Dykstra's alternating projections over the levels (An algorithm for restricted least squares regression,
+    JASA 1983) find these values; a final running maximum removes the rounding error, so that the constraint holds
+    exactly.
 
-    References
-    ----------
-    R. L. Dykstra, An algorithm for restricted least squares regression, JASA 1983.
-
-    Examples
-    --------
     >>> constrain(np.array([2.0, 0.0]), np.array([1.0, 3.0]), np.array([0]), np.array([1])).tolist()
     [0.5, 0.5]
     """

@@ -22,13 +22,8 @@ KINDS: Table[type[Leaves]] = Table(
 def parse_leaves(given: object) -> Leaves:
     """Return leaves from a value, a name, or a dict with the name as "kind" and parameters, as in a model file.
 
-    Raises
-    ------
-    InvalidInputError
-        If the name or a parameter is unknown, or a parameter is out of range.
+    Raises `InvalidInputError` if the name or a parameter is unknown, or a parameter is out of range.
 
-    Examples
-    --------
     >>> parse_leaves({"kind": "polynomial", "degree": 2}).degree
     2
     """

@@ -61,12 +61,10 @@ SOLUTIONS = ("joint", "two-rounds")
 
 
 def monomial_table(n_variables: int, degree: int) -> np.ndarray:
-    """All monomials of at most `degree` as products of an earlier one and a variable, int64 (M, 2).
+    """Return all monomials of at most `degree` as products of an earlier one and a variable, int64 (M, 2).
 
     Row j is (earlier monomial, variable); row 0 is the constant 1. M = C(n_variables + degree, degree).
 
-    Examples
-    --------
     >>> monomial_table(2, 2).tolist()  # 1, a, b, aa, ab, bb
     [[0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [2, 1]]
     """
