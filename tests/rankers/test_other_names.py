@@ -294,7 +294,7 @@ def test_masked_values_are_not_taken_as_values(sets):
 
 
 def test_rankers_without_the_setting_say_so():
-    with pytest.raises(InvalidInputError, match="would be depth, which AdaRank has no use for"):
+    with pytest.raises(InvalidInputError, match="is depth in other rankers; AdaRank does not have it"):
         AdaRank(max_depth=3)
     assert AdaRank(early_stopping_rounds=7, verbose=False).patience == 7
     with pytest.warns(TruerankWarning, match="no effect"):

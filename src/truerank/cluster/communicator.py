@@ -130,7 +130,7 @@ class Communicator:
             raise self._error or Parted()
 
 
-def _unreached(member: Any, error: Exception) -> ClusterError:
+def _unreached(member: object, error: Exception) -> ClusterError:
     address = getattr(member, "_address", "an unknown address")
     return ClusterError(
         f"a worker cannot reach another one at {address} ({error}); open the ports of the workers to each other"

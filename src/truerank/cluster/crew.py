@@ -15,7 +15,7 @@ With `client=None` the partitions are in this process, without Dask.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from truerank.cluster.checkpoint import Checkpoint
@@ -224,7 +224,9 @@ class Crew:
 
     # Calls, and the wait for their answers.
 
-    def _do(self, roots: list[tuple[str, list[Any]]], method: str, arguments: Any) -> list[Any]:
+    def _do(
+        self, roots: list[tuple[str, list[Any]]], method: str, arguments: Mapping[str, object] | tuple[Any, ...]
+    ) -> list[Any]:
         """Call a method of members; `arguments` are the same for all, or a dict by address."""
         return self._gather(
             [
@@ -440,7 +442,7 @@ class _Lost(Exception):
     """Raised when a worker does not answer, or not to this call."""
 
 
-def _raise(answer: Any) -> None:
+def _raise(answer: object) -> None:
     if isinstance(answer, Failure):
         if answer.number is not None:
             answer.error.add_note(f"partition {answer.number}")

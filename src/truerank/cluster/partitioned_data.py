@@ -18,7 +18,7 @@ from truerank.cluster.partition import GivenSource, JoinedSource, OrderedSource,
 from truerank.core.digests import content_digest
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note
-from truerank.core.types import Scorer
+from truerank.core.types import ArrayLike, Scorer
 from truerank.data.grouping import offsets_of
 from truerank.data.provenance import part_digests
 from truerank.data.ranking_data import RankingData
@@ -154,7 +154,7 @@ class PartitionedData(RowSource):
             inner.checkpoint, inner.keeps_checkpoint = Path(outer.checkpoint) / INSIDE / name, True
         return inner
 
-    def take_queries(self, chosen: Any) -> Self:
+    def take_queries(self, chosen: ArrayLike) -> Self:
         """Return the data of some queries (bool (m,), or their numbers), in the same partitions.
 
         The workers read their partitions again, and hold these rows in addition to the others.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.compat.foreign_objects import refuse_foreign_callback, refuse_foreign_data
-from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, measure_of
+from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, by_name, measure_of
 from truerank.compat.query_column import without_query_column
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, warn
@@ -21,24 +21,22 @@ from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Blocks, elsewhere
 
-INSTEAD_IN_FIT: dict[str, str] = {
-    "init_model": "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit",
-    "xgb_model": "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit",
-    "sample_weight": "it does not weigh single rows; weigh queries with query_weight",
-    "init_score": "scores to start from are not taken; add them as a feature",
-    "base_margin": "scores to start from are not taken; add them as a feature",
-    "base_margin_eval_set": "scores to start from are not taken; add them as a feature",
-    "eval_init_score": "scores to start from are not taken; add them as a feature",
-    "baseline": "scores to start from are not taken; add them as a feature",
-    "pairs": "pairs come from grades; give grades that order these pairs",
-    "pairs_weight": "pairs come from grades; give grades that order these pairs",
-    "group_weight": "weights of queries go to query_weight, one a query or one a row",
-    "eval_X": "validation rows go to eval_set=[(X, y)] with eval_qid",
-    "eval_y": "validation rows go to eval_set=[(X, y)] with eval_qid",
-    "feature_name": "names come with a data frame, or RankingData(X, y, qid, feature_names=…)",
-    "eval_sample_weight": "validation queries are not weighed",
-    "sample_weight_eval_set": "validation queries are not weighed",
-}
+INSTEAD_IN_FIT = by_name(
+    {
+        "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
+            "init_model xgb_model"
+        ),
+        "it does not weigh single rows; weigh queries with query_weight": "sample_weight",
+        "scores to start from are not supported; add them as a feature": (
+            "init_score base_margin base_margin_eval_set eval_init_score baseline"
+        ),
+        "pairs come from grades; give grades that order these pairs": "pairs pairs_weight",
+        "weights of queries go to query_weight, one for each query or row": "group_weight",
+        "validation rows go to eval_set=[(X, y)] with eval_qid": "eval_X eval_y",
+        "names come with a data frame, or RankingData(X, y, qid, feature_names=…)": "feature_name",
+        "validation queries are not weighed": "eval_sample_weight sample_weight_eval_set",
+    }
+)
 
 
 @dataclass
@@ -52,7 +50,7 @@ class FitCall:
     cutoffs: list[int] = field(default_factory=list)  # of nDCG in `evals_result_`
 
 
-def fit_call(ranker: Any, X: Matrix, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
+def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
     """Return X and `qid` of a fit, and its other arguments; `other` keeps what is unknown.
 
     `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these. `other` may have `group` (sizes),
@@ -105,7 +103,7 @@ def _read_measures(call: FitCall, given: object, name: str) -> None:
     *call.measures, call.settings["validation_measure"] = [measure_of(name, one) for one in listed]
 
 
-def period_of(verbose: Any) -> int:
+def period_of(verbose: object) -> int:
     """Return the number of rounds between two lines; 0 means none, as does a negative number in LightGBM.
 
     >>> period_of(True), period_of(-1), period_of(10)
@@ -116,7 +114,7 @@ def period_of(verbose: Any) -> int:
     return max(0, check_positive_int(verbose, "verbose", -1))
 
 
-def _read_sets(name: str, qid: Any, eval_set: Any, other: dict[str, Any]) -> tuple[Any, list[tuple[str, Any]]]:
+def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) -> tuple[Any, list[tuple[str, Any]]]:
     """Return `qid`, and the validation sets by name."""
     for alias in ("group_id", "group"):
         given = other.pop(alias, None)
@@ -160,7 +158,7 @@ def _read_sets(name: str, qid: Any, eval_set: Any, other: dict[str, Any]) -> tup
     return qid, settled
 
 
-def _of_sizes(sizes: Any, name: str) -> Any:
+def _of_sizes(sizes: ArrayLike, name: str) -> Any:
     """Return the query number of each row (n,) from the sizes of consecutive queries; a Dask array for Dask input."""
     there = elsewhere(sizes)
     if isinstance(there, Blocks):

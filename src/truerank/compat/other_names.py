@@ -16,12 +16,13 @@ from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 
 
-def _by_their_name(theirs_of_ours: Mapping[str, str]) -> dict[str, str]:
-    return {theirs: ours for ours, names in theirs_of_ours.items() for theirs in names.split()}
+def by_name(names_of_text: Mapping[str, str]) -> dict[str, str]:
+    """Return {name: text} from {text: "name name …"}."""
+    return {name: text for text, names in names_of_text.items() for name in names.split()}
 
 
 # Their name -> our name of the same parameter.
-SAME = _by_their_name(
+SAME = by_name(
     {
         "depth": "max_depth",
         "learning_rate": "eta",
@@ -42,7 +43,7 @@ SAME = _by_their_name(
 )
 
 # Their objectives -> ours.
-OBJECTIVES = _by_their_name(
+OBJECTIVES = by_name(
     {
         "lambdarank": "rank:ndcg rank:map",
         "pairwise-logistic": "rank:pairwise PairLogit PairLogitPairwise",
@@ -82,70 +83,64 @@ WITHOUT_EFFECT: dict[str, tuple[Any, ...] | None] = {
 }
 
 # Their name -> advice in a warning; the fit continues.
-WARNED: dict[str, str] = {
-    "lambdarank_truncation_level": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
-    "lambdarank_num_pair_per_sample": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
-    "lambdarank_pair_method": 'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"',
-    "client": "Dask's client of this process is taken",
-    "custom_metric": "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit",
-    "importance_type": "feature_importances_ are shares of the gain; permutation_importance measures the loss",
-    "plot": "history_ holds what to draw",
-    "sampling_method": "all rows are drawn with the same chance, whatever their gradients",
-    "lambdarank_normalization": "gradients are not scaled within queries",
-    "lambdarank_score_normalization": "pairs are not weighed by the difference of their scores",
-    "device": "there is no code for graphics cards; the fit runs on the processor",
-    "task_type": "there is no code for graphics cards; the fit runs on the processor",
-}
+WARNED = by_name(
+    {
+        'pairs of lambdarank end at the cutoff of the measure: measure="nDCG@10"': (
+            "lambdarank_truncation_level lambdarank_num_pair_per_sample lambdarank_pair_method"
+        ),
+        "the fit uses Dask's client of this process": "client",
+        "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit": "custom_metric",
+        "feature_importances_ are shares of the gain; permutation_importance measures the loss": "importance_type",
+        "history_ has the values to plot": "plot",
+        "all rows are drawn with the same chance, whatever their gradients": "sampling_method",
+        "gradients are not scaled within queries": "lambdarank_normalization",
+        "pairs are not weighed by the difference of their scores": "lambdarank_score_normalization",
+        "there is no code for graphics cards; the fit runs on the processor": "device task_type",
+    }
+)
 
 # Their name -> replacement.
-INSTEAD: dict[str, str] = {
-    "num_leaves": "every tree has 2^depth leaves; num_leaves=31 is about depth=5",
-    "max_leaves": "every tree has 2^depth leaves; max_leaves=31 is about depth=5",
-    "min_child_weight": "small_leaf_penalty=1 makes small leaves unlikely",
-    "min_child_samples": "small_leaf_penalty=1 makes small leaves unlikely",
-    "min_data_in_leaf": "small_leaf_penalty=1 makes small leaves unlikely",
-    "min_sum_hessian_in_leaf": "small_leaf_penalty=1 makes small leaves unlikely",
-    "reg_alpha": "there is no absolute penalty; alpha is the squared one",
-    "lambda_l1": "there is no absolute penalty; alpha is the squared one",
-    "gamma": "there is no least gain; alpha and small_leaf_penalty restrain trees",
-    "min_split_gain": "there is no least gain; alpha and small_leaf_penalty restrain trees",
-    "colsample_bylevel": "feature_fraction draws features once a tree",
-    "colsample_bynode": "feature_fraction draws features once a tree",
-    "subsample_freq": 'every tree is sampled: subsample, with bootstrap="row" or "query"',
-    "bagging_freq": 'every tree is sampled: subsample, with bootstrap="row" or "query"',
-    "bootstrap_type": 'bootstrap="row" or "query" draws with replacement',
-    "ndcg_exp_gain": 'the convention does this: "lightgbm" and "xgboost" have 2^grade - 1, "trec" the grade',
-    "label_gain": 'give the gains to the measure: measure="nDCG@10(gains={0: 0, 1: 1, 2: 3})"',
-    "class_weight": "there are no classes; weigh with query_weight or sample_weight in fit",
-    "scale_pos_weight": "there are no classes; weigh with query_weight or sample_weight in fit",
-    "booster": "trees are all there is here; rank-svm and list-net are the linear rankers",
-    "boosting_type": "boosting here is plain gradient boosting",
-    "grow_policy": "all trees are oblivious (symmetric)",
-    "tree_method": "features are binned always",
-    **dict.fromkeys(
-        ("enable_categorical", "cat_features", "categorical_feature"),
-        "name the columns of categories instead, such as categorical=['brand']",
-    ),
-    "one_hot_max_size": "encode categories as numbers",
-    "use_best_model": "patience=None keeps all trees; patience=N those up to the best one on eval_set",
-    "save_snapshot": "warm_start=True goes on from a fitted ranker, which save_model keeps",
-    "callbacks": "they go to fit(…, callbacks=[…])",  # of rankers whose constructor takes none
-    "eval_fraction": "pass validation queries to fit(…, eval_set=(X, y, qid))",
-    "feature_types": "name the columns of categories instead, such as categorical=['brand']",
-    "max_delta_step": "there is no bound of a step; alpha and learning_rate make it smaller",
-    "num_parallel_tree": "a round adds one tree",
-    "missing": "missing values are nan; put nan in their place",
-    "nan_mode": "missing values go to the side of each question that fits better",
-    "ignored_features": "leave the columns out of X",
-    "feature_weights": "all features cost the same; leave expensive columns out of X",
-    "first_feature_use_penalties": "all features cost the same; leave expensive columns out of X",
-    "penalties_coefficient": "all features cost the same; leave expensive columns out of X",
-    "random_strength": "questions are chosen without noise; subsample and feature_fraction draw",
-    "bagging_temperature": 'bootstrap="row" or "query" draws with replacement',
-    "sampling_unit": 'bootstrap="row" or "query" says what is drawn',
-    "text_features": "TextRanker ranks raw text; `truerank text features` makes columns of it",
-    "best_model_min_trees": "patience keeps the best round, whichever it is",
-}
+INSTEAD = by_name(
+    {
+        "every tree has 2^depth leaves; 31 leaves are about depth=5": "num_leaves max_leaves",
+        "small_leaf_penalty=1 makes small leaves unlikely": (
+            "min_child_weight min_child_samples min_data_in_leaf min_sum_hessian_in_leaf"
+        ),
+        "there is no absolute penalty; alpha is the squared one": "reg_alpha lambda_l1",
+        "there is no least gain; alpha and small_leaf_penalty restrain trees": "gamma min_split_gain",
+        "feature_fraction draws features once for each tree": "colsample_bylevel colsample_bynode",
+        'every tree is sampled: subsample, with bootstrap="row" or "query"': "subsample_freq bagging_freq",
+        'bootstrap="row" or "query" draws with replacement': "bootstrap_type bagging_temperature",
+        'the convention does this: "lightgbm" and "xgboost" have 2^grade - 1, "trec" the grade': "ndcg_exp_gain",
+        'give the gains to the measure: measure="nDCG@10(gains={0: 0, 1: 1, 2: 3})"': "label_gain",
+        "there are no classes; weigh with query_weight or sample_weight in fit": "class_weight scale_pos_weight",
+        "this ranker boosts trees; rank-svm and list-net are linear rankers": "booster",
+        "boosting here is plain gradient boosting": "boosting_type",
+        "all trees are oblivious (symmetric)": "grow_policy",
+        "features are always binned": "tree_method",
+        "name the columns of categories instead, such as categorical=['brand']": (
+            "enable_categorical cat_features categorical_feature feature_types"
+        ),
+        "encode categories as numbers": "one_hot_max_size",
+        "patience=None keeps all trees; patience=N those up to the best one on eval_set": "use_best_model",
+        "warm_start=True goes on from a fitted ranker, which save_model keeps": "save_snapshot",
+        "they go to fit(…, callbacks=[…])": "callbacks",  # of rankers whose constructor has none
+        "pass validation queries to fit(…, eval_set=(X, y, qid))": "eval_fraction",
+        "steps have no bound; alpha and learning_rate make them smaller": "max_delta_step",
+        "a round adds one tree": "num_parallel_tree",
+        "missing values are nan; put nan in their place": "missing",
+        "missing values go to the side of each question that fits better": "nan_mode",
+        "leave the columns out of X": "ignored_features",
+        "all features cost the same; leave expensive columns out of X": (
+            "feature_weights first_feature_use_penalties penalties_coefficient"
+        ),
+        "questions are chosen without noise; subsample and feature_fraction draw at random": "random_strength",
+        'bootstrap="row" or "query" decides what is drawn': "sampling_unit",
+        "TextRanker ranks raw text; `truerank text features` makes columns of it": "text_features",
+        "patience keeps the best round, whichever it is": "best_model_min_trees",
+    }
+)
+
 
 # Parameters of CatBoost or XGBoost without a counterpart here.
 NOTHING_LIKE_IT = {
@@ -180,7 +175,7 @@ def advice(cls: type, name: str) -> str:
     if name in NOTHING_LIKE_IT:
         return "there is nothing like it here; leave it out"
     if ours is not None:
-        return f"it would be {ours}, which {cls.__name__} has no use for"
+        return f"it is {ours} in other rankers; {cls.__name__} does not have it"
     return ""
 
 
@@ -217,8 +212,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
 
 def asks_for_nothing(name: str, value: object) -> bool:
     """Return whether a setting of another library can be ignored."""
-    theirs = name in WITHOUT_EFFECT or name in WARNED or name in INSTEAD or name in NOTHING_LIKE_IT
-    if theirs and value is None:
+    if value is None and any(name in names for names in (WITHOUT_EFFECT, WARNED, INSTEAD, NOTHING_LIKE_IT)):
         return True
     if name == "missing":
         return isinstance(value, float) and bool(np.isnan(value))

@@ -55,7 +55,7 @@ class Preferences:
                 rows.append(Preference(group, subgroup, worse.encode(), 1.0))
 
     @classmethod
-    def read(cls, source: Any) -> Preferences:
+    def read(cls, source: object) -> Preferences:
         """Read lines `topic judge subgroup document level`; within a subgroup the higher level is preferred."""
         with Source(source) as stream:
             text, name = b"".join(stream.line_blocks()), stream.name

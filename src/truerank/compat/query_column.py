@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from truerank.data.row_source import elsewhere
 NAME = "qid"
 
 
-def without_query_column(X: Any, qid: Any, features: Any = None) -> tuple[Any, Any]:
+def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None) -> tuple[Any, Any]:
     """Return X without its column `qid`, and the column if `qid` is None; other inputs are returned unchanged.
 
     The column stays if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -36,9 +35,9 @@ class DocumentIds:
         self._hashes: np.ndarray | None = None
 
     @classmethod
-    def of(cls, texts: Any) -> DocumentIds:
+    def of(cls, texts: Sequence[str] | np.ndarray) -> DocumentIds:
         """Return the ids of a list of strings, or of an array of any kind of text."""
-        names = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+        names: list[str] = texts.tolist() if isinstance(texts, np.ndarray) else list(texts)
         joined = "".join(names)
         if joined.isascii():
             ids = cls.back_to_back(joined.encode("ascii"), map(len, names), len(names))
@@ -101,7 +100,7 @@ class DocumentIds:
         padded *= np.arange(width) < sizes[:, None]
         return padded.reshape(-1).view(f"S{width}").astype(TEXT)
 
-    def take(self, places: Any) -> DocumentIds:
+    def take(self, places: Sequence[int] | np.ndarray) -> DocumentIds:
         """Return the ids at some places; they share their bytes with this column."""
         return DocumentIds(self.utf8, self.begins[places], self.ends[places])
 

@@ -20,6 +20,7 @@ import html
 import io
 import json
 import math
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
@@ -194,7 +195,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
     return queries
 
 
-def read_judgements(source: Any) -> Qrels:
+def read_judgements(source: object) -> Qrels:
     """Read TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, or `ir_datasets:NAME`.
 
     Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If Cranfield or CISI judge
@@ -238,7 +239,7 @@ def read_judgements(source: Any) -> Qrels:
     return read_qrels(stream_of_text)
 
 
-def _as_qrels(rows: Any) -> Qrels:
+def _as_qrels(rows: Iterable[tuple[object, object, float]]) -> Qrels:
     judged: dict[str, dict[str, float]] = {}
     for query, document, grade in rows:
         known = judged.setdefault(str(query), {})
@@ -252,12 +253,12 @@ def _no_records(kind: str, n_skipped: int) -> str:
     return f"the file holds no {kind}; expected JSON lines, a table, TREC SGML or SMART records"
 
 
-def _records(source: Any, part: str, texts: Collection[str] = ()) -> tuple[str, Iterator[Document | _Bad]]:
+def _records(source: object, part: str, texts: Collection[str] = ()) -> tuple[str, Iterator[Document | _Bad]]:
     """Return the name of the source and its records, bad ones as `_Bad`."""
     dataset = _dataset(source)
     if dataset is not None:
         return str(source), (_of_mapping(record._asdict()) for record in _part(dataset, part, str(source)))
-    if not hasattr(source, "read") and table_kind(source):
+    if isinstance(source, str | os.PathLike) and table_kind(source):
         return str(source), _of_table(source, texts)
     stream = Source(source)
     return stream.name, _of_text(stream, part == "queries", texts)

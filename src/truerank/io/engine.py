@@ -108,7 +108,7 @@ class Engine:
             time.sleep(wait)
         raise EngineError(told(f"{place}: {reason}" + f" (tried {attempt + 1} times)" * (attempt > 0)))
 
-    def search(self, index: str, body: dict[str, Any], hit: Any, parameters: str = "") -> tuple[list[Any], float]:
+    def search(self, index: str, body: dict[str, Any], hit: object, parameters: str = "") -> tuple[list[Any], float]:
         """Return hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds of the engine.
 
         Raises
@@ -176,7 +176,7 @@ class _Wire(io.RawIOBase):
         self._socket.settimeout(left)
         return self._socket
 
-    def sendall(self, data: Any) -> None:
+    def sendall(self, data: bytes) -> None:
         """Send everything."""
         self._limited().sendall(data)
 
@@ -240,7 +240,7 @@ def without_credentials(text: str) -> str:
     return text
 
 
-def told(what: Any, most: int = 1000) -> str:
+def told(what: object, most: int = 1000) -> str:
     """Return a message of an engine or the system for printing: credentials masked, then shortened."""
     return shown(" ".join(without_credentials(str(what)).split()))[:most]
 
@@ -258,7 +258,7 @@ def _read(content: bytes, form: object) -> Any:
     return checked(value, form)
 
 
-def checked(value: Any, form: Any, place: str = "") -> Any:
+def checked(value: Any, form: object, place: str = "") -> Any:
     """Return a JSON value after a check that it has a form.
 
     Parameters
@@ -299,7 +299,7 @@ def checked(value: Any, form: Any, place: str = "") -> Any:
         _demand(type(value) in (int, float) and abs(value) < 1.7e308, where, "a finite number", value)
     elif form is str:
         _demand(isinstance(value, str) and not re.search("[\ud800-\udfff]", value), where, "a text", value)
-    elif form is not None:
+    elif isinstance(form, type):
         _demand(isinstance(value, form), where, f"a {form.__name__}", value)
     return value
 

@@ -32,6 +32,7 @@ from truerank.core.errors import DataFileError, EngineError, InvalidInputError, 
 from truerank.core.files import atomic_write, read_text, refuse_planted
 from truerank.core.locks import locked
 from truerank.core.printing import note, progress
+from truerank.core.types import PathLike
 from truerank.data.ranking_data import RankingData
 from truerank.io.documents import Document
 from truerank.io.engine import Engine, checked, filled, quoted, told
@@ -41,7 +42,7 @@ NAMED_SCORES = "?include_named_queries_score=true"
 KINDS = ("named-queries", "ltr-log", "solr")
 
 
-def read_spec(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_spec(path: PathLike) -> dict[str, Any]:
     """Read and check a specification in YAML, or in JSON if the name ends in `.json`.
 
     Raises
@@ -100,7 +101,7 @@ def engine_features(
     queries: Sequence[Document],
     qrels: Qrels,
     *,
-    resume: str | os.PathLike[str] | None = None,
+    resume: PathLike | None = None,
 ) -> tuple[RankingData, int]:
     """Get the feature values of all judged pairs.
 
@@ -163,7 +164,7 @@ def engine_features(
 
 def _answers(
     engine: Engine, spec: Mapping[str, Any], queries: Mapping[str, Document], batches: list[tuple[str, list[str]]],
-    resume: Any, key: str,
+    resume: PathLike | None, key: str,
 ) -> list[dict[str, list[float]]]:  # fmt: skip
     """Return the values of all features by document for each batch, from an earlier run or the engine."""
     names = list(spec["features"])
@@ -185,7 +186,9 @@ def _answers(
     return answers
 
 
-def _kept(resume: Any, key: str, batches: list[tuple[str, list[str]]], n_features: int) -> list[dict[str, list[float]]]:
+def _kept(
+    resume: PathLike | None, key: str, batches: list[tuple[str, list[str]]], n_features: int
+) -> list[dict[str, list[float]]]:
     """Return the answers of an earlier run, without an incomplete last line."""
     if resume is None or not Path(resume).exists():
         return []
@@ -207,7 +210,7 @@ def _kept(resume: Any, key: str, batches: list[tuple[str, list[str]]], n_feature
     return answers
 
 
-def _append(resume: Any, key: str, answers: list[dict[str, list[float]]]) -> Any:
+def _append(resume: PathLike, key: str, answers: list[dict[str, list[float]]]) -> Any:
     with atomic_write(resume) as stream:
         stream.write(json.dumps({"key": key}) + "\n")
         stream.writelines(json.dumps(answer) + "\n" for answer in answers)
@@ -260,7 +263,7 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
     return found
 
 
-def named_scores(hit: Any) -> dict[str, float]:
+def named_scores(hit: Mapping[str, Any]) -> dict[str, float]:
     """Return the scores of the named queries that a hit matched. Raises EngineError for names without scores."""
     matched = hit.get("matched_queries", {})
     if isinstance(matched, list):
@@ -279,7 +282,7 @@ def logging_by_plugin(query: object, features: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def logged_values(hit: Any, names: Sequence[str]) -> dict[str, float]:
+def logged_values(hit: object, names: Sequence[str]) -> dict[str, float]:
     """Return what the LTR plugin logged for a hit; a feature that the document does not match has the value 0."""
     logged = checked(hit, {"fields": {"_ltrlog": [{"log": [{"name": str, "value?": float}]}]}})["fields"]["_ltrlog"]
     entries = [(entry["name"], entry.get("value", 0.0)) for own in logged[:1] for entry in own["log"]]

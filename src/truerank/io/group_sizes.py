@@ -146,7 +146,7 @@ def _names_queries(path: str) -> bool:
 class _Named:
     """A stream of bytes for `Source`."""
 
-    def __init__(self, source: Any, qid: list[int]) -> None:
+    def __init__(self, source: object, qid: list[int]) -> None:
         self.name = source if isinstance(source, str) else str(getattr(source, "name", source))
         self._blocks = self._rewritten(source, qid)
 

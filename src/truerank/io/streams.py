@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
 from truerank.core.files import atomic_write, atomic_writes
+from truerank.core.types import PathLike
 
 CHUNK = 1 << 20
 """Bytes of text in each block."""
@@ -55,8 +56,9 @@ class Source:
         If the file cannot be opened.
     """
 
-    def __init__(self, source: Any, max_line: int | None = None) -> None:
+    def __init__(self, source: object, max_line: int | None = None) -> None:
         self._owned = False
+        self._raw: Any
         self._max_line = MAX_LINE if max_line is None else max_line
         self._inflated: Iterator[bytes] = iter(())
         if source is None or isinstance(source, int | float | bytes):
@@ -262,7 +264,7 @@ class Source:
 class _AsBytes:
     """An open text stream, read as bytes."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: io.TextIOBase) -> None:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
@@ -275,7 +277,7 @@ class _Inflater:
     `gzip.open` and `lzma.open` have no limit on the window and do not report how much of the archive they have read.
     """
 
-    def __init__(self, kind: str, make: Any) -> None:
+    def __init__(self, kind: str, make: Callable[[], Any]) -> None:
         self.kind, self._make, self._member = kind, make, make()
 
     def feed(self, raw: bytes) -> Iterator[bytes]:
@@ -402,7 +404,7 @@ def open_outputs(targets: Sequence[str]) -> Iterator[list[IO[bytes]]]:
 
 
 @contextmanager
-def _compressed(raw: IO[bytes], target: Any) -> Iterator[IO[bytes]]:
+def _compressed(raw: IO[bytes], target: PathLike) -> Iterator[IO[bytes]]:
     """Yield a stream that writes to `raw`, compressed by the ending of the name."""
     ending = Path(target).suffix.lower()
     if ending == ".gz":
@@ -426,7 +428,7 @@ def _compressed(raw: IO[bytes], target: Any) -> Iterator[IO[bytes]]:
 class _ToText:
     """An open text stream that accepts bytes."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: io.TextIOBase | IO[str]) -> None:
         self._stream = stream
 
     def write(self, data: bytes) -> int:

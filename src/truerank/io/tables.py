@@ -15,7 +15,7 @@ from decimal import Decimal
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -321,7 +321,7 @@ def write_table(data: RankingData, path: PathLike) -> None:
         write_arrow(to_table(data, "arrow"), kind, stream)
 
 
-def write_arrow(table: object, kind: str, stream: Any) -> None:
+def write_arrow(table: object, kind: str, stream: IO[bytes]) -> None:
     """Write an Arrow table to a stream of bytes as "csv", "tsv", "parquet" or "arrow"."""
     if kind in ("csv", "tsv"):
         from pyarrow import csv
@@ -406,7 +406,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
         raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
 
 
-def _bounded(batches: Iterable[Any], schema: Any, size: int, name: str) -> Any:
+def _bounded(batches: Iterable[Any], schema: object, size: int, name: str) -> Any:
     """Return the batches of a file of `size` bytes as a table; refuse a file that expands too much."""
     kept, held = [], 0
     for batch in batches:

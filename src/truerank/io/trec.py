@@ -87,7 +87,7 @@ class Run(_Lists):
         """Return `{topic: {docno: score}}`, the form of pytrec_eval and ranx."""
         return self.by_topic(self.scores)
 
-    def write(self, target: Any, *, tag: str | None = None, depth: int | None = None) -> None:
+    def write(self, target: object, *, tag: str | None = None, depth: int | None = None) -> None:
         """Write the run with `write_run`, by default under its own name."""
         name = self.tag if tag is None else tag
         write_run(target, self.query_ids, self.offsets, self.doc_ids, self.scores, tag=name, depth=depth)
@@ -602,8 +602,8 @@ def _check_each_once(documents: list[str], topic: str, who: str) -> None:
         raise InvalidInputError(f"{who}: document {twice!r} is listed twice for topic {topic!r}")
 
 
-def _words(values: Any, kind: str) -> list[str]:
-    texts = [str(value) for value in (values.tolist() if hasattr(values, "tolist") else values)]
+def _words(values: Sequence[Any] | np.ndarray, kind: str) -> list[str]:
+    texts = [str(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
     for text in texts:
         if not is_word(text):
             raise InvalidInputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -261,8 +261,9 @@ def _cells(one: Estimated) -> list[str]:
 
 
 def estimate(
-    runs: Any, measure: MeasureLike = "DCG@10", human: Any = None, plan: Any = None, judges: Any = (), *,
-    topics: str | None = None, totals: Mapping[Any, float] | None = None, scale: Any = None, convention: str = "trec",
+    runs: object, measure: MeasureLike = "DCG@10", human: object = None, plan: object = None, judges: object = (), *,
+    topics: str | None = None, totals: Mapping[Any, float] | None = None,
+    scale: Sequence[float] | None = None, convention: str = "trec",
 ) -> Estimate:  # fmt: skip
     """Estimate a measure of runs, and all their differences, from the judgements of a plan.
 
@@ -297,13 +298,13 @@ def estimate(
     >>> round(found.value, 4), found.low == found.high  # every document was judged
     (0.7381, True)
     """
-    one, plan = sum_measure(measure, convention, totals), as_plan(plan)
+    one, known = sum_measure(measure, convention, totals), as_plan(plan)
     if human is not None:
-        plan = plan.with_grades(human)
-    highest = check_judged(plan, scale)
-    frame = Frame(runs, one, topics, totals, among=list(dict.fromkeys(plan.topics.tolist())))
-    grades = frame.grades(plan.judged)
-    noted = {key: grade for key, grade in zip(plan.keys, plan.grades.tolist()) if grade == grade}
+        known = known.with_grades(human)
+    highest = check_judged(known, scale)
+    frame = Frame(runs, one, topics, totals, among=list(dict.fromkeys(known.topics.tolist())))
+    grades = frame.grades(known.judged)
+    noted = {key: grade for key, grade in zip(known.keys, known.grades.tolist()) if grade == grade}
     rest = np.array([noted.get(key, np.nan) for key in frame.keys])
     if human is not None:
         rest = np.where(np.isnan(rest), frame.grades(human), rest)
@@ -316,7 +317,7 @@ def estimate(
                 f"judge {name!r} gives every one of the {int(both.sum())} judged documents the human grade: its labels "
                 "are copies of the human ones. Leave it out, or give the judge's own labels"
             )
-    found = Estimate(one, frame, plan, grades, labels, others, highest)
+    found = Estimate(one, frame, known, grades, labels, others, highest)
     lost = [run for run in found.values.values() if run.outside]
     for run in lost:
         topic, document = found.first_outside(run.a)

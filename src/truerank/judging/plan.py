@@ -6,9 +6,9 @@ import csv
 import io
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from truerank.core.checks import check_number
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write, read_text
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import MeasureLike, RandomState
+from truerank.core.types import MeasureLike, PathLike, RandomState
 from truerank.io.trec import as_qrels
-from truerank.judging.predictions import judges_labels, make_factors
+from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
 
 COLUMNS = ("topic", "document", "round", "budget", "probability", "judge", "grade")
@@ -70,7 +70,7 @@ class Plan:
                 found.setdefault(topic, {})[document] = grade
         return found
 
-    def with_grades(self, human: Any) -> Plan:
+    def with_grades(self, human: object) -> Plan:
         """Return the plan with grades of the drawn documents from qrels; two different grades are an error."""
         qrels = as_qrels(human)
         table, grades = qrels.by_topic(qrels.grades), self.grades.copy()
@@ -108,14 +108,14 @@ class Plan:
         )
 
 
-def read_plan(source: Any) -> Plan:
+def read_plan(source: PathLike | IO[str]) -> Plan:
     """Read a plan from a file that `Plan.write` wrote and people have filled in.
 
     Rows and columns may have any order; other columns are ignored. `estimate` uses a grade in a row that was not drawn
     (`judge` is `no`) for predictions only.
     """
     name = str(getattr(source, "name", "" if hasattr(source, "read") else source))
-    text = source.read() if hasattr(source, "read") else read_text(source)
+    text = read_text(source) if isinstance(source, str | os.PathLike) else source.read()
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
     head = [column.strip().lower() for column in next(reader, [])]
     if lacking := [column for column in COLUMNS if column not in head]:
@@ -159,17 +159,17 @@ def _plan_of(rows: list[tuple[Any, ...]]) -> Plan:
     return Plan(*(np.array(column, dtype=kind) for column, kind in zip(zip(*rows), kinds)))
 
 
-def as_plan(plan: Any) -> Plan:
+def as_plan(plan: object) -> Plan:
     """Return a plan, or read it from a file."""
     if plan is None or isinstance(plan, Mapping):
         raise InvalidInputError(
             "labels without a plan have unknown probabilities of being chosen, and no estimate from them is unbiased. "
             "Make a plan first: plan_judgements(runs, measure, budget)"
         )
-    return plan if isinstance(plan, Plan) else read_plan(plan)
+    return plan if isinstance(plan, Plan) else read_plan(cast(PathLike, plan))
 
 
-def check_judged(plan: Plan, scale: Any) -> float:
+def check_judged(plan: Plan, scale: Sequence[float] | None) -> float:
     """Return the highest grade of the scale; every drawn document must have a grade within it."""
     low, high = (float(end) for end in (SCALE if scale is None else scale))
     wrong, lacking = (plan.grades < low) | (plan.grades > high), plan.drawn & np.isnan(plan.grades)
@@ -215,9 +215,10 @@ def allocate(importance: np.ndarray, budget: float) -> np.ndarray:
 
 
 def plan_judgements(
-    runs: Any, measure: MeasureLike = "DCG@10", budget: float = 100, judges: Any = (), human: Any = None,
-    pairs: Any = "all", uniform: bool = False, random_state: RandomState = 0, *, topics: str | None = None,
-    totals: Mapping[Any, float] | None = None, scale: Any = None, convention: str = "trec",
+    runs: object, measure: MeasureLike = "DCG@10", budget: float = 100, judges: object = (), human: object = None,
+    pairs: str | Sequence[tuple[str, str]] | None = "all", uniform: bool = False, random_state: RandomState = 0, *,
+    topics: str | None = None, totals: Mapping[Any, float] | None = None, scale: Sequence[float] | None = None,
+    convention: str = "trec",
 ) -> Plan:  # fmt: skip
     """Draw the documents that people should judge, so that runs can be compared from few judgements.
 
@@ -297,7 +298,7 @@ def plan_judgements(
     })  # fmt: skip
 
 
-def _deviations(factors: Any, gained: np.ndarray) -> np.ndarray:
+def _deviations(factors: Factors, gained: np.ndarray) -> np.ndarray:
     """Standard deviation of each document's gain about its prediction, shrunk over levels and never 0."""
     judged = ~np.isnan(gained)
     values = np.where(judged, gained, 0.0)

@@ -83,7 +83,7 @@ def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
     return Factors(factors, len(frame.topic))
 
 
-def judges_labels(frame: Frame, judges: Any, highest: float) -> dict[str, np.ndarray]:
+def judges_labels(frame: Frame, judges: object, highest: float) -> dict[str, np.ndarray]:
     """Return the labels (N,) of each judge by name, NaN where it has none; warn about missing and strange labels."""
     found = {name: frame.grades(judge) for name, judge in _by_name(judges).items()}
     for name, labels in found.items():
@@ -101,7 +101,7 @@ def judges_labels(frame: Frame, judges: Any, highest: float) -> dict[str, np.nda
     return found
 
 
-def _by_name(judges: Any) -> dict[str, Any]:
+def _by_name(judges: object) -> dict[str, Any]:
     """Judges by name, from a dict, a list or a single judge."""
     if isinstance(judges, Mapping):
         first = next(iter(judges.values()), None)

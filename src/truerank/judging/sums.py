@@ -6,7 +6,7 @@ known totals. Only for these is an estimate from a sample of documents unbiased.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class Frame:
     """
 
     def __init__(
-        self, runs: Any, measure: Measure, topics: str | None = None, totals: Mapping[Any, float] | None = None,
+        self, runs: object, measure: Measure, topics: str | None = None, totals: Mapping[Any, float] | None = None,
         among: list[str] | None = None,
     ) -> None:  # fmt: skip
         named = runs_by_name(runs)
@@ -118,7 +118,7 @@ class Frame:
         self.keys = [(self.topics[topic], document) for topic, document in every]
         self.topic = np.array([topic for topic, _ in every], dtype=np.int64)
 
-    def grades(self, qrels: Any) -> np.ndarray:
+    def grades(self, qrels: object) -> np.ndarray:
         """Return the grades (N,) of the documents in qrels; NaN where there is none, or a negative one."""
         known = as_qrels(qrels)
         table = known.by_topic(known.grades)
@@ -135,7 +135,7 @@ class Frame:
             raise InvalidInputError(f"{run!r} is none of the runs: {', '.join(self.runs[:20])}")
         return np.asarray(self.weights[self.runs.index(run)].toarray()[0])
 
-    def mean_square(self, pairs: Any) -> np.ndarray:
+    def mean_square(self, pairs: str | Sequence[tuple[str, str]] | None) -> np.ndarray:
         """Return the root mean square (N,) of weights, or of their differences over `pairs` of runs."""
         squares, n = np.asarray(self.weights.multiply(self.weights).sum(axis=0))[0], len(self.runs)
         if pairs is None or n == 1:

@@ -150,7 +150,7 @@ class Measure:
             return type(self)(*positional, **settings)  # raises
         return type(self)(**{**self._given, **named, **settings})
 
-    def __matmul__(self, cutoff: Any) -> Measure:
+    def __matmul__(self, cutoff: object) -> Measure:
         """Return the measure over the first `cutoff` ranks (IPrec: at a level of recall)."""
         return self(**{self.AT: cutoff})
 
@@ -345,7 +345,7 @@ class Measure:
             return float(np.exp(mean_of(log_values(values), query_weight))) if counted.any() else 0.0
         return mean_of(values, query_weight)
 
-    def swap_deltas(self, grades: Any, scores: ArrayLike) -> np.ndarray:
+    def swap_deltas(self, grades: ArrayLike, scores: ArrayLike) -> np.ndarray:
         """Return the change of the measure when two documents of one query, of grades and scores (n,), swap.
 
         Returns

@@ -32,11 +32,11 @@ class ConvertedClaim(dict[str, float]):
 
 def convert_claim(
     y: ArrayLike,
-    scores: Any,
+    scores: object,
     measure: MeasureLike = "nDCG@10",
     *,
     stated: str | None = None,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     topics: str | None = None,
 ) -> ConvertedClaim:
     """Return a figure under every convention: what trec_eval, LightGBM, CatBoost … would print for the same ranking.

@@ -135,7 +135,7 @@ class Evaluations(Tabular, dict[str, Evaluation]):
 
 
 def evaluate(
-    measures: Any,
+    measures: MeasuresLike,
     y: Any = None,
     scores: Any = None,
     *,
@@ -250,7 +250,7 @@ def evaluate_judged(
     return Evaluation(parsed, convention, Ranking(judgements, scores))
 
 
-def _either(name: str, value: object, other: str, same: Any) -> Any:
+def _either(name: str, value: object, other: str, same: object) -> Any:
     """Return the value of an argument that has two names."""
     if (value is None) == (same is None):
         what = "neither was" if value is None else "both were"
@@ -298,7 +298,9 @@ def _pandas() -> Any:
     return pandas
 
 
-def judged(y: ArrayLike, qid: ArrayLike | None = None, doc_ids: Any = None) -> tuple[Judgements, np.ndarray | None]:
+def judged(
+    y: ArrayLike, qid: ArrayLike | None = None, doc_ids: ArrayLike | None = None
+) -> tuple[Judgements, np.ndarray | None]:
     """Return Judgements from grades, RankingData or Judgements, and the order of the caller's rows in them."""
     if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:

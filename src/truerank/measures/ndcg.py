@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class DiscountedCumulativeGain(_DiscountedGains):
         return np.ones(judgements.n_queries)
 
 
-def relabelled(judgements: Judgements, gains: Any) -> Judgements:
+def relabelled(judgements: Judgements, gains: Iterable[tuple[float, float]] | None) -> Judgements:
     """Return judgements with grades replaced by (grade, gain) pairs; unjudged documents get 0."""
     if gains is None:
         return judgements

@@ -45,11 +45,11 @@ class BlockParser(LineParser):
         spans = spans[:, :n]
         first = np.flatnonzero(spans[6])
         pieces = [(row, text[a:b]) for row, (a, b) in zip(first.tolist(), spans[:2, first].T.tolist())]
-        texts = [
+        doc_ids, comments = (
             DocumentIds(data, starts, stops).texts if kept and (starts < stops).any() else None
             for starts, stops, kept in ((spans[2], spans[3], True), (spans[4], spans[5], self.keep_comments))
-        ]
-        return Rows(grades[:n], indptr[: n + 1], indices[:entries], values[:entries], pieces, *texts)
+        )
+        return Rows(grades[:n], indptr[: n + 1], indices[:entries], values[:entries], pieces, doc_ids, comments)
 
 
 @kernel

@@ -231,7 +231,7 @@ class _Reader:
         self._parsed = 0  # bytes of the present source
         self._parsed_before = 0  # bytes of the sources before it
 
-    def read(self, source: Any) -> None:
+    def read(self, source: object) -> None:
         """Append the rows of one source."""
         with Source(source, self.max_line) as stream:
             self._sources.append(stream.name)
