@@ -1,8 +1,8 @@
 """Propensities, off-policy values, confidence sequences and trained rankers of `truerank.clicks` on simulated users.
 
-Users click on real judged lists (MQ2008, OHSUMED, MSLR-WEB10K's sample) by a position, a trust or a cascade model with
-examination 1/k. Two single features rank; the ranker whose value is estimated is a ridge regression on all features,
-which was never shown. A hundredth of the replications simulates a log: 20 logs by default.
+Users click on documents of real judged data (MQ2008, OHSUMED, MSLR-WEB10K's sample) by a position, a trust or a cascade
+model with examination 1/k. Two single features rank the shown lists. The value is estimated for a ridge regression on
+all features, which was never shown. Each hundred replications give one simulated log, so 2,000 give 20 logs.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ PROMISE = (
     "Propensities are within 0.02 of the truth, intervals of values contain the truth for any relevance of documents "
     "that were never shown, wrong models are not called identified, and confidence sequences are valid at every look."
 )
-COLLECTIONS = {"MQ2008": (24, 36), "OHSUMED": (10, 44), "MSLR": (105, 109)}  # and the two features that rank
+COLLECTIONS = {"MQ2008": (24, 36), "OHSUMED": (10, 44), "MSLR": (105, 109)}  # the two features that rank
 _THETA = 1.0 / np.arange(1, 11)
-_FEW = 10  # logs; with fewer this is a test run, on small logs
+_FEW = 10  # a run with fewer logs is a test run on small logs
 
 
 def run(replications: int, seed: int) -> list[Row]:
-    """All parts, one after another."""
+    """Measure all parts: values, identification, sequences, and with enough replications cost and trained rankers."""
     seeds = max(replications // 100, 1)
     small = seeds < _FEW
     names = ["sample"] if small else list(COLLECTIONS)
     rows = value_rows([found for name in names for found in valued(name, seeds, seed)])
-    rows += identified_rows([found for name in names[:1] for found in identified(name, seeds, seed)])
+    rows += identified_rows([found for name in names for found in identified(name, seeds, seed)])
     rows += sequences(replications, seed)
     if small:
         return rows
@@ -46,7 +46,7 @@ def run(replications: int, seed: int) -> list[Row]:
 
 @lru_cache(maxsize=4)
 def collection(name: str) -> tuple[RankingData, dict[str, np.ndarray]]:
-    """Judged data with document ids, and the scores of the two rankers; the shipped sample if they are not here."""
+    """Return judged data with document ids and the scores of two rankers; the shipped sample without TRUERANK_DATA."""
     from truerank.data.samples import load_sample
     from truerank.io.letor.read import read_letor
 
@@ -68,7 +68,7 @@ def collection(name: str) -> tuple[RankingData, dict[str, np.ndarray]]:
 
 
 def _new_scores(data: RankingData) -> np.ndarray:
-    """A ridge regression of the grades on features standardised within the collection."""
+    """Fitted values of a ridge regression of the grades on features standardised within the collection."""
     X = (data.X - data.X.mean(axis=0)) / np.maximum(data.X.std(axis=0), 1e-9)
     return X @ np.linalg.solve(X.T @ X + len(X) * 1e-2 * np.eye(X.shape[1]), X.T @ (data.y - data.y.mean()))
 
@@ -80,7 +80,7 @@ def _run_of(data: RankingData, scores: np.ndarray) -> dict[str, dict[str, float]
 
 
 def _truth(data: RankingData, scores: np.ndarray, shares: np.ndarray, model: str) -> float:
-    """Clicks per impression that the ranker would have (the cascade's are simulated by its formula)."""
+    """Expected clicks per impression of the ranker under a click model."""
     rank = ranks_by_query(scores, data.offsets)
     top = rank <= 10
     relevance, place = relevance_of(data)[top], rank[top] - 1
@@ -94,7 +94,7 @@ def _truth(data: RankingData, scores: np.ndarray, shares: np.ndarray, model: str
 
 
 class Valued(NamedTuple):
-    """What one log gives: errors and coverage of propensities, and coverage and widths of values by estimator."""
+    """The results of one log: errors and coverage of propensities, and coverage and width of values by estimator."""
 
     collection: str
     model: str
@@ -105,7 +105,7 @@ class Valued(NamedTuple):
 
 
 def valued(name: str, seeds: int, seed: int) -> list[Valued]:
-    """Propensities and the value of a ranker that was never shown, from 100,000 impressions."""
+    """Estimate propensities and the value of a ranker that was never shown from 100,000 impressions."""
     data, rankers = collection(name)
     scores = _new_scores(data)
     run = _run_of(data, scores)
@@ -137,7 +137,7 @@ def valued(name: str, seeds: int, seed: int) -> list[Valued]:
 
 
 def value_rows(found: list[Valued]) -> list[Row]:
-    """Rows of the propensities and of the values."""
+    """Summarise propensities and values over logs."""
     rows = []
     for name, model, read_as in dict.fromkeys(each[:3] for each in found):
         logs = [each for each in found if each[:3] == (name, model, read_as)]
@@ -165,7 +165,7 @@ def value_rows(found: list[Valued]) -> list[Row]:
 
 
 def _never_shown(data: RankingData, log: ClickLog, scores: np.ndarray) -> float:
-    """Share of the documents of the new top ten that no impression shows."""
+    """Share of the documents in the new top ten that no impression shows."""
     cells = log.cells()
     shown = set(zip(log.query_ids[cells.query].tolist(), log.document_ids[cells.document].tolist()))
     top = ranks_by_query(scores, data.offsets) <= 10
@@ -174,7 +174,7 @@ def _never_shown(data: RankingData, log: ClickLog, scores: np.ndarray) -> float:
 
 
 def identified(name: str, seeds: int, seed: int) -> list[tuple[str, str, str, bool]]:
-    """Whether the propensities of a million impressions are called identified: collection, model, read as, yes."""
+    """Fit a million impressions; return collection, true model, fitted model, and whether it is called identified."""
     data, rankers = collection(name)
     found = []
     for number in range(seeds):
@@ -187,7 +187,7 @@ def identified(name: str, seeds: int, seed: int) -> list[tuple[str, str, str, bo
 
 
 def identified_rows(found: list[tuple[str, str, str, bool]]) -> list[Row]:
-    """Rows of how often that is so."""
+    """Summarise how often each pair of true and fitted model is called identified."""
     rows = []
     for name, model, read_as in dict.fromkeys(each[:3] for each in found):
         said = [each[3] for each in found if each[:3] == (name, model, read_as)]
@@ -202,7 +202,7 @@ def _size(impressions: int, seeds: int) -> int:
 
 
 def sequences(replications: int, seed: int) -> list[Row]:
-    """False alarms of confidence sequences and of daily t-tests in a year of looks, and how long a difference takes."""
+    """Compare confidence sequences with daily t-tests in a year of looks: false alarms and days until a difference."""
     rows = []
     per_day, days = 10, 365
     looks = np.arange(1, days + 1) * per_day
@@ -239,9 +239,10 @@ OURS = "ips-lambdarank on training_data"
 
 
 def trained(name: str, seeds: int, seed: int) -> list[tuple[str, str, np.ndarray, dict[str, np.ndarray]]]:
-    """nDCG@10 of rankers that learned from clicks: collection, model, test queries, and values by ranker.
+    """Train rankers on clicks; return collection, click model, test queries, and nDCG@10 of these queries by ranker.
 
-    In each replication 60 % of the queries have impressions (4,000, of MQ2008 8,000) and the others test.
+    In each replication 60 % of the queries have impressions (8,000 in all for MQ2008, else 4,000). The others are test
+    queries.
     """
     data, rankers = collection(name)
     return [found for number in range(seeds) for found in _trained(name, data, rankers, seed, number)]
@@ -311,7 +312,7 @@ def _trained(
 
 
 def trained_rows(found: list[tuple[str, str, np.ndarray, dict[str, np.ndarray]]]) -> list[Row]:
-    """Rows of the means by ranker; paired t-tests over queries, each with its mean over the logs that tested it."""
+    """Summarise the means by ranker, with paired t-tests over queries; a query counts with its mean over logs."""
     from truerank.significance import paired_t
 
     rows = []
@@ -348,7 +349,7 @@ def _t(x: np.ndarray, looks: np.ndarray) -> np.ndarray:
 
 
 def large(seed: int) -> list[Row]:
-    """CPU seconds and memory of reading and examining 10,000,000 rows, in a process of its own."""
+    """Measure CPU seconds and memory of reading and examining 10,000,000 rows in a separate process."""
     import subprocess
     import sys
     import tempfile

@@ -42,6 +42,7 @@ from truerank.significance.intervals import stretched_percentiles
 _GROUPS = 200  # of queries, which are resampled as a whole
 _DEEPEST = 50
 _REJECT, _UNBALANCED = 2.576, 3.291  # two-sided p of 0.01 and 0.001
+_LEVELS = 2.0  # least z of the difference of click rates that the trust model needs
 _FEWEST = 20  # clicks that the default max_position needs at a position
 _APART = 0.5  # distance of two rankers' distributions over time
 _MODEL_TESTS = {
@@ -92,7 +93,7 @@ class Examination:
         it. `"exclusion"`: clicks within a list do not exclude each other. The model is rejected beyond 2.58 (exclusion:
         below -2.58). `"balance"`: a document gets equally many clicks at a position in the lists of all rankers; above
         3.29 the assignment of rankers is rejected. `"levels"` (trust model): click rates differ between documents; at
-        least 3 is needed.
+        least 2 is needed.
     draws_ : float64 array (n_draws, 2, K)
         α and β of each bootstrap sample.
 
@@ -188,20 +189,18 @@ class Examination:
         rate = np.bincount(owner, weights=clicks, minlength=len(expected)) / np.maximum(expected, 1e-12)
         rate = np.where(expected > 0, rate, np.nan).reshape(-1, 2)[:, ::-1].ravel()
         high = rate / (rate + max(float(cells.clicks.sum() / max(expected.sum(), 1e-12)), 1e-12))
+        self.tests_["context"], self.tests_["balance"] = _same_spot_tests(log, cells, group, K)
+        self.tests_["exclusion"] = _exclusion(log, K)
+        if self.model == "position":
+            self.tests_["relevance"] = _steepness(owner, at, n, clicks, high[owner], theta[0])
+            return theta, np.zeros_like(theta)
         sums = []
         for weight in (high, 1.0 - high):
             level = tables(owner, group[first], at, n, clicks, K, n_groups, np.nan_to_num(weight)[owner])
             sums += [np.tensordot(counts, level[0], axes=1), np.tensordot(counts, level[1], axes=1)]
-        self.tests_["context"], self.tests_["balance"] = _same_spot_tests(log, cells, group, K)
-        self.tests_["exclusion"] = _exclusion(log, K)
-        if self.model == "trust":
-            alpha, beta, apart = trust(sums, reached)
-            self.tests_["levels"] = _z(apart)
-            return alpha, beta
-        contrast = ladder(sums[0], reached) - ladder(sums[2], reached)
-        shown = np.bincount(log.position[log.clicked & (log.position <= K)] - 1, minlength=K) * reached
-        self.tests_["relevance"] = _z(contrast @ (shown / max(shown.sum(), 1)))
-        return theta, np.zeros_like(theta)
+        alpha, beta, apart = trust(sums, reached)
+        self.tests_["levels"] = _z(apart)
+        return alpha, beta
 
     def _em(self, log: ClickLog, features: RankingData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         check_ranking_data(features, "features")
@@ -248,7 +247,7 @@ class Examination:
                 f"a document gets more clicks at the same position in the lists of one ranker (z = {z:.1f}); the "
                 "rankers were not chosen at random at the same time, or one is displayed differently"
             )
-        if self.tests_.get("levels", 3.0) < 3.0:
+        if self.tests_.get("levels", _LEVELS) < _LEVELS:
             found.append("documents do not differ enough in their click rates for the trust model")
         for name, text in _MODEL_TESTS.items():
             z = self.tests_.get(name, 0.0)
@@ -429,6 +428,29 @@ def _clustered(sums: np.ndarray) -> float:
     """z of a total from independent sums (G,) with mean 0."""
     spread = float(np.sqrt((sums**2).sum()))
     return float(sums.sum()) / spread if spread > 0 else 0.0
+
+
+def _steepness(
+    owner: np.ndarray, place: np.ndarray, n: np.ndarray, clicks: np.ndarray, high: np.ndarray, theta: np.ndarray
+) -> float:
+    """z of: documents of high click rate get more clicks at the upper of two places than the propensities explain.
+
+    The residual (c_k n_l θ_l - c_l n_k θ_k) / ((n_k + n_l) (θ_k + θ_l)) of a document at k < l has mean 0 at any
+    relevance. Documents are weighed by their click rate in the other half of the impressions, less its mean at k and l.
+    """
+    total, K = np.zeros(int(owner[-1]) + 1), len(theta)
+    known = ~np.isnan(high) & ~np.isnan(theta[place])
+    for step in range(1, K):
+        k = np.flatnonzero((owner[step:] == owner[:-step]) & known[step:] & known[:-step])
+        m = k + step
+        both, at = n[k] + n[m], place[k] * K + place[m]
+        mass = (clicks[k] + clicks[m]) * n[k] * n[m] / both
+        sums = [np.bincount(at, weights=weights, minlength=K * K) for weights in (mass * high[k], mass)]
+        mean = sums[0] / np.maximum(sums[1], 1e-300)
+        upper, lower = clicks[k] * n[m] * theta[place[m]], clicks[m] * n[k] * theta[place[k]]
+        residual = (upper - lower) / (both * (theta[place[k]] + theta[place[m]]))
+        total += np.bincount(owner[k], weights=residual * (high[k] - mean[at]), minlength=len(total))
+    return _clustered(total)
 
 
 def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> tuple[float, float]:
