@@ -31,8 +31,8 @@ _COLUMNS = ("feature", "sign", "alpha", "phi", "delta", "bound", "train", "train
 class AdaRank(LinearRanker):
     """AdaRank: a linear combination of features, boosted towards any ranking measure.
 
-    Each round weighs the queries by how badly the ranker so far ranks them, takes the feature that ranks best under
-    those weights, and adds it with a weight of its own. With E_i(f) the measure of query i ranked by f:
+    Each round gives more weight to the queries that are ranked badly so far, chooses the feature that ranks best under
+    these weights, and adds it to the ranker. With E_i(f) the measure of query i ranked by f:
 
         P_1(i) = 1/m
         for t = 1 … T:
@@ -41,108 +41,104 @@ class AdaRank(LinearRanker):
             f_t = Σ_{s ≤ t} α_s h_s
             P_{t+1}(i) from `update`
 
-    When to use it: few, strong features, a model that can be read (often four to ten weights), any measure, seconds on
-    millions of documents. Where many weak features must be combined, a support vector or tree ranker goes further.
+    Use it for a few strong features and a readable model (often four to ten weights). To combine many weak features, a
+    support vector machine or trees are better.
 
     Parameters
     ----------
     measure : str, Measure or callable, default "AP"
-        What is trained: "AP", "nDCG@5", …, or a function (grades in ranked order) -> float. Values outside [-1, 1] are
-        an error.
+        Training measure: "AP", "nDCG@5", …, or a function (grades in ranked order) -> float with values in [-1, 1].
     convention : str, default "ranklib"
-        What the measure's name leaves open.
+        Settings of the measures that their names do not give.
     n_estimators : int, default 500
-        Most rounds T.
+        Largest number of rounds T.
     update : {"adaboost", "compound", "paper"}, default "adaboost"
-        The queries' weights in the next round: `"paper"` is `P_{t+1}(i) ∝ exp(-E_i(f_t))`, exactly as printed;
-        `"compound"` multiplies, `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; `"adaboost"` is AdaBoost's
-        `P_{t+1}(i) ∝ P_t(i) exp(-α_t E_i(h_t))`, which validation queries of MQ2008 and OHSUMED preferred.
+        Weights of the queries in the next round: "paper" is `P_{t+1}(i) ∝ exp(-E_i(f_t))`, as printed; "compound"
+        multiplies, `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; "adaboost" is AdaBoost's `P_{t+1}(i) ∝ P_t(i) exp(-α_t
+        E_i(h_t))`, which was best on validation queries of MQ2008 and OHSUMED.
     signed : bool, default False
-        Offer every feature also with the opposite sign (not in the paper): small values first.
+        Also offer every feature with the opposite sign, so that small values come first (not in the paper).
     repeat : bool, default True
-        Whether a feature may be chosen in more than one round; the paper does not say. With False every round takes a
-        feature that no round before it took.
+        Whether a feature may be chosen more than once, which the paper leaves open.
     query_sample : float, optional
-        Choose each round's feature on a sample of the queries (section 3.2's alternative): this share of them, drawn
-        with replacement by P_t, in (0, 1]. φ_t and everything else use all queries. None uses all.
+        Choose the feature of each round on a sample of this share of the queries, in (0, 1], drawn with replacement by
+        P_t (the alternative in section 3.2). φ_t uses all queries. None means all queries.
     patience : int, default 50
-        Stop when the training measure has not improved for this many rounds; given `eval_set`, the validation queries'.
-        The best round is kept.
+        Stop after this many rounds without a better training measure, or with `eval_set`, validation measure. The best
+        round is kept.
     constant_queries : {"drop", "keep"}, default "drop"
-        Queries whose measure is the same for every order (no relevant document, only relevant ones, one document)
-        have no part in the weights and in α; `"keep"` is the paper. They do count in the measures of `history_`.
+        Queries whose measure is the same for every order (no relevant document, only relevant ones, one document) have
+        no influence on weights and α; "keep" is the paper. They count in the measures of `history_`.
     validation_measure : str, Measure or callable, optional
-        What the validation queries are measured by; None means `measure`. `eval_measure` is its old name.
+        Measure of the validation queries; None means `measure`.
     random_state : int or generator, optional
-        Draws the samples of `query_sample`; without them nothing is drawn.
+        Seed of `query_sample`.
     n_jobs : int, optional
-        Threads for the measures of the single features. The result does not depend on it.
+        Threads; None means 1. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (n_features_in_,)
-        Weight of each feature: the sum of the α of the rounds that chose it, up to the best round.
-    history_ : dict of arrays, one entry for each round
+    coef_ : float64 array (p,)
+        Weight of each feature: the sum of α over the rounds that chose it, up to the best round. `feature_weights()`
+        returns them by name.
+    history_ : dict of arrays (n_iter_,)
         `feature` (column), `sign`, `alpha`, `phi`, `delta` (δ_t of Theorem 1), `bound` (Theorem 1's lower bound on
         `train_active`), `train` (mean measure of f_t over the training queries), `train_active` (the same without
-        constant queries), `validation` (over the validation queries; NaN without any).
+        constant queries), `validation` (NaN without validation queries).
     validation_scores_ : float64 array (n_iter_,)
-        Given `eval_set`, `history_["validation"]`.
+        With `eval_set`, `history_["validation"]`.
     best_round_ : int
-        Round that `coef_` is taken from, from 1; 0 if nothing could be learned.
+        Round of `coef_`, from 1; 0 if nothing could be learned.
     n_iter_ : int
-        Rounds that were run.
+        Number of rounds that were run.
     n_constant_queries_ : int
         Training queries whose measure is the same for every order.
-    n_features_in_, feature_names_in_, n_queries_in_, status_
-        As in every ranker. `feature_weights()` gives the weights by name.
+    status_ : str
+        Why training stopped.
 
     Raises
     ------
     InvalidInputError
-        On a parameter out of its range, a measure outside [-1, 1], or scores beyond the range of float64.
+        If a parameter is out of range, a measure is outside [-1, 1], or scores exceed the range of float64.
 
     Warns
     -----
     TruerankWarning
-        When no training query offers a choice, and all weights are 0; when no validation query does, and the training
-        queries choose the round.
+        If all training queries are constant (all weights are 0), or all validation queries (the training measure then
+        chooses the round).
 
     Notes
     -----
-    *Measures of which less is better* (`pairs(2, 0)`) are trained as 1 less their value; `history_` has the values.
+    *Measures of which less is better* (`pairs(2, 0)`) are trained as 1 minus their value; `history_` has the values.
 
     *Bound* (Theorem 1), with E_i(f_0) := 0 and means weighted by P_1:
 
         mean_i E_i(f_T) ≥ 1 - Π_t e^{-δ_t} sqrt(1 - φ_t²)
         δ_t = min_i [ E_i(f_{t-1} + α_t h_t) - E_i(f_{t-1}) - α_t E_i(h_t) ]
 
-    It holds for `update="paper"`, whose P_{t+1} its proof needs. From the second round on it is usually negative
-    (δ_t ≈ -α_t max_i E_i where f_t changes little); it is reported because the paper claims it.
+    It holds for `update="paper"`, whose P_{t+1} the proof needs. From the second round on it is usually negative.
 
-    *Ties*: equal scores count with the average over their orders (`Measure.tie_averaged`), so that the order of the
-    rows changes nothing beyond rounding; a rule written into the measure, `AP(ties="stable")`, is kept. Equal features:
-    the lowest column; with `signed`, all descending features come before the ascending ones.
+    *Ties*: equal scores count with the average over their orders (`Measure.tie_averaged`), unless the measure has a
+    rule, such as `AP(ties="stable")`. The order of the rows then changes nothing beyond rounding. Among equal features
+    the lowest column is chosen; with `signed`, descending features come first.
 
-    *Stops* (`status_`): validation or training flat for `patience` rounds; φ_t ≤ 0, no feature ranks better than
-    chance, or with `repeat=False` none is left; φ_t = 1, every query is ranked perfectly (α is capped at 14.2); all
-    rounds. After Ctrl-C the ranker is as it was before the fit.
+    *Training stops* if there is no gain for `patience` rounds; if φ_t ≤ 0, so that no feature is better than chance;
+    with `repeat=False`, if no feature is left; if φ_t = 1, so that every query is ranked perfectly (α is at most 14.2).
 
-    *One feature under `"paper"`*: f_2 = (α_1 + α_2) h_1 ranks as h_1 does if the second round chooses h_1 too. P
-    depends on f alone and does not change then, so that every further round chooses h_1. `repeat=False` prevents this.
+    *One feature under "paper"*: if the second round chooses h_1 again, f_2 ranks as f_1 does, P does not change, and
+    every further round chooses h_1. `repeat=False` prevents this.
 
-    *Query weights* multiply P_1 and, under `"paper"`, every P_t; all means are weighted. Weight 2 equals two copies.
+    *Query weights* multiply P_1 and, under "paper", every P_t; all means are weighted. Weight 2 equals two copies.
 
-    *Differences from the paper*: (1) `constant_queries="drop"` (where they are many, compounding weights would go to
-    them and starve the others); (2) `update`; (3) `signed`; (4) stopping by validation.
+    *Differences from the paper*: `constant_queries="drop"`, `update`, `signed`, and validation.
 
-    *Cost*: the measures of all features once, O(p n log n), then for each round O(m p + n log n). Memory: X once, the
-    m × p measures, and blocks of 16 MB. 10⁷ rows are fine.
+    *Cost*: O(p n log n) for the measures of all features, then O(m p + n log n) for each round. Memory: X, the m × p
+    measures, and blocks of 16 MB.
 
     References
     ----------
-    J. Xu and H. Li, AdaRank: a boosting algorithm for information retrieval, SIGIR 2007: Figure 1 (algorithm),
-    Theorem 1 (bound), Section 3.6 (features as weak rankers).
+    Xu and Li (2007), "AdaRank: a boosting algorithm for information retrieval", SIGIR: Figure 1 (algorithm), Theorem 1
+    (bound), Section 3.6 (features as weak rankers).
 
     Examples
     --------
@@ -225,7 +221,7 @@ class AdaRank(LinearRanker):
         self._finish(status)
 
     def _watch(self, valid: RankingData | None, patience: int) -> tuple[EarlyStopping, Any]:
-        """What chooses the round, and the validation queries; None where the training queries choose."""
+        """Return the measure and the queries that choose the round; None if the training queries choose."""
         # Made in any case, so that eval_metric is checked.
         stopping = EarlyStopping(self._measure("validation_measure"), self.convention, patience, tolerance=_TIE)
         if valid is not None:
@@ -239,7 +235,7 @@ class AdaRank(LinearRanker):
         return EarlyStopping(self.measure, self.convention, patience, tolerance=_TIE), None
 
     def check_model(self) -> None:
-        """Called after loading: the history must have columns of one length."""
+        """Check after loading that the columns of the history have one length."""
         super().check_model()
         history = getattr(self, "history_", None)
         if not isinstance(history, dict) or set(history) != set(_COLUMNS):
@@ -249,7 +245,7 @@ class AdaRank(LinearRanker):
 
 
 class _Boosting:
-    """The state of a run: the matrix of measures, the queries' weights, the combined ranker and its history."""
+    """The state of a fit: the matrix of measures, the weights of the queries, the ranker so far and its history."""
 
     def __init__(
         self,
@@ -288,7 +284,7 @@ class _Boosting:
         self.history: dict[str, list[float]] = {name: [] for name in _COLUMNS}
 
     def step(self) -> Status | None:
-        """One round; a status where there is nothing to add, or nothing more to gain."""
+        """Run one round. Return a status if there is nothing to add or to gain."""
         if not self.left.any():
             return Status.ALL_FEATURES
         column, phi = self._choose()
@@ -326,7 +322,7 @@ class _Boosting:
         return Status.PERFECT if phi >= _LARGEST_PHI else None
 
     def _choose(self) -> tuple[int, float]:
-        """The column of the matrix with the largest mean, and that mean."""
+        """Return the column of the matrix with the largest mean, and the mean."""
         # einsum adds the queries in order, with the same bits for any number of BLAS threads.
         sums = np.einsum("i,ij->j", self.P, self.matrix)
         chosen_by = sums
@@ -348,7 +344,7 @@ class _Boosting:
         self.P, self.before = P / P.sum(), after
 
     def _check_range(self, values: np.ndarray) -> None:
-        """An error if a value (m, …) is outside [-1, 1], where the logarithm of α ends; NaN marks a skipped query."""
+        """Raise if a value (m, …) is outside [-1, 1], where α is not defined; NaN marks a skipped query."""
         # fmin and fmax pass over NaN, and need no array of the matrix's size as |values| > 1 would.
         if np.fmax.reduce(values, axis=None) > 1.0 + _RANGE or np.fmin.reduce(values, axis=None) < -1.0 - _RANGE:
             place = tuple(np.argwhere(np.abs(values) > 1.0 + _RANGE)[0])
@@ -358,10 +354,10 @@ class _Boosting:
             )
 
     def _constant_queries(self, matrix: np.ndarray) -> np.ndarray:
-        """Queries (m,) whose measure is the same for every order.
+        """Return the queries (m,) whose measure is the same for every order.
 
-        The best and the worst order by grade have the same value, and so do the orders of all features: the second
-        matters for a user's function, which need not be largest where the grades fall.
+        The best and the worst order by grade have the same value, and so do the orders of all features. The second
+        condition matters for functions of users, which need not be largest for descending grades.
         """
         best, worst = self.train.extremes()
         constant = np.abs(best - worst) <= _TIE

@@ -1,4 +1,4 @@
-"""The one decorator of estimators: a constructor from annotated attributes, which takes other libraries' names too."""
+"""The decorator of estimators: a constructor from annotated attributes that also accepts names of other libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def taking_other_names(cls: Any) -> Any:
-    """Class decorator: `__init__` also takes the names of other libraries (`other_names`)."""
+    """Let `__init__` also accept the names of other libraries (`other_names`)."""
     init = cls.__init__
     _, *named = inspect.signature(init).parameters.values()
     known = {one.name: None for one in named}
@@ -34,6 +34,6 @@ def taking_other_names(cls: Any) -> Any:
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 def estimator(cls: _Class) -> _Class:
-    """Class decorator of rankers: `parameters`, whose constructor also takes other libraries' names."""
+    """Apply `parameters` to a ranker's class and let its constructor accept names of other libraries."""
     taking_other_names(parameters(cls))
     return cls

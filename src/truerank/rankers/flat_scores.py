@@ -1,4 +1,4 @@
-"""What is said after a fit whose scores cannot rank."""
+"""A warning after a fit whose scores cannot rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROUNDING = 1e-13  # of the largest score: a spread up to this is rounding
 
 
 def warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
-    """Warn when the scores of training queries cannot rank: not finite, or the same within every query."""
+    """Warn if the scores of the training queries cannot rank: they are not finite, or equal within every query."""
     last = int(np.searchsorted(data.offsets, _LOOKED_AT, side="right"))  # whole queries, one at least
     offsets = data.offsets[: max(last, 2)]
     with np.errstate(all="ignore"):
@@ -43,7 +43,7 @@ def warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
 
 
 def convergence_warning() -> type[Warning]:
-    """scikit-learn's, where it is one that users see."""
+    """Return scikit-learn's ConvergenceWarning if users see it."""
     from sklearn.exceptions import ConvergenceWarning
 
     return ConvergenceWarning if issubclass(ConvergenceWarning, UserWarning) else TruerankWarning

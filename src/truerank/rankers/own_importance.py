@@ -1,4 +1,4 @@
-"""What a model itself says of its features: no data are asked."""
+"""Importance of features that a model itself reports, without data."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of it
 
 
 def own_importance(model: Scorer) -> tuple[str, dict[str, float]] | None:
-    """What a fitted model itself says of its features: their weights, or their shares in it, the largest first.
+    """Return the weights of features, or their shares in a fitted model, largest first.
 
-    Features of weight or share 0 are left out; a pipeline or a calibrated ranker is asked for the ranker inside.
-    Others' models answer by `feature_importances_`.
+    Features of weight or share 0 are left out. Pipelines and calibrated rankers are asked for the ranker inside. Models
+    of other libraries are asked for `feature_importances_`.
 
     Returns
     -------
     kind, values : str, dict of str to float; or None
-        None where the model says nothing, or is not fitted.
+        None if the model reports nothing or is not fitted.
     """
     while hasattr(model, "ranker_"):
         model = model.ranker_

@@ -1,4 +1,4 @@
-"""Weights of document pairs in RankBoost, as potentials of documents: no pair is ever listed."""
+"""Weights of document pairs in RankBoost, as potentials of documents, without listing pairs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,27 @@ _WIDEST = 600.0  # range of a query's scores up to which exp(f(a) - f(b)) is com
 
 
 class PairWeights:
-    """The weights D of all pairs as potentials of documents, over the queries that have pairs.
+    """The weights D of all pairs, as potentials of documents, for the queries that have pairs.
 
-    Rows are put in order of (query, grade); each run of one query and grade is a segment. With `low_g` and `high_g`
-    the smallest and largest score of segment g, and `p_g = ln sum exp f(a)`, `q_g = ln sum exp(-f(b))` over it,
+    Rows are sorted by query and grade; the rows of one query and grade are a segment. With `low_g` and `high_g` the
+    smallest and largest score of segment g, `p_g = ln sum exp f(a)` and `q_g = ln sum exp(-f(b))` over the segment,
 
-        pi(x) = exp(-f(x)) sum_(g' < g) exp(p_g') - exp(f(x)) sum_(g' > g) exp(q_g'),    divided by Z,
+        pi(x) = exp(-f(x)) sum_(g' < g) exp(p_g') - exp(f(x)) sum_(g' > g) exp(q_g'),    divided by Z.
 
-    is computed from exp(low_g - f(x)) and exp(f(x) - high_g), neither above 1, and two coefficients for each segment
-    whose exponents are at most the largest pair's: nothing overflows at any score. Where no query's scores are wider
-    than 600, which is nearly always, plain sums of exp(f - c) and its inverse do, c being the query's middle.
+    It is computed from exp(low_g - f(x)) and exp(f(x) - high_g), which are at most 1, and two coefficients for each
+    segment, so that no score overflows. If the scores of no query span more than 600, the usual case, exp(f - c) and
+    its inverse suffice, where c is the middle of the query's scores.
 
-    A block of queries yields (M, Z_b, h_b): its largest exponent, its sum of pair weights and the histogram of its
-    potentials, both divided by e^M. These add up over blocks, whatever machine holds them, after multiplication by
-    e^(M - max M); the division by Z comes last.
+    A block of queries gives (M, Z_b, h_b): its largest exponent, and its sum of pair weights and histogram of
+    potentials, both divided by e^M. Multiplied by e^(M - max M) they add up over blocks on any machine; the division by
+    Z comes last.
 
-    `rows` (n_rows,) are those of the data that stand in some pair, in the order of the potentials; `exponential_loss`
-    is the mean of exp(f(a) - f(b)) at the last call of `best_stump`.
+    Attributes
+    ----------
+    rows : int64 array (n_rows,)
+        The rows of the data that belong to some pair, in the order of the potentials.
+    exponential_loss : float
+        The mean of exp(f(a) - f(b)) at the last call of `best_stump`.
     """
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
@@ -65,17 +69,17 @@ class PairWeights:
         self.exponential_loss = 1.0
 
     def search(self, thresholds: int | str) -> GridStumps | SortedStumps:
-        """Return the search for stumps over the rows that stand in some pair."""
+        """Return the search for stumps over `rows`."""
         if isinstance(thresholds, str):
             return SortedStumps(self._X, self.rows, self.n_jobs)
         return GridStumps(self._X, self.rows, thresholds, self.n_jobs)
 
     def drop_values(self) -> None:
-        """Let go of X, where the search has its own codes."""
+        """Drop X, if the search has codes instead."""
         self._X = self._X[:0]
 
     def best_stump(self, search: GridStumps | SortedStumps) -> Stump | None:
-        """Bring the potentials up to date and find the stump with the largest |r|."""
+        """Update the potentials and return the stump with the largest |r|."""
         grid = search if isinstance(search, GridStumps) else None
         parts = run_blocks(lambda a, b: self._statistics(a, b, grid), self._blocks, self.n_jobs)
         exponents, totals = np.array([part[0] for part in parts]), np.array([part[1] for part in parts])
@@ -98,7 +102,7 @@ class PairWeights:
         return search.best_of_bins(search.sums_by_bin(histogram))
 
     def sums_by_bin(self, grid: GridStumps) -> tuple[float, float, np.ndarray]:
-        """Of all rows here (M, Z, sums of the potentials by bin of the grid), which `add_scaled` adds up."""
+        """Return (M, Z, sums of the potentials by bin of the grid) of all rows, for `add_scaled`."""
         nothing = (-math.inf, 0.0, np.zeros(int(grid.bin_start[-1])))
         total: tuple[float, float, np.ndarray] = nothing
         for a, b in self._blocks:
@@ -139,7 +143,7 @@ class PairWeights:
 def add_scaled(
     a: tuple[float, float, np.ndarray], b: tuple[float, float, np.ndarray]
 ) -> tuple[float, float, np.ndarray]:
-    """Sum of (M, Z, h) of two sets of queries, each divided by its own e^M."""
+    """Add (M, Z, h) of two sets of queries, each divided by its own e^M."""
     largest = max(a[0], b[0])
     if largest == -math.inf:
         return a
@@ -149,7 +153,7 @@ def add_scaled(
 
 @kernel
 def _shift_by_query(scores, segments, queries, first_query, last_query, up):
-    """`up = f - c` with c the middle of the query's scores; returns the widest range of a query's scores."""
+    """Set `up = f - c` with c the middle of the query's scores; return the widest range of a query's scores."""
     widest = 0.0
     for query in range(first_query, last_query):
         start = segments[queries[query]]
@@ -168,9 +172,9 @@ def _shift_by_query(scores, segments, queries, first_query, last_query, up):
 
 @kernel
 def _potentials_of_narrow(up, down, weight, segments, queries, first_query, last_query, potentials):
-    """Potentials of a block, times Z; returns the block's Z. `up = exp(f - c)` and `down` is its inverse.
+    """Set the potentials of a block, times Z; return the Z of the block. `up = exp(f - c)` and `down` is its inverse.
 
-    exp(f(a) - f(b)) is up(a) down(b), whatever c is, and fits a float where no query's scores are too wide.
+    exp(f(a) - f(b)) = up(a) down(b) for any c, and is finite if no query's scores are too wide.
     """
     total = 0.0
     for query in range(first_query, last_query):
@@ -199,7 +203,7 @@ def _potentials_of_narrow(up, down, weight, segments, queries, first_query, last
 
 @kernel
 def _shift_by_segment(scores, segments, queries, first_query, last_query, up, down):
-    """`up = f - high_g` and `down = low_g - f`; returns (low_g, high_g) of the block's segments."""
+    """Set `up = f - high_g` and `down = low_g - f`; return (low_g, high_g) of the block's segments."""
     first = queries[first_query]
     ranges = np.empty((queries[last_query] - first, 2))
     for g in range(first, queries[last_query]):
@@ -227,7 +231,7 @@ def _log_add(a, b):
 
 @kernel
 def _potentials(up, down, ranges, log_weight, segments, queries, first_query, last_query, potentials):
-    """Potentials of a block, times Z / e^M; returns M and the block's Z / e^M."""
+    """Set the potentials of a block, times Z / e^M; return M and the block's Z / e^M."""
     first = queries[first_query]
     n = len(ranges)
     p = np.empty(n)  # becomes ln sum_(g' < g) exp(p_g'), plus the query's log weight

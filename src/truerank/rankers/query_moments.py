@@ -1,4 +1,4 @@
-"""Products of rows and of rows with grades within queries, which ridge regression is solved from."""
+"""Products of rows and grades within queries, from which ridge regression is solved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before 
 
 
 def within_query_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """`sum_q w_q Xc' Xc` (p, p) and `sum_q w_q Xc' yc` (p,) of centred rows: statistics that add up over partitions."""
+    """Return `sum_q w_q Xc' Xc` (p, p) and `sum_q w_q Xc' yc` (p,) of centred rows, which add up over partitions."""
     rows, p = problem.rows, problem.n_weights
     weight = np.ones(len(problem.offsets) - 1) if problem.query_weight is None else problem.query_weight
     blocks = query_blocks(problem.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
@@ -36,7 +36,7 @@ def within_query_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 def _moments(
     rows: LinearRows, y: np.ndarray, offsets: np.ndarray, weight: np.ndarray, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`sum_q w_q Xc' Xc` and `sum_q w_q Xc' yc` of queries first … last - 1: statistics that add up over queries."""
+    """Return `sum_q w_q Xc' Xc` and `sum_q w_q Xc' yc` of queries first … last - 1, which add up over queries."""
     start, stop = int(offsets[first]), int(offsets[last])
     sizes = np.diff(offsets[first : last + 1])
     query, counts = np.repeat(np.arange(last - first), sizes), np.maximum(sizes, 1)
@@ -72,7 +72,7 @@ def _moments(
 
 @kernel
 def _subtract_by_query(X, values, offsets):
-    """Take each query's `values` (m, p) off its rows; X starts at the first query's first row."""
+    """Subtract `values` (m, p) of each query from its rows; X starts at the first row of the first query."""
     for query in range(len(offsets) - 1):
         for i in range(offsets[query] - offsets[0], offsets[query + 1] - offsets[0]):
             for j in range(X.shape[1]):

@@ -1,4 +1,4 @@
-"""RankBoost (Freund, Iyer, Schapire and Singer 2003): boosted threshold stumps, without ever listing a pair."""
+"""RankBoost (Freund et al. 2003): boosted threshold stumps, without listing pairs."""
 
 from __future__ import annotations
 
@@ -199,11 +199,11 @@ class RankBoost(Ranker):
         return self.step_functions().predict(X, self.n_jobs)
 
     def step_functions(self) -> StepFunctions:
-        """The fitted ranker as a sum of one step function for each feature."""
+        """Return the fitted ranker as one step function for each feature."""
         return StepFunctions(self.feature_, self.threshold_, self.missing_, self.weight_)
 
     def check_model(self) -> None:
-        """Called after loading: the stumps' arrays fit together and name existing columns."""
+        """Check after loading that the arrays of the stumps fit together and name existing columns."""
         super().check_model()
         shape = getattr(getattr(self, "weight_", None), "shape", None)
         for name, kind in (_OF_STUMPS | {"weight": np.float64}).items():

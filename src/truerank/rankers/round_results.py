@@ -1,4 +1,4 @@
-"""What a fit leaves behind round by round: `history_`, and `evals_result_` of the validation sets."""
+"""The results of a fit by round: `history_`, and `evals_result_` of the validation sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truerank.measures import parse_measure
 
 
 class EvaluationResults(dict[str, Any]):
-    """`evals_result_`: found by our names, and by LightGBM's and XGBoost's spelling of these.
+    """`evals_result_`: a dict that also finds the spellings of LightGBM and XGBoost.
 
     >>> results = EvaluationResults({"valid_0": EvaluationResults({"nDCG@10": [0.5]})})
     >>> results["validation_0"]["ndcg@10"]
@@ -28,7 +28,7 @@ class EvaluationResults(dict[str, Any]):
 
 
 class NotHere:
-    """An attribute of other libraries' rankers: it is missing, and the error says what stands for it here."""
+    """An attribute of other libraries that is missing here; the error names its replacement."""
 
     def __init__(self, instead: str) -> None:
         self.instead = instead
@@ -43,34 +43,34 @@ class NotHere:
 
 
 class RoundResults:
-    """What a fitted ranker says of its rounds, also under the names of XGBoost, LightGBM and CatBoost."""
+    """Results of a fitted ranker by round, also under the names of XGBoost, LightGBM and CatBoost."""
 
-    get_booster = NotHere("save_model keeps a model, export_model writes it for others, staged_predict cuts it short")
-    booster_ = NotHere("save_model keeps a model, export_model writes it for others, staged_predict cuts it short")
-    get_evals_result = NotHere("it is evals_result_ here")
-    get_best_iteration = NotHere("it is best_iteration_ here, counted from 1")
-    get_best_score = NotHere("it is best_score_ here")
-    get_feature_importance = NotHere("it is feature_importances_ here")
-    feature_names_ = NotHere("it is feature_names_in_ here")
-    feature_name_ = NotHere("it is feature_names_in_ here")
-    n_features_ = NotHere("it is n_features_in_ here")
-    tree_count_ = NotHere("it is n_iter_ here")
-    n_estimators_ = NotHere("it is n_iter_ here")
-    get_num_boosting_rounds = NotHere("it is n_iter_ here")
-    get_all_params = NotHere("it is get_params here")
-    get_xgb_params = NotHere("it is get_params here")
-    eval_metrics = NotHere("evaluate(measures, y, scores, qid=qid), with the scores of staged_predict by round")
+    get_booster = NotHere("use save_model, export_model for other formats, or staged_predict for fewer rounds")
+    booster_ = NotHere("use save_model, export_model for other formats, or staged_predict for fewer rounds")
+    get_evals_result = NotHere("use evals_result_")
+    get_best_iteration = NotHere("use best_iteration_, counted from 1")
+    get_best_score = NotHere("use best_score_")
+    get_feature_importance = NotHere("use feature_importances_")
+    feature_names_ = NotHere("use feature_names_in_")
+    feature_name_ = NotHere("use feature_names_in_")
+    n_features_ = NotHere("use n_features_in_")
+    tree_count_ = NotHere("use n_iter_")
+    n_estimators_ = NotHere("use n_iter_")
+    get_num_boosting_rounds = NotHere("use n_iter_")
+    get_all_params = NotHere("use get_params")
+    get_xgb_params = NotHere("use get_params")
+    eval_metrics = NotHere("use evaluate(measures, y, scores, qid=qid), with the scores of staged_predict by round")
 
     evals_result_: EvaluationResults
 
     @property
     def fitted_(self) -> bool:
-        """Whether it has been fitted, as LightGBM has it."""
+        """Whether the ranker has been fitted (LightGBM's name)."""
         return hasattr(self, "n_features_in_")
 
     @property
     def best_iteration_(self) -> int:
-        """Rounds of the model: all, or those up to the best one on `eval_set` where training stopped early."""
+        """Number of rounds in the model: all, or those up to the best round on `eval_set`."""
         rounds = getattr(self, "n_iter_", None)
         if rounds is None:
             raise AttributeError(f"{type(self).__name__} has no best_iteration_: it is not fitted, or not in rounds")
@@ -78,12 +78,12 @@ class RoundResults:
 
     @property
     def best_iteration(self) -> int:
-        """`best_iteration_` counted from 0, as XGBoost has it."""
+        """The same counted from 0, as in XGBoost."""
         return self.best_iteration_ - 1
 
     @property
     def best_score_(self) -> EvaluationResults:
-        """Value of each measure on each validation set by the rounds of the model, as LightGBM has it."""
+        """Value of each measure on each validation set for the kept rounds, as in LightGBM."""
         results = self._results("best_score_")
         if not len(getattr(self, "validation_scores_", ())):
             raise AttributeError(f"{type(self).__name__} has no best_score_: it was not watched round by round")
@@ -97,12 +97,12 @@ class RoundResults:
 
     @property
     def best_score(self) -> float:
-        """The value that chose: of the measure that is watched, on the last validation set, as XGBoost has it."""
+        """Value of the watched measure on the last validation set for the kept rounds, as in XGBoost."""
         *_, chosen = self.best_score_.values()
         return next(iter(chosen.values()))
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
-        """`evals_result_` as lists, by "validation_0" and "ndcg@10": XGBoost's form."""
+        """Return `evals_result_` as lists, by "validation_0" and "ndcg@10", as in XGBoost."""
         return theirs(self._results("evals_result"))
 
     def _results(self, asked: str) -> EvaluationResults:
@@ -116,7 +116,7 @@ def _spelling(key: object) -> str:
 
 
 def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """`evals_result()` as XGBoost has it: lists by "validation_0" and "ndcg@10"."""
+    """Return `evals_result()` in XGBoost's form: lists by "validation_0" and "ndcg@10"."""
     return {
         name.replace("valid_", "validation_") if name.startswith("valid_") else name: {
             measure.lower(): [float(value) for value in values] for measure, values in own.items()
@@ -128,7 +128,7 @@ def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list
 def values_by_round(
     ranker: Any, watched: list[tuple[str, Any]], cutoffs: Sequence[int] = (), more: Sequence[Any] = ()
 ) -> EvaluationResults:
-    """The validation measure, nDCG at `cutoffs` and more measures, by set and round; the last set's as watched."""
+    """Return the validation measure, nDCG at `cutoffs` and more measures by set and round."""
     convention = getattr(ranker, "convention", "ranklib")
     watch = ranker._measure("validation_measure")
     others = [parse_measure(one, convention=convention) for one in (*more, *(f"nDCG@{int(k)}" for k in cutoffs))]

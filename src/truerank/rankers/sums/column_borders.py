@@ -1,9 +1,9 @@
-"""Borders of columns whose rows live in partitions: those of one machine, whatever the partitioning.
+"""Borders of columns over partitions: the same as on one machine, for any partitioning.
 
-Borders are the values at some ranks of a column, where a row counts as often as its weight says. A small summary says
-between which values each of them must lie; the partitions count what is below that interval, and summarise what is in
-it; and so on, until the values in the intervals are few enough to be known exactly. A quarter of a million different
-values take two rounds, a billion four.
+Borders are the values at some ranks of a column, where a row counts as often as its weight says. A small summary tells
+an interval for each value; the partitions count the values below the interval and summarise those inside. This repeats
+until the intervals have so few values that the summary is exact: two rounds for a quarter of a million different
+values, four for a billion.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Between = tuple[np.ndarray, np.ndarray]
 
 
 class RankSearch:
-    """Looks for the values at some ranks (r,) of a column, ascending from 0, by a summary of all values.
+    """Search for the values at some ranks (r,) of a column, ascending from 0, by a summary of all values.
 
-    The values are `found` (r,) once they are known; till then they lie in the disjoint intervals `between`, open below
-    and closed above, as arrays of low and high ends (k,).
+    `found` (r,) has the values once they are known. Until then they are in the disjoint intervals `between`, open below
+    and closed above: arrays of low and high ends (k,).
     """
 
     def __init__(self, ranks: np.ndarray, summary: ColumnSummary) -> None:
@@ -41,13 +41,13 @@ class RankSearch:
         self._narrow(ranks, summary)
 
     def take(self, counts: np.ndarray, inside: ColumnSummary) -> None:
-        """What the partitions answer: below and in each interval int64 (2, k), and the values in all of them."""
+        """Take the counts below and in each interval, int64 (2, k), and the summaries of the values inside."""
         below, within = counts
         before = np.cumsum(within) - within
         self._narrow(self.ranks + (before - below)[self._interval], inside)
 
     def _narrow(self, ranks: np.ndarray, summary: ColumnSummary) -> None:
-        """Narrow the intervals by the summary of the values in them, among which the values looked for have `ranks`."""
+        """Narrow the intervals by the summary of their values, among which the wanted ones have `ranks`."""
         ends = np.cumsum(summary.counts, dtype=np.int64)
         if summary.error == 0.0:
             self.found = summary.values[np.searchsorted(ends, ranks, side="right")]
@@ -64,14 +64,14 @@ class RankSearch:
 
 
 def copy_unit(data: RowSource) -> CopyUnit | None:
-    """What one copy of a row weighs; None where no row has a weight."""
+    """Return the weight of one copy of a row; None without weights."""
     if data.description.largest_weight is None:
         return None
     return CopyUnit.of(data.statistics(_different_weights, merge=_both_weights), data.n_rows)
 
 
 def column_borders(data: RowSource, parts: int, unit: CopyUnit | None = None) -> list[np.ndarray]:
-    """`find_borders` of every column of the partitions, whose rows count as their copies of this `unit`."""
+    """Apply `find_borders` to every column of the partitions, whose rows count as their copies of this `unit`."""
     rows = int(data.rows_by_part.max())
     width = min(max(_VALUES // max(rows, 1), _FEWEST), _MOST)
     borders: list[np.ndarray] = []
@@ -107,7 +107,7 @@ def _borders_of(data: RowSource, columns: range, parts: int, unit: CopyUnit | No
 
 
 def row_copies(partition: Part, unit: CopyUnit | None) -> np.ndarray | None:
-    """How many copies each row of the partition stands for, int64; None where all rows count once."""
+    """Return the number of copies of each row, int64; None if all rows count once."""
     if unit is None:
         return None
     weight = partition.data.row_weight
@@ -117,7 +117,7 @@ def row_copies(partition: Part, unit: CopyUnit | None) -> np.ndarray | None:
 def summaries_of(
     partition: Part, columns: range, names: list[str] | None, limit: int, unit: CopyUnit | None
 ) -> list[ColumnSummary]:
-    """Summaries of some columns, merged by `merge_summaries`."""
+    """Return summaries of some columns, for `merge_summaries`."""
     return [ColumnSummary.of(values, limit, ends) for values, ends in _sorted_columns(partition, columns, names, unit)]
 
 
@@ -163,10 +163,7 @@ def _merge_counts(
 def _sorted_columns(
     partition: Part, columns: range, names: list[str] | None, unit: CopyUnit | None
 ) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Observed values of each column in ascending order and the copies up to each (`binning.find_borders`).
-
-    They are kept for the next round about the same columns.
-    """
+    """Return the observed values of each column, ascending, and the copies up to each; kept for the next round."""
     which, ordered = partition.memory.get("sorted", (None, []))
     if which != columns:
         copies = row_copies(partition, unit)

@@ -1,10 +1,9 @@
-"""Values of a column with their counts, which merge: exact up to a limit, beyond it quantiles with a known error.
+"""Values of a column with their counts, which can be merged: exact up to a limit, then quantiles with a known error.
 
-A summary of at most `limit` different values is exact. A larger one is cut to `limit // 2` values at equal steps of the
-counts: a rank then moves by at most `2 / limit` of the values summarised. A merge along the binary tree over P
-partitions cuts at most 1 + log2 P times, so that ranks, and with them borders, are wrong by at most
-`(1 + ceil(log2 P)) 2 / limit` of the rows; the default limit of 262,144 makes that 0.01 % for 4,096 partitions.
-`column_borders` finds exact ranks with the help of such summaries.
+A summary with at most `limit` different values is exact. A larger one is reduced to `limit // 2` values at equal steps
+of the counts, which moves a rank by at most `2 / limit` of the values. Merging along a binary tree over P partitions
+reduces at most 1 + log2 P times, so ranks and borders are wrong by at most `(1 + ceil(log2 P)) 2 / limit` of the rows:
+0.01 % for 4,096 partitions with the default limit of 262,144. `column_borders` finds exact ranks from such summaries.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LIMIT = 1 << 18
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """Different values of a column in ascending order and how often each stands there; nan is left out.
+    """The distinct values of a column, ascending, and their counts, without NaN.
 
     Examples
     --------
@@ -38,7 +37,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, ordered: np.ndarray, limit: int = LIMIT, ends: np.ndarray | None = None) -> ColumnSummary:
-        """The summary of observed values (n,) in ascending order; `ends` as in `binning.find_borders`."""
+        """Summarise ascending observed values (n,); `ends` as in `binning.find_borders`."""
         ordered = ordered + ordered.dtype.type(0)  # -0.0 is 0.0
         new = ordered[1:] != ordered[:-1]
         if new.all() and ends is None:
@@ -50,7 +49,7 @@ class ColumnSummary:
         return cls(ordered[first], narrowed(np.diff(starts)), limit=limit)._cut()
 
     def merged(self, other: ColumnSummary) -> ColumnSummary:
-        """The summary of both columns' values."""
+        """Return the summary of both columns."""
         room = len(self.values) + len(other.values)
         values, counts = np.empty(room, self.values.dtype), np.empty(room, np.int64)
         sides = ((kernel_array(one.values), one.counts.astype(np.int64)) for one in (self, other))
@@ -75,27 +74,27 @@ class ColumnSummary:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of values and counts."""
+        """Size of values and counts in bytes."""
         return self.values.nbytes + self.counts.nbytes
 
     def sorted_values(self) -> np.ndarray:
-        """The observed values (n,) in ascending order, as far as the summary knows them."""
+        """Return the observed values (n,), ascending; exact if the summary is."""
         return np.repeat(self.values, self.counts)
 
 
 def narrowed(counts: np.ndarray) -> np.ndarray:
-    """The same numbers >= 0 in the smallest type that holds them."""
+    """Return numbers >= 0 in the smallest integer type that holds them."""
     return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
 
 
 def merge_summaries(a: list[ColumnSummary], b: list[ColumnSummary]) -> list[ColumnSummary]:
-    """Summaries of several columns, merged one by one."""
+    """Merge the summaries of several columns one by one."""
     return [one.merged(other) for one, other in zip(a, b, strict=True)]
 
 
 @kernel
 def _merge(a, a_counts, b, b_counts, values, counts):
-    """Two ascending lists of different values, with their counts, as one; its length."""
+    """Merge two ascending lists of distinct values with their counts; return the length."""
     i = j = k = 0
     while i < len(a) or j < len(b):
         from_a = i < len(a) and (j == len(b) or a[i] <= b[j])

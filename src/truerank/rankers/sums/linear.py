@@ -1,7 +1,7 @@
-"""Linear learners over partitions: each sum of a loss is the sum of the partitions' sums, in the order of a fixed tree.
+"""Linear learners over partitions: each sum of a loss is a sum over partitions, in the order of a fixed tree.
 
-A partition keeps its own `Problem` (its rows in an order that depends on their content alone, in units that all
-partitions share) and what a solver leaves between two calls. The solvers are those of one machine.
+A partition keeps its own `Problem` (its rows in an order by content, in units that all partitions share) and the state
+of the solver. The solvers are those of one machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from truerank.solvers.newton import PairSums
 
 @singledispatch
 def make_problem(data: Any, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> Any:
-    """What linear learners ask of these rows: `Problem`, or of a `RowSource` its sums over parts."""
+    """Return a `Problem`, or for a `RowSource` an object with the same methods that sums over parts."""
     return Problem(data, scale, n_jobs, intercept=intercept)
 
 
@@ -51,7 +51,7 @@ _SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
 
 
 class PartitionedProblem:
-    """What `Problem` is on one machine, with its `scale`, `middle` and `n_weights`."""
+    """`Problem` over partitions, with the same `scale`, `middle` and `n_weights`."""
 
     def __init__(self, data: RowSource, scale: str, intercept: float = 0.0) -> None:
         self.data, self._n_rows, self._intercept = data, data.n_rows, intercept
@@ -73,51 +73,51 @@ class PartitionedProblem:
         self.data.statistics(_open, "never" if self.scale is None else self.scale, intercept, keep=True)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Weights (p,) for the columns as they are, from those of the learner (without the intercept)."""
+        """Return weights (p,) for the original columns, from those of the learner."""
         weights = weights[:-1] if self._intercept else weights
         return weights.copy() if self._unit is None else weights * self._unit
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """`within_query_moments` of all rows."""
+        """Return `within_query_moments` of all rows."""
         gram, moment = self.data.statistics(_moments)
         return np.array(gram), np.array(moment)
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: object) -> PartitionedCrossEntropy:
-        """ListNet's loss over all partitions."""
+        """Return ListNet's loss over all partitions."""
         return PartitionedCrossEntropy(self, alpha, normalize, objective, self._n_rows)
 
     def distinct_grades(self) -> np.ndarray:
-        """The grades that occur, ascending."""
+        """Return the distinct grades, ascending."""
         return np.array(self.data.statistics(_grades, merge=np.union1d))
 
     def score_spread(self, weights: np.ndarray) -> float:
-        """Standard deviation of all scores."""
+        """Return the standard deviation of all scores."""
         mean = float(self.data.statistics(_score_powers, weights, self._heaviest, 0.0, 1)) / self._mass
         return math.sqrt(float(self.data.statistics(_score_powers, weights, self._heaviest, mean, 2)) / self._mass)
 
     def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedPlanes:
-        """Cutting planes whose queries live in partitions."""
+        """Return cutting planes over partitions."""
         return PartitionedPlanes(self, oracle_of, n_blocks)
 
     def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedRamp:
-        """The ramp bound whose queries live in partitions."""
+        """Return the ramp bound over partitions."""
         return PartitionedRamp(self, oracle_of, n_blocks)
 
     def pair_sums(self, weighting: str) -> PartitionedPairs:
-        """The pairs of RankSVM's loss."""
+        """Return the pairs of RankSVM's loss."""
         return PartitionedPairs(self, weighting)
 
     def pair_planes(self, sums: PartitionedPairs, n_blocks: int | None) -> PartitionedPlanes:
-        """The hinge over the same pairs."""
+        """Return the hinge over the same pairs."""
         return PartitionedPlanes(self, PairHingeOracle, n_blocks, of_pairs=True)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
-        """Summed weight of the relevant documents, and of the others."""
+        """Return the total weight of the relevant documents and of the others."""
         relevant, others = self.data.statistics(_label_weights, rel)
         return float(relevant), float(others)
 
     def document_planes(self, rel: float, weights: tuple[float, float]) -> PartitionedDocuments:
-        """The hinge on single documents."""
+        """Return the hinge on single documents."""
         shift = np.zeros(self.n_weights - 1)
         if self._unit is not None:
             shift += self.middle * self._unit / self._intercept
@@ -125,7 +125,7 @@ class PartitionedProblem:
 
 
 class PartitionedCrossEntropy:
-    """A `SmoothLoss`: the sum of the partitions' cross entropies, and the penalty."""
+    """A `SmoothLoss`: the sum of the partitions' cross entropies, plus the penalty."""
 
     def __init__(
         self, problem: PartitionedProblem, alpha: float, normalize: bool, objective: object, n_rows: int
@@ -138,23 +138,23 @@ class PartitionedCrossEntropy:
         self._factor = 1.0 / float(weight) if normalize and self.n_queries else 1.0
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective, penalty included, and its gradient (p,)."""
+        """Return the objective with its penalty, and its gradient (p,)."""
         loss, gradient = self._rows.statistics(_ask, "loss", "value_and_gradient", weights)
         value = self._factor * float(loss) + 0.5 * self.alpha * float(np.sum(weights * weights))
         return value, self._factor * gradient + self.alpha * weights
 
     def hessian(self, weights: np.ndarray, max_rows: float = np.inf) -> np.ndarray:
-        """Second derivatives (p, p); with `max_rows`, from the first queries of each partition."""
+        """Return the Hessian (p, p); with `max_rows`, from the first queries of each partition."""
         share = 1.0 if np.isinf(max_rows) else self._share
         return self._factor * self._rows.statistics(_hessian, weights, share) + self.alpha * np.eye(self.n_weights)
 
     def curvature(self) -> np.ndarray:
-        """An upper bound of the diagonal of the second derivatives at 0, (p,)."""
+        """Return an upper bound of the Hessian's diagonal at 0, (p,)."""
         return self._factor * self._rows.statistics(_ask, "loss", "curvature") + self.alpha
 
 
 class PartitionedPairs:
-    """What Newton's method asks of pairs, as `PairSums` answers on one machine."""
+    """`PairSums` over partitions, for Newton's method."""
 
     def __init__(self, problem: PartitionedProblem, weighting: str) -> None:
         self._rows, self.n_weights = problem.data, problem.n_weights
@@ -167,25 +167,25 @@ class PartitionedPairs:
         self._mark = self._rows.mark()
 
     def spread(self) -> np.ndarray:
-        """`Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
+        """Return `Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
         return np.array(self._rows.statistics(_ask, "pairs", "spread"))
 
     def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """Stand at w."""
+        """Start at w."""
         self._rows.rewind(self._mark)
         loss, gradient, degrees = self._rows.statistics(_ask, "pairs", "begin", w, keep=True)
         return float(loss), np.array(gradient), float(degrees)
 
     def product(self, direction: np.ndarray) -> np.ndarray:
-        """Second derivatives where the method stands, times a direction (p,)."""
+        """Return the Hessian at the current point times a direction (p,)."""
         return np.array(self._rows.statistics(_ask, "pairs", "product", direction))
 
     def along(self, direction: np.ndarray) -> float:
-        """Turn to a direction (p,)."""
+        """Set the direction (p,)."""
         return float(self._rows.statistics(_ask, "pairs", "along", direction, keep=True))
 
     def trial(self, t: float) -> tuple[float, float]:
-        """Loss, and its derivative along the direction, a step t away."""
+        """Return the loss, and its derivative along the direction, after a step t."""
         loss, slope = self._rows.statistics(_trial, t, keep=True)
         return float(loss), float(slope)
 
@@ -196,10 +196,10 @@ class PartitionedPairs:
 
 
 class PartitionedPlanes(CuttingPlanes):
-    """`CuttingPlanes` whose queries live in partitions: a plane of a block is the sum of the partitions' parts.
+    """`CuttingPlanes` over partitions: the plane of a block is the sum of the partitions' planes.
 
-    Blocks are runs of queries in the order by content, as on one machine; with more than one, the client sorts one hash
-    a query for them.
+    Blocks are runs of queries in the order by content, as on one machine. If there are several, the client sorts one
+    hash for each query.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class PartitionedPlanes(CuttingPlanes):
         self._begin(problem.n_weights, n, float(total) > 0, int(queries) - int(kept))
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each block the plane at w."""
+        """Return the plane of each block at w."""
         gradients, offsets = self._rows.statistics(_planes, w)
         return np.array(gradients), np.array(offsets)
 
@@ -226,9 +226,9 @@ class PartitionedPlanes(CuttingPlanes):
 
 
 class PartitionedDocuments(PartitionedPlanes):
-    """The hinge on single documents, all rows as one query, in columns that are moved.
+    """The hinge on single documents, with all rows as one query, in shifted columns.
 
-    A column less its middle is that column and a share of the intercept: `shift` (p,) are these shares.
+    A column minus its mean is the column and a share of the intercept: `shift` (p,) has these shares.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class PartitionedDocuments(PartitionedPlanes):
         self._begin(problem.n_weights, 1, True, 0)
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of the one block the plane at w."""
+        """Return the plane of the one block at w."""
         moved = w.copy()
         moved[-1] -= float(np.sum(self._shift * w[:-1]))
         gradients, offsets = super().planes_at(moved)
@@ -249,7 +249,7 @@ class PartitionedDocuments(PartitionedPlanes):
 
 
 class PartitionedRamp:
-    """`RampProblem` whose queries live in partitions."""
+    """`RampProblem` over partitions."""
 
     def __init__(self, problem: PartitionedProblem, oracle_of: OracleOf, n_blocks: int | None) -> None:
         self._problem, self._n_blocks, self._rows = problem, n_blocks, problem.data
@@ -258,18 +258,18 @@ class PartitionedRamp:
         self._mark = self._rows.mark()
 
     def risk(self, w: np.ndarray) -> float:
-        """`Σ v_i R_i(w)`."""
+        """Return `Σ v_i R_i(w)`."""
         return float(self._rows.statistics(_ramp_risk, w))
 
     def planes_around(self, w: np.ndarray) -> PartitionedPlanes:
-        """The convex problem with the anchor at the ranking by w."""
+        """Return the convex problem whose anchor is the ranking by w."""
         self._rows.rewind(self._mark)
         self._rows.statistics(_set_anchor, w, keep=True)
         return PartitionedPlanes(self._problem, None, self._n_blocks)
 
 
 def _blocks_by_content(data: RowSource, of_pairs: bool, n_blocks: int | None) -> tuple[list[np.ndarray], int]:
-    """Of each partition the block of every query, at the places of its own problem; and the number of blocks."""
+    """Return the block of every query of each partition, at the places of its problem, and the number of blocks."""
     own, with_grades, weight, sizes, counts = zip(*data.statistics(_query_hashes, of_pairs, merge=beside))
     order = np.lexsort((np.concatenate(weight), np.concatenate(with_grades), np.concatenate(own)))
     bounds = block_bounds(offsets_of(np.concatenate(sizes)[order]), np.concatenate(counts)[order], n_blocks)
@@ -285,7 +285,7 @@ def _largest_magnitudes(partition: Part) -> np.ndarray:
 
 
 def _weight_shares(partition: Part, heaviest: float | None) -> np.ndarray:
-    """What each query weighs of the heaviest (m,); 1 where none has a weight."""
+    """Return the weight of each query as a share of the heaviest (m,); 1 without weights."""
     weight = partition.data.weight_by_query
     return weight if heaviest is None else weight / heaviest
 
@@ -316,14 +316,14 @@ def _open(partition: Part, scale: object, intercept: float) -> None:
 
 
 def _let_go(partition: Part, derived: Any) -> None:
-    """Forget the rows of what was derived from them where the partition does not hold them."""
+    """Drop the rows of derived objects if the partition does not hold its rows."""
     if not partition.hold:
         del derived.rows
 
 
 @contextmanager
 def _rows_for(partition: Part, name: str) -> Iterator[Any]:
-    """What is remembered under a name, with its rows, which are read again where they are not held."""
+    """Return a stored object with its rows, which are read again if they are not held."""
     derived = partition.memory[name]
     if not partition.hold:
         derived.rows = partition.memory["problem"].rows_of(partition.data.X)
@@ -334,7 +334,7 @@ def _rows_for(partition: Part, name: str) -> Iterator[Any]:
 
 
 def _problem(partition: Part) -> Problem:
-    """A copy of the partition's problem that has its rows."""
+    """Return a copy of the partition's problem that has its rows."""
     with _rows_for(partition, "problem") as problem:
         return copy.copy(problem)
 
@@ -408,7 +408,7 @@ def _open_documents(partition: Part, rel: float, weights: tuple[float, float]) -
 
 
 def _weight(partition: Part, of_pairs: bool) -> np.ndarray:
-    """Weight of each query at its place, 0 where the oracle does not keep it."""
+    """Return the weight of each query at its place, 0 if the oracle does not keep it."""
     oracle, own = partition.memory["oracle"], partition.memory["query weight"]
     if of_pairs:
         own = partition.memory["pairs"].pairs.weight
@@ -460,7 +460,7 @@ def _set_anchor(partition: Part, w: np.ndarray) -> None:
 
 
 def _ask(partition: Part, name: str, method: str, *arguments: Any) -> Any:
-    """What a method of something that is remembered answers, with its rows at hand."""
+    """Call a method of a stored object that has its rows."""
     given = [np.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
     with _rows_for(partition, name) as derived:
         return getattr(derived, method)(*given)

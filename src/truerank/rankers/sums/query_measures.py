@@ -1,9 +1,8 @@
-"""AdaRank over partitions: the measure of every query by every feature comes to the client, and stays small.
+"""AdaRank over partitions: the client holds the measure of every query by every feature.
 
-The client holds m · p numbers for m queries, the workers the rows, or of rows that are not held the columns in use, up
-to `FEW`; a round sends the weights down and m numbers up.
-Every sum runs over the queries in the order of the partitions, so the model is one machine's, bit for bit, where no
-query changes its place.
+The client stores m · p numbers for m queries. The workers hold the rows, or if rows are read on demand, up to `FEW`
+columns in use. Each round sends the weights to the workers and m numbers to the client. Sums run over the queries in
+the order of the partitions, so the model has the bits of one machine if the order of the queries is the same.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _TIE = 1e-12
 
 @singledispatch
 def combined(data: Any, measure: MeasureLike) -> Combined:
-    """E_i(f_t) of these data: `Combined`, or of a `RowSource` what its parts say."""
+    """Return `Combined`, or for a `RowSource` its version over parts."""
     return Combined(data, measure)
 
 
@@ -36,9 +35,9 @@ def _combined_of_parts(data: RowSource, measure: MeasureLike) -> PartitionedComb
 
 
 class Combined:
-    """E_i(f_t) of some queries, from the columns that f_t uses.
+    """E_i(f_t) of queries, from the columns that f_t uses.
 
-    E is the measure itself, or 1 less a measure of which less is better; `reported` turns a mean of it back.
+    E is the measure, or 1 minus a measure of which less is better; `reported` converts a mean of E back.
     """
 
     def __init__(self, data: RankingData, measure: Any) -> None:
@@ -53,7 +52,7 @@ class Combined:
         self._columns: dict[int, np.ndarray] = {}
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
-        """Measure of every query (m,), from scores that have the bits of `predict`."""
+        """Return the measure of every query (m,), from scores with the bits of `predict`."""
         used = np.flatnonzero(coef).tolist()
         if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
             return self.of_scores(linear_scores(self.X, coef))
@@ -63,39 +62,39 @@ class Combined:
         return self.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
-        """E of every query (m,) for scores (n,)."""
+        """Return E of every query (m,) for scores (n,)."""
         return self._turned(self.measure.of_scores(scores))
 
     def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        """E of every query when it is ranked by each column, (m, p)."""
+        """Return E of every query ranked by each column, (m, p)."""
         return self._turned(self.measure.of_columns(self.X, descending=descending, n_jobs=n_jobs))
 
     def reported(self, value: float) -> float:
-        """The measure's mean from the mean of E."""
+        """Return the mean of the measure, given the mean of E."""
         return value if self.measure.measure.higher_is_better else 1.0 - value
 
     def _turned(self, values: np.ndarray) -> np.ndarray:
         return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Measures (m,) of the best and of the worst order by grade."""
+        """Return the measures (m,) of the best and of the worst order by grade."""
         grades = self.measure.judgements.grades
         return self.of_scores(grades), self.of_scores(-grades)
 
     def offers_choice(self) -> bool:
-        """Whether the order matters to some query that counts."""
+        """Whether the order matters for some query with weight."""
         best, worst = self.extremes()
         return bool((np.abs(best - worst)[self._weight > 0] > _TIE).any())
 
     def mean(self, values: np.ndarray) -> float:
-        """The measure's mean, weighted as the data say, over the queries that it does not skip, from E of each (m,)."""
+        """Return the weighted mean of the measure from E of each query (m,), without skipped queries."""
         if self._any_skipped:
             values = np.where(self._skipped, 0.0, values)
         return self.reported(float(np.add.reduce(self._weight * values)))
 
 
 class PartitionedCombined(Combined):
-    """`Combined` whose queries live in partitions."""
+    """`Combined` over partitions."""
 
     def __init__(self, data: RowSource, measure: MeasureLike) -> None:
         self._rows = data
@@ -108,15 +107,15 @@ class PartitionedCombined(Combined):
         self._weight = weight / (weight.sum() or 1.0)
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
-        """E of every query (m,) ranked by the weights (p,)."""
+        """Return E of every query (m,) ranked by the weights (p,)."""
         return self._gather("evaluate", coef)
 
     def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        """E of every query by each column, (m, p)."""
+        """Return E of every query ranked by each column, (m, p)."""
         return self._gather("columns", descending)
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Measures (m,) of the best and of the worst order by grade."""
+        """Return the measures (m,) of the best and of the worst order by grade."""
         both = self._gather("extremes")
         return both[:, 0], both[:, 1]
 
@@ -125,7 +124,7 @@ class PartitionedCombined(Combined):
 
 
 class MatrixOfSource:
-    """The matrix of a partition whose rows are not held: what is asked of it is read from the source.
+    """The matrix of a partition whose rows are read from the source on demand.
 
     Attributes
     ----------
@@ -140,20 +139,20 @@ class MatrixOfSource:
         return self._partition.columns([column], self._names)[rows, 0]
 
     def linear_scores(self, coef: np.ndarray) -> np.ndarray:
-        """`linear_scores` of all rows (n,)."""
+        """Return `linear_scores` of all rows (n,)."""
         return linear_scores(self._partition.data.X, coef)
 
 
 class SparseOfSource(MatrixOfSource):
-    """The same of a sparse matrix, of which no columns are read."""
+    """A sparse `MatrixOfSource`, which is read as a whole."""
 
     def tocsr(self) -> Any:
-        """The matrix itself."""
+        """Return the matrix."""
         return self._partition.data.X
 
 
 def matrix_of_source(partition: Part, data: RankingData) -> MatrixOfSource:
-    """What stands for the X of `data`, the rows of a partition that does not hold them."""
+    """Return a stand-in for the X of a partition that does not hold its rows."""
     return (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
 
 

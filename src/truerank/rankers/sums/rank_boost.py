@@ -1,7 +1,7 @@
-"""RankBoost over partitions: a round is one histogram of potentials by bin, and the stump that it leads to.
+"""RankBoost over partitions: each round sums one histogram of potentials by bin and chooses a stump from it.
 
-A partition keeps its rows' codes, scores and potentials; up go a sum a bin (some 100 p numbers), down goes a stump. The
-thresholds are those of one machine: evenly spaced over the range of each column in all partitions.
+A partition keeps codes, scores and potentials of its rows. Each round sends one sum for each bin to the client and a
+stump back. Thresholds are those of one machine: evenly spaced over the range of each column in all partitions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @singledispatch
 def make_pair_weights(data: Any, n_jobs: int | None) -> Any:
-    """What RankBoost asks of these data: `PairWeights`, or of a `RowSource` its sums over parts."""
+    """Return `PairWeights`, or for a `RowSource` its version over parts."""
     return PairWeights(data, n_jobs)
 
 
@@ -38,7 +38,7 @@ def _pair_weights_of_parts(data: RowSource, n_jobs: int | None) -> Any:
 
 @singledispatch
 def stump_scores(valid: Any, curve: EarlyStopping) -> Any:
-    """What RankBoost asks of validation queries: `StumpScores`, or of a `RowSource` those of its parts."""
+    """Return the `StumpScores` of validation queries, or for a `RowSource` the version over parts."""
     return StumpScores(valid, curve)
 
 
@@ -56,17 +56,17 @@ class StumpScores:
         self._scores = np.zeros(valid.n_rows)
 
     def value_with(self, stump: Stump, weight: float) -> float:
-        """Add `weight * h` to the scores; the measure's mean."""
+        """Add `weight * h` to the scores; return the mean of the measure."""
         return self._measure.measure.aggregate(self.by_query_with(stump, weight), self._weight)
 
     def by_query_with(self, stump: Stump, weight: float) -> np.ndarray:
-        """The same, by query (m,)."""
+        """Add `weight * h` to the scores; return the measure by query (m,)."""
         apply_stump(self._X, stump, weight, self._scores)
         return self._measure.of_scores(self._scores)
 
 
 class PartitionedPairWeights:
-    """`PairWeights` whose queries live in partitions."""
+    """`PairWeights` over partitions."""
 
     def __init__(self, data: RowSource) -> None:
         self._rows, self._n_features = data, data.n_features
@@ -75,7 +75,7 @@ class PartitionedPairWeights:
         self.exponential_loss = 1.0
 
     def search(self, thresholds: int | str) -> GridStumps:
-        """A grid without rows, for the best of the summed bins."""
+        """Return a grid without rows, which finds the best stump from sums by bin."""
         if isinstance(thresholds, str):
             raise InvalidInputError(
                 'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example'
@@ -85,7 +85,7 @@ class PartitionedPairWeights:
         return _grid(np.zeros((0, self._n_features)), np.zeros(0, np.int64), int(thresholds), ranges)
 
     def best_stump(self, search: GridStumps) -> Stump | None:
-        """The stump with the largest |r| under the potentials of the scores so far."""
+        """Return the stump with the largest |r| for the current scores."""
         exponent, total, sums = self._rows.statistics(_sums, merge=add_scaled)
         log_total = exponent + math.log(total)
         if math.isnan(self._first):
@@ -99,14 +99,14 @@ class PartitionedPairWeights:
 
 
 class PartitionedStumpScores:
-    """`StumpScores` of validation queries in partitions."""
+    """`StumpScores` over partitions."""
 
     def __init__(self, valid: RowSource, curve: EarlyStopping) -> None:
         self._rows, self._measure, self._weight = valid, curve.measure, valid.query_weight
         self._rows.statistics(_open_scores, curve, keep=True)
 
     def value_with(self, stump: Stump, weight: float) -> float:
-        """Add `weight * h` to the scores; the measure's mean."""
+        """Add `weight * h` to the scores; return the mean of the measure."""
         by_query = self._rows.statistics(_measured, stump, weight, merge=beside, keep=True)
         return float(self._measure.aggregate(np.concatenate(by_query), self._weight))
 
