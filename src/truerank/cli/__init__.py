@@ -190,14 +190,13 @@ def _hide_rare(parser: Any, argv: list[str]) -> None:
     """Add `--help-all`, and leave rare options out of the help unless it is given."""
     import argparse
 
-    hidden = [action for action in parser._actions if action.dest in RARE]
-    if not hidden:
-        parser.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
-        return
-    parser.add_argument("--help-all", action="help", help="show this message and the rare options")
-    if "--help-all" not in argv:
-        for action in hidden:
-            action.help = argparse.SUPPRESS
+    text = argparse.SUPPRESS
+    for action in parser._actions:
+        if action.dest in RARE:
+            text = "show this message and the rare options"
+            if "--help-all" not in argv:
+                action.help = argparse.SUPPRESS
+    parser.add_argument("--help-all", action="help", help=text)
 
 
 def _output_that_is_read(args: Any) -> str | None:
@@ -206,8 +205,11 @@ def _output_that_is_read(args: Any) -> str | None:
 
     from truerank.cli.options import Output
 
-    given = {key: value for key, value in vars(args).items() if key != "command"}
-    outputs = {"output", "plot"} | {key for key, value in given.items() if isinstance(value, Output)}
+    given, outputs = dict(vars(args)), {"output", "plot"}
+    del given["command"]
+    for key, value in given.items():
+        if isinstance(value, Output):
+            outputs.add(key)
     if args.command == "cross-validate":
         outputs.add("scores")
     if args.command in ("text classify", "fuse") and (given.get("train") or given.get("qrels")):
@@ -226,7 +228,7 @@ def _output_that_is_read(args: Any) -> str | None:
                     found += [entry.path for entry in os.scandir(item) if entry.is_file()]
         return found
 
-    read = files(key for key in given if key not in outputs)
+    read = files(given.keys() - outputs)
     for written in files(outputs & set(given)):
         for path in read:
             if os.path.samefile(path, written):

@@ -10,6 +10,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import filterfalse
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -21,7 +23,7 @@ from truerank.compat.other_names import advice
 from truerank.core.errors import DataFileError, ModelFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.files import read_text
-from truerank.core.names import nearest
+from truerank.core.names import nearest, resolve
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
@@ -107,14 +109,18 @@ DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil
 
 def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
     """Misuse where an option of reading is about the other kind of files, and none that is named is of that kind."""
-    named = [getattr(args, key, None) or [] for key in DATA_FILES]
-    files = [one for some in named for one in ([some] if isinstance(some, str) else some)]
-    if {bool(table_kind(file)) for file in files if file != "-"} | {table} == {True, False}:
+    kinds = {table}
+    for key in DATA_FILES:
+        named = getattr(args, key, None) or []
+        for file in [named] if isinstance(named, str) else named:
+            if file != "-":
+                kinds.add(bool(table_kind(file)))
+    if len(kinds) == 2:
         return
     idle, of, what = (
         (options.OF_LETOR, "LETOR text", "a table") if table else (options.OF_TABLES, "tables", "LETOR text")
     )
-    refuse_idle(args, [name for name in idle if hasattr(args, name)], f"is for {of}, and {path} is {what}")
+    refuse_idle(args, list(filter(partial(hasattr, args), idle)), f"is for {of}, and {path} is {what}")
 
 
 def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
@@ -151,7 +157,8 @@ def settle_convention(args: argparse.Namespace) -> str:
 
 def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     """The columns of `like`, if it is a model or data with column names; else those of the options."""
-    features, exclude, position = (getattr(args, name, None) for name in ("features", "exclude", "position"))
+    features, exclude = getattr(args, "features", None), getattr(args, "exclude", None)
+    position = getattr(args, "position", None)
     if position is not None:  # is read even if the others leave it out
         features = features and [*features, position]
         exclude = exclude and [entry for entry in exclude if entry != position]
@@ -171,8 +178,11 @@ def reading_of(like: Any) -> dict[str, str]:
 
 def remember_reading(model: Any, args: argparse.Namespace, like: Any = None) -> None:
     """Store in the model how its data were read, so that later commands do not need these options."""
-    given = {role: getattr(args, f"{role}_column", None) for role in ("query", "grade", "document")}
-    kept = reading_of(like) | {role: name for role, name in (given | {"missing": args.missing}).items() if name}
+    kept = reading_of(like)
+    for role in ("query", "grade", "document", "missing"):
+        name = args.missing if role == "missing" else getattr(args, f"{role}_column", None)
+        if name:
+            kept[role] = name
     if kept:
         model.reading_ = kept
 
@@ -430,7 +440,7 @@ def ranker_class(name: str) -> type[Any]:
     if name not in registry.RANKERS:
         near = nearest(name, registry.RANKERS)
         raise UsageError(f"unknown ranker {name!r}{near}; known are: {', '.join(registry.RANKERS)}")
-    return registry.ranker_class(name)
+    return resolve(registry.RANKERS[name])
 
 
 def make_ranker(
@@ -442,7 +452,7 @@ def make_ranker(
     """
     cls = ranker_class(name)
     known = cls().get_params(deep=False)
-    unknown = [key for key in settings if key not in known]
+    unknown = list(filterfalse(known.__contains__, settings))
     if unknown:
         theirs = advice(cls, unknown[0])
         hint = f": {theirs}" if theirs else nearest(unknown[0], known)

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -129,7 +130,7 @@ def add(
     the arguments `to` is given, and `why` follows it in the message.
     """
     words, default = spec.split(" "), settings.get("default")
-    names = [word for word in words if word.startswith("-")] or words[:1]
+    names = list(filter(methodcaller("startswith", "-"), words)) or words[:1]
     value = " ".join(words[len(names) :])
     if value:
         settings["metavar"] = value.strip("[]").removesuffix(" …")

@@ -58,17 +58,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     `early_stopping_rounds` and `eval_at`. Each set becomes RankingData or (X, y, qid).
     """
     X, qid = without_query_column(X, qid)
-    call, known = FitCall(), ranker.get_params(deep=False)
-    _read_habits(call, type(ranker).__name__, known, eval_set is not None, other)
-    if other or eval_set is not None:
-        qid, call.sets = _read_sets(type(ranker).__name__, qid, eval_set, other)
-        _drop_what_asks_for_nothing(type(ranker).__name__, other)
-        call.cutoffs = other.pop("eval_at", None) or []
-    return X, qid, call
-
-
-def _read_habits(call: FitCall, name: str, known: dict[str, Any], watched: bool, other: dict[str, Any]) -> None:
-    """Read callbacks, the period of printed lines, measures and early stopping."""
+    call, known, name = FitCall(), ranker.get_params(deep=False), type(ranker).__name__
     for given in (known.get("callbacks"), other.pop("callbacks", None)):
         for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
             refuse_foreign_callback(one, name)
@@ -81,7 +71,7 @@ def _read_habits(call: FitCall, name: str, known: dict[str, Any], watched: bool,
     metric = other.get("eval_metric")
     if metric is not None and "validation_measure" in known:
         del other["eval_metric"]
-        if not watched:
+        if eval_set is None:
             raise InvalidInputError(f"{name}.fit: eval_metric judges the queries of eval_set, which is missing")
         _read_measures(call, metric, f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
@@ -93,6 +83,11 @@ def _read_habits(call: FitCall, name: str, known: dict[str, Any], watched: bool,
     period = next(filter(None, map(period_of, filter(None, verbose))), 0)
     if period:
         call.callbacks.append(Lines(period))
+    if other or eval_set is not None:
+        qid, call.sets = _read_sets(name, qid, eval_set, other)
+        _drop_what_asks_for_nothing(name, other)
+        call.cutoffs = other.pop("eval_at", None) or []
+    return X, qid, call
 
 
 def _read_measures(call: FitCall, given: object, name: str) -> None:

@@ -83,7 +83,7 @@ def inputs_of(X: Matrix) -> str:
 
 def numbers_of(X: Matrix) -> tuple[str, list[int]]:
     """Return `inputs_of(X)`, and the columns that make a matrix "close"."""
-    values = stored(X)
+    values: np.ndarray = X.data if hasattr(X, "tocsr") else np.asarray(X)  # type: ignore[attr-defined]
     step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
     if values.dtype != np.float32 and _are_decimals(values[::step].ravel()):
         return "decimal", []

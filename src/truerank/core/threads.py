@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import starmap
+from operator import add
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -109,8 +110,13 @@ class Workers:
             work()
             del work  # otherwise this thread would keep the data in memory until the next call
 
-    def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]]) -> list[T]:
-        """Run as `run_blocks`. Threads that start after all blocks are taken are not waited for."""
+    def run(self, work: Callable[..., T], blocks: Sequence[tuple[Any, ...]], *more: Iterable[Any]) -> list[T]:
+        """Run as `run_blocks`, with one further argument for each block from each of `more`.
+
+        Threads that start after all blocks are taken are not waited for.
+        """
+        if more:
+            blocks = list(map(add, blocks, zip(*more)))
         if not self._threads or len(blocks) <= 1:
             return list(starmap(work, blocks))
         results: list[Any] = [None] * len(blocks)

@@ -89,7 +89,7 @@ class TrainingSketch:
                     both = both[: np.searchsorted(both, part[-1:].max(initial=0), "right")]
             joined.append(both[:size])
             complete.append(self.complete[kind] and other.complete[kind] and len(both) <= size)
-        return TrainingSketch(*joined, complete)
+        return TrainingSketch(joined[0], joined[1], complete)
 
     def model_params(self) -> dict[str, Any]:
         """Return what a model file stores."""

@@ -127,7 +127,7 @@ def with_sizes_beside(path: str) -> Any:
 
     The sizes are read from the file `path.query` (LightGBM) or `path.group` (XGBoost).
     """
-    beside = next((name for name in (f"{path}.query", f"{path}.group") if os.path.isfile(name)), None)
+    beside = next(filter(os.path.isfile, (f"{path}.query", f"{path}.group")), None)
     if beside is None or _names_queries(path):
         return path
     return with_query_ids(path, read_group_sizes(beside))

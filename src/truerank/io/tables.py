@@ -41,7 +41,7 @@ _EXPANDED, _FOLD = 1 << 30, 256  # a file may expand to so many bytes, or to so 
 
 def table_kind(path: PathLike) -> str | None:
     """Return "csv", "tsv", "parquet" or "arrow" by the ending of a file name, else None; text may be compressed."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    suffixes = list(map(str.lower, Path(path).suffixes))
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
         kind = KINDS.get(suffixes[-1]) if suffixes else None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from truerank.matrices.steps import StepIndex, count_below
 
 MISSING = 255
 MAX_BORDERS = 254
+CELLS_A_BORDER = 4.0  # of the index for `code_columns`: most cells then have one border at most
 BLOCK = 8  # features in a block of codes
 
 _ROWS = 4_096  # rows that are copied or coded at once
@@ -112,7 +114,7 @@ def scan_columns(
         return found
 
     blocks = row_blocks(p, width)
-    return [item for part in run_blocks(work, blocks, n_jobs) for item in part]
+    return list(chain.from_iterable(run_blocks(work, blocks, n_jobs)))
 
 
 def sort_with_copies(values: np.ndarray, copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +165,7 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     """Return the codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""
     n, p = X.shape
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-    index = border_index(borders).of_type(dtype)
+    index = StepIndex.of(borders, CELLS_A_BORDER).of_type(dtype)
     codes = np.zeros((-(-p // BLOCK), n, BLOCK), dtype=np.uint8)
 
     def work(start: int, stop: int) -> np.ndarray:
@@ -174,12 +176,7 @@ def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = Non
     missing = np.zeros(p, dtype=bool)
     for part in parts:
         missing |= part
-    return CodedMatrix(codes, borders, np.array([len(b) + 1 for b in borders], dtype=np.int32), missing)
-
-
-def border_index(borders: list[np.ndarray]) -> StepIndex:
-    """Return the index of some features' borders for `code_columns`, with four cells a border."""
-    return StepIndex.of(borders, 4.0)
+    return CodedMatrix(codes, borders, np.array(list(map(len, borders)), dtype=np.int32) + np.int32(1), missing)
 
 
 @kernel

@@ -52,8 +52,8 @@ class StepIndex(NamedTuple):
         return cls(
             np.array(low), np.array(inverse), np.array(halvings, dtype=np.int64),
             np.concatenate(cells),
-            offsets_of([len(own) for own in cells[1:]]), offsets_of([len(own) for own in steps[1:]]),
-            np.concatenate(steps), np.array([len(own) for own in all_steps], dtype=np.int64),
+            offsets_of(list(map(len, cells[1:]))), offsets_of(list(map(len, steps[1:]))),
+            np.concatenate(steps), np.array(list(map(len, all_steps)), dtype=np.int64),
         )  # fmt: skip
 
     def of_type(self, dtype: DTypeLike) -> StepIndex:

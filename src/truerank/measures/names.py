@@ -132,7 +132,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
     """
     check_choice(convention, "convention", CONVENTIONS)
     if isinstance(measure, Measure):
-        return measure.pinned(convention).check()
+        return (measure if measure.gives("convention") else measure(convention=convention)).check()
     if type(measure).__module__.partition(".")[0] == "ir_measures":
         # The meaning in ir_measures: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: no value).
         made = _from_text(str(measure))

@@ -24,7 +24,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def model_text(model: Any) -> str:
     from truerank import __version__
 
     names = getattr(type(model), "model_attributes", ())
-    if names and not any(hasattr(model, name) for name in names):
+    if names and not any(map(partial(hasattr, model), names)):
         raise InvalidInputError(f"this {type(model).__name__} is not fitted; call fit before save_model")
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": encode(model)}
     if getattr(model, "reading_", None):
@@ -183,10 +183,10 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _encode_array(value)
     if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
+        return list(map(encode, value))
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: encode(item) for key, item in value.items()}
+            return dict(zip(value, map(encode, value.values())))
         if any(not isinstance(key, str | int | np.integer) for key in value):
             raise InvalidInputError(f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}")
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
@@ -263,7 +263,9 @@ def _encode_array(array: np.ndarray) -> dict[str, Any]:
         raise InvalidInputError(f"a model file cannot keep an array of dtype {array.dtype}")
     if array.dtype.kind == "f":
         # float32 values are exact as float64, and tolist writes the shortest text that gives them back.
-        values = [item if math.isfinite(item) else repr(item) for item in array.astype(np.float64).ravel().tolist()]
+        values: list[Any] = array.astype(np.float64).ravel().tolist()
+        for place in np.flatnonzero(~np.isfinite(array)).tolist():
+            values[place] = repr(values[place])
     else:
         values = array.ravel().tolist()
     return {"$array": array.dtype.name, "shape": list(array.shape), "values": values}
@@ -295,9 +297,10 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray:
 
 def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[str, Any]:
     own = model.model_params() if hasattr(model, "model_params") else model.get_params(deep=False)
-    params = {name: encode(value) for name, value in own.items()}
-    names = model.model_attributes if attributes is None else attributes
-    fitted = {name: encode(getattr(model, name)) for name in names if hasattr(model, name)}
+    params, fitted = encode(own), {}
+    for name in model.model_attributes if attributes is None else attributes:
+        if hasattr(model, name):
+            fitted[name] = encode(getattr(model, name))
     if fitted and hasattr(model, "check_model"):
         # What could not be loaded is not saved: weights that are not finite, say.
         try:

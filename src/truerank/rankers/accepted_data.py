@@ -55,8 +55,9 @@ class AcceptedData:
             return X
         refuse_foreign_data(X)
         check_plain(X, "X")
-        check_column_names(X)
-        X = X if reset else self._named_columns(X)
+        if hasattr(X, "columns"):
+            check_column_names(X)
+            X = X if reset else self._named_columns(X)
         try:
             matrix = validate_data(
                 self, X, reset=reset, dtype=[np.float64, np.float32], order="C", accept_sparse="csr",

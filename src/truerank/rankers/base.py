@@ -30,7 +30,7 @@ from truerank.rankers.constructor_names import taking_other_names
 from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.rankers.round_results import RoundResults, values_by_round
-from truerank.solvers.result import Status
+from truerank.solvers.result import NEEDS_ACTION, Status
 
 
 class Ranker(RoundResults, AcceptedData, BaseEstimator):
@@ -208,7 +208,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     def _measure(self, parameter: str = "measure") -> Any:
         """Return the measure that a parameter names, under the ranker's convention; by default the ranker's own."""
-        chosen = getattr(self, parameter, None)
+        chosen: Any = getattr(self, parameter, None)
         if chosen is None:
             chosen = getattr(self, "measure", "nDCG@10")
         return parse_measure(chosen, convention=getattr(self, "convention", "ranklib"))
@@ -258,7 +258,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         trees.
         """
         check_is_fitted(self)
-        check_predict_arguments(self, other)
+        if other:
+            check_predict_arguments(self, other)
         there = elsewhere(X)
         if there is not None:
             return there.each(_predicted, self)  # type: ignore[return-value]
@@ -397,7 +398,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def _finish(self, status: Status) -> None:
         """Store the reason for the stop, and warn if the user should act."""
         self.status_ = status.value
-        if not status.ok:
+        if status in NEEDS_ACTION:
             warn(f"{type(self).__name__} {status.value}", convergence_warning())
 
     def _keep_sketch(self, data: object, earlier: Any = None) -> None:

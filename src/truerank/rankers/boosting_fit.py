@@ -25,7 +25,7 @@ from truerank.solvers.result import Status
 from truerank.trees.boosted_rows import RowsHere, WatchedHere
 from truerank.trees.boosting import boost
 from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.limits import check_grades, check_weights
+from truerank.trees.limits import check_limits
 from truerank.trees.linear_start import Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows
 from truerank.trees.training_columns import TrainingColumns, scan_training_columns
@@ -52,14 +52,15 @@ class BoostingFit:
         self.parts = ranker._parts()
         check_choice(ranker.start, "start", ("constant", "linear"))
         self.start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
-        self.progress = trees_of(ranker) if begun else begun_progress(ranker, data.n_features)
+        self.progress = trees_of(ranker) if begun else begun_progress(ranker, ranker.n_features_in_)
         self.continued = bool(self.progress.trees)
         self.stopping = ranker._early_stopping(valid is not None)
         self.objective = self._objective()
-        ranker._choose_leaves(lambda: data, self.stopping.measure, self.continued or begun)
+        ranker._choose_leaves(lambda: data, self.continued or begun)
         self.leaves = ranker.kind_of_leaves
+        self.weight = data.row_weight
         self._check_rows()
-        self.copies = RowCopies.of(data.row_weight)
+        self.copies = None if self.weight is None else RowCopies.of(self.weight)
         self.plan = ranker._plan()
         if begun:
             have = len(self.progress.trees)
@@ -69,7 +70,7 @@ class BoostingFit:
     def run(self) -> Status:
         """Boost, and keep what was found."""
         ranker, data = self.ranker, self.data
-        self.tables, self.X = self._categories()
+        self.tables, self.X = (None, data.X) if ranker.categorical is None else self._categories()
         by_column = summed(self.X).tocsc() if self.sparse else self.X
         p_swap, columns = self._columns(by_column)
         start, scores, at_start = self._standing() if self.continued else self._start(columns)
@@ -79,7 +80,11 @@ class BoostingFit:
             show_arrays(unbiased.propensities)
         with Workers(ranker.n_jobs) as workers:
             fitter = self.leaves.fitter(plan.rules, columns, p_swap, workers)
-            watched = self._watched(fitter, columns, start)
+            watched = None
+            if self.valid is None:
+                self.progress.valid = []
+            else:
+                watched = self._watched(self.valid, fitter, columns, start)
             rows = self._coded(by_column, columns.borders, training=True)
             gains = self.progress.gains
             boosted = RowsHere(data, rows, scores, at_start, gains, self.objective, fitter, plan, workers, self.copies)
@@ -104,8 +109,8 @@ class BoostingFit:
                 "call X.toarray()"
             )
         assert self.data.y is not None
-        check_grades(self.data.y)
-        check_weights(self.data.row_weight)
+        largest = None if self.weight is None else float(self.weight.max())
+        check_limits(float(np.abs(self.data.y).max(initial=0.0)), largest)
 
     def _objective(self) -> Any:
         ranker, data = self.ranker, self.data
@@ -134,7 +139,7 @@ class BoostingFit:
         assert data.y is not None
         _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
         order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]
-        return fit_categories(data.X, data.y, data.offsets, data.row_weight, columns, order)
+        return fit_categories(data.X, data.y, data.offsets, self.weight, columns, order)
 
     def _columns(self, by_column: Any) -> tuple[float, TrainingColumns]:
         """The probability of a swap (0 without fuzzy leaves), and what is known of each column before a tree grows."""
@@ -165,11 +170,11 @@ class BoostingFit:
         linear, known = None, np.zeros(1)
         if ranker.start == "linear":
             assert columns.scaling is not None
-            sums = linear_start_sums(self.X, data.y, data.offsets, data.row_weight, columns.scaling)
+            sums = linear_start_sums(self.X, data.y, data.offsets, self.weight, columns.scaling)
             linear = solve_linear_start(*sums, columns.scaling, self.start_alpha, self.plan.rules.monotone)
             known = linear.scores(self.X, ranker.n_jobs)
-        start = Start(float(self.objective.start(data.y - known, data.row_weight)), linear)
-        scores = np.full(data.n_rows, start.constant) + known
+        start = Start(float(self.objective.start(data.y - known, self.weight)), linear)
+        scores = np.full(len(data.y), start.constant) + known
         # For the watch over the training objective: one number, unless the start is a line.
         return start, scores, start.constant if linear is None else scores.copy()
 
@@ -181,12 +186,10 @@ class BoostingFit:
             return start, scores, scores.copy()  # on other data the model may stand worse than a constant
         return start, scores, start.constant if start.linear is None else start.scores(self.X, ranker.n_jobs)
 
-    def _watched(self, fitter: Any, columns: TrainingColumns, start: Start) -> WatchedHere | None:
-        """The validation queries; without any, and with ones that the trees have not seen, the values start anew."""
-        ranker, valid, progress = self.ranker, self.valid, self.progress
-        if valid is None:
-            progress.valid = []
-            return None
+    def _watched(self, valid: RankingData, fitter: Any, columns: TrainingColumns, start: Start) -> WatchedHere:
+        """Return the validation queries; if the trees have not seen them, their values start anew."""
+        ranker, progress = self.ranker, self.progress
+        assert self.stopping is not None
         X = valid.X if self.tables is None else self.tables.encode(valid.X)
         judgements = valid.judgements()
         if len(progress.valid) != len(progress.trees):

@@ -57,7 +57,10 @@ def keep(ranker: Scorer, part: Ensemble | FlatPlaces | CategoryTables | Scaling)
 
 def kept(ranker: Scorer, kind: type[Part]) -> Part:
     """A part of the model from the ranker's attributes."""
-    return kind(*(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")) for one in fields(kind)))
+    arrays = []
+    for one in fields(kind):
+        arrays.append(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")))
+    return kind(*arrays)
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import Matrix
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
@@ -82,17 +81,18 @@ class CategoryColumns(Ranker):
 
     categorical: Any
 
-    def _checked(self, X: Matrix, *, reset: bool) -> Any:
+    def _checked(self, X: Any, *, reset: bool) -> Any:
         if reset:
             self.__dict__.pop("category_names_", None)  # of an earlier fit
-        X = frame_of(X)
-        if not reset:
-            X = self._named_columns(X)  # before the columns are numbered, which goes by their places
-        given, known = list(getattr(X, "columns", ())), list(getattr(self, "feature_names_in_", ()))
-        refused = known and given and given != known and all(isinstance(name, str) for name in given)
-        if reset or not refused:  # other names are refused first
-            X = self._numbered(X, reset)
-            refuse_categories(X)
+        if hasattr(X, "columns"):
+            X = frame_of(X)
+            if not reset:
+                X = self._named_columns(X)  # before the columns are numbered, which goes by their places
+            given, known = list(X.columns), list(getattr(self, "feature_names_in_", ()))
+            refused = known and given and given != known and all(isinstance(name, str) for name in given)
+            if reset or not refused:  # other names are refused first
+                X = self._numbered(X, reset)
+                refuse_categories(X)
         return super()._checked(X, reset=reset)
 
     def _own_category_names(self) -> dict[str, list[str]]:

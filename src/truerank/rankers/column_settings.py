@@ -31,8 +31,6 @@ def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
 
 def monotone_signs(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
     """Return -1, 0 or 1 for each feature, int8 (p,), from an array or a dict by number or name; None if all are 0."""
-    if given is None:
-        return None
     message = (
         f"monotone must give -1, 0 or 1 for each of the {n_features} features, or a dict of column number or name to "
         f"these; got {given!r}"
@@ -53,10 +51,8 @@ def monotone_signs(given: object, n_features: int, names: list[Any]) -> np.ndarr
     return values.astype(np.int8) if values.any() else None
 
 
-def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray | None:
+def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray:
     """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
-    if given is None:
-        return None
     what = "interaction_constraints"
     if isinstance(given, str | bytes) or not isinstance(given, list | tuple):
         raise InvalidInputError(f"{what} must be a list of lists of column numbers or names, got {given!r}")

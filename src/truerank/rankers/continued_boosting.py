@@ -115,4 +115,7 @@ def trees_of(ranker: Any) -> Progress:
 
 def fit_settings(ranker: Any) -> dict[str, str]:
     """The parameters that must stay for a warm start, in a form that can be compared."""
-    return {name: repr(value) for name, value in ranker.get_params(deep=False).items() if name not in _MAY_CHANGE}
+    settings = ranker.get_params(deep=False)
+    for name in _MAY_CHANGE:
+        settings.pop(name, None)
+    return dict(zip(settings, map(repr, settings.values())))

@@ -110,16 +110,16 @@ class FittedTrees(CategoryColumns):
         return kept(self, CategoryTables)
 
     def _predict(self, X: Any) -> np.ndarray:
-        X = self.encoded(X)
+        X = self.encoded(X) if hasattr(self, "category_features_") else X
         return self._advance(X, self._start().scores(X, self.n_jobs))
 
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
 
-        def add(rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
-            return np.asarray(self._predictor.predict(rows, self.n_jobs, scores, trees))
-
-        return add_in_dense_blocks(X, add, scores) if hasattr(X, "tocsr") else add(X, scores)
+        predict, n_jobs = self._predictor.predict, self.n_jobs
+        if hasattr(X, "tocsr"):
+            return add_in_dense_blocks(X, lambda rows, own: predict(rows, n_jobs, own, trees), scores)
+        return np.asarray(predict(X, n_jobs, scores, trees))
 
     def _feature_shares(self) -> np.ndarray:
         return np.asarray(self.tree_gains_.sum(axis=0))
@@ -147,7 +147,7 @@ class FittedTrees(CategoryColumns):
             self.start_weights_ = start.linear.weights
         if columns.scaling is not None:
             keep(self, columns.scaling)
-        keep(self, Ensemble(*(np.stack(arrays) for arrays in zip(*progress.trees))))
+        keep(self, Ensemble(*map(np.stack, zip(*progress.trees))))
         self.tree_gains_ = np.stack(progress.gains)
         self.validation_scores_ = np.array(progress.valid, dtype=np.float64)
         change = np.array(progress.change, dtype=np.float64)
@@ -181,7 +181,7 @@ class FittedTrees(CategoryColumns):
         return Start(self.start_, None if weights is None else LinearStart(weights, self._scaling()))
 
     def _prepare(self) -> None:
-        self._predictor = self.kind_of_leaves.predictor(self._ensemble(), self)
+        self._predictor = self.kind_of_leaves.predictor(kept(self, Ensemble), self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in super().__getstate__().items() if key != "_predictor"}

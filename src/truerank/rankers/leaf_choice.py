@@ -23,8 +23,8 @@ _TREES, _SHARE = 20, 5  # of a trial: a fifth of the trees, twenty at least
 TRIED = ("fuzzy", "constant", "polynomial")
 
 
-def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) -> tuple[str, dict[str, float]]:
-    """The kind of leaves for these queries, and the mean of `measure` that each kind has on queries left out.
+def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, dict[str, float]]:
+    """Return the kind of leaves for these queries, and each kind's mean validation measure on queries left out.
 
     A fifth of the trees, at least twenty, are fitted to two thirds of the queries and measured on the third, in three
     folds by content, so that the order of the file has no say, of as many queries as have 100,000 rows; queries of
@@ -48,6 +48,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData], measure: Any) ->
         others = [kind for kind in others if not KINDS[kind].needs_scaling]
     if ranker.monotone is not None:
         others = [kind for kind in others if KINDS[kind].keeps_monotone]
+    measure = ranker._measure("validation_measure").tie_averaged()
     sign = 1.0 if getattr(measure, "higher_is_better", True) else -1.0
     settings = _trial_settings(ranker)
     tried, weights = [first, *others], []

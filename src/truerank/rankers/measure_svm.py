@@ -224,8 +224,8 @@ def relevant_grade(rel: float | None, measure: Any, problem: Any, convention: st
     if rel is not None:
         return check_number(rel, "rel")
     if measure is not None and measure.gives("rel"):
-        return float(measure.rel)
+        return float(measure.setting("rel"))
     distinct = problem.distinct_grades()
     if len(distinct) == 2:
         return float(distinct[-1])
-    return float(parse_measure("AP", convention=convention).rel)
+    return float(parse_measure("AP", convention=convention).setting("rel"))

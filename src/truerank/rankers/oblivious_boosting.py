@@ -323,7 +323,7 @@ class ObliviousBoosting(FittedTrees):
             given = self.leaves_
         return parse_leaves(given)
 
-    def _choose_leaves(self, read: Callable[[], RankingData], watch: Any, continued: bool) -> None:
+    def _choose_leaves(self, read: Callable[[], RankingData], continued: bool) -> None:
         """Settle `leaves="auto"`, on queries that are read for it; the trees of a continued fit have their leaves."""
         automatic = isinstance(self.leaves, str) and self.leaves == "auto"
         if automatic and continued:
@@ -331,7 +331,7 @@ class ObliviousBoosting(FittedTrees):
         for name in ("leaves_", "leaf_scores_"):
             self.__dict__.pop(name, None)
         if automatic:
-            self.leaves_, self.leaf_scores_ = choose_leaves(self, read, watch)
+            self.leaves_, self.leaf_scores_ = choose_leaves(self, read)
 
     def _take(self, begun: Any, n_features: int) -> None:
         """Take over the trees of `init_model`."""
@@ -348,18 +348,21 @@ class ObliviousBoosting(FittedTrees):
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
         return parts
 
-    def _early_stopping(self, watched: bool) -> EarlyStopping:
-        """What watches the validation queries: leaves tie many documents, and no order of the rows is to choose."""
-        if self.patience is not None and not watched:
+    def _early_stopping(self, watched: bool) -> EarlyStopping | None:
+        """Return what watches the validation queries, if there are any; the measure is checked in any case."""
+        measure = self._measure("validation_measure")
+        if watched:
+            return EarlyStopping(measure, self.convention, self.patience)
+        if self.patience is not None:
             check_positive_int(self.patience, "patience")
             raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
-        return EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)
+        return None
 
     def _rates(self, n_estimators: int) -> np.ndarray:
         """The learning rate of each tree (n_estimators,)."""
-        given = self.learning_rate
+        given: Any = self.learning_rate
         if not isinstance(given, list | tuple | np.ndarray):
-            given = [given] * n_estimators
+            return np.full(n_estimators, check_number(given, "learning_rate", minimum=0.0, open_minimum=True))
         if len(given) != n_estimators:
             raise InvalidInputError(
                 f"learning_rate must be one number, or one for each of the {n_estimators} trees, got {len(given)}"
@@ -378,17 +381,19 @@ class ObliviousBoosting(FittedTrees):
         if alpha is None:
             alpha = 0.0 if self.objective == "mse" else 1.0
         names = list(getattr(self, "feature_names_in_", []))
-        monotone = monotone_signs(self.monotone, self.n_features_in_, names)
+        n_features = self.n_features_in_
+        monotone = None if self.monotone is None else monotone_signs(self.monotone, n_features, names)
         if monotone is not None and not self.kind_of_leaves.keeps_monotone:
             raise InvalidInputError(
                 f"{self.kind_of_leaves.name} leaves cannot keep monotone constraints; use constant or fuzzy leaves"
             )
+        sets = self.interaction_constraints
         rules = GrowthRules(
             depth,
             check_number(alpha, "alpha", minimum=0.0),
             check_number(self.small_leaf_penalty, "small_leaf_penalty", minimum=0.0),
             monotone,
-            together=feature_sets(self.interaction_constraints, self.n_features_in_, names),
+            together=None if sets is None else feature_sets(sets, n_features, names),
         )
         return Plan(
             n_estimators,

@@ -28,10 +28,9 @@ class Status(Enum):
     CALLBACK = "stopped: a callback asked for it"
     ALL_ROUNDS = "completed all rounds"
 
-    @property
-    def ok(self) -> bool:
-        """Whether the result may be used without a warning."""
-        return self not in (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
+
+NEEDS_ACTION = (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
+"""The reasons of which a ranker warns."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.matrices.binning import BLOCK, MAX_BORDERS, border_index, code_columns
+from truerank.matrices.binning import BLOCK, CELLS_A_BORDER, MAX_BORDERS, code_columns
+from truerank.matrices.steps import StepIndex
 from truerank.trees.ensemble import Ensemble
 
 _TASK = 16_384  # rows of one task of a thread
@@ -101,7 +102,7 @@ class _Plan:
             sources += [k] * (len(borders) - len(sources))
         self._features = kinds[sources] // 2
         self._zero_missing = np.flatnonzero(kinds[sources] % 2)
-        self._n_columns, self._index = len(borders), border_index(borders)
+        self._n_columns, self._index = len(borders), StepIndex.of(borders, CELLS_A_BORDER)
         variants, column = np.unique(2 * source + trees.missing_right, return_inverse=True)
 
         tree, first, turn, heights = _survey(trees.roots, trees.left, trees.right)

@@ -125,9 +125,10 @@ def change_parts(
     before = np.broadcast_to(np.asarray(start, dtype=np.float64), scores.shape)
 
     def add(first: int, last: int, own: np.ndarray) -> None:
-        _add_changes(*(for_kernel(one[first:last]) for one in (before, gradients, hessians, scores)), own)
+        block = slice(first, last)
+        _add_changes(*map(for_kernel, (before[block], gradients[block], hessians[block], scores[block])), own)
 
-    workers.run(add, [(*block, own) for block, own in zip(blocks, parts)])
+    workers.run(add, blocks, parts)
     total: np.ndarray = parts.sum(axis=0)
     return total
 

@@ -38,14 +38,13 @@ class BundledGrower(Grower):
         super()._begin(level)
         self._by_row = self._sampled.of_all_rows()
 
-    def _search_block(self, block: int, level: Level) -> float:
+    def _search_block(self, level: Level, block: int) -> float:
         if block < len(self._hist):
-            return super()._search_block(block, level)
-        return self._search_members(np.empty((0, BLOCK * 256), dtype=np.int64), block, level)
+            return super()._search_block(level, block)
+        return self._search_members(np.empty((0, BLOCK * 256), dtype=np.int64), block, self._members[block], level)
 
-    def _search_members(self, hist: np.ndarray, block: int, level: Level) -> float:
-        members = self._members[block]
-        members = members[level.permitted[members]]
+    def _search_members(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level) -> float:
+        members = features[level.permitted[features]]
         leaves = 1 << level.number
         width = min(len(members), max(BLOCK, _HISTOGRAMS // leaves))
         histograms = np.empty((leaves, width * 256), dtype=np.int64)
@@ -53,7 +52,7 @@ class BundledGrower(Grower):
         for start in range(0, len(members), width):
             some = members[start : start + width]
             self._take_apart(hist, block, some, level, histograms)
-            before = self._search_features(histograms, some, level)
+            before = super()._search_members(histograms, block, some, level)
         return before
 
     def _take_apart(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level, out: np.ndarray) -> None:

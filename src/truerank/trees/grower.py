@@ -17,6 +17,7 @@ The number of a leaf has bit t set if the answer at level t was no (`x > c`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -128,10 +129,6 @@ class LevelSearch:
         """Answer the question for the rows; return `small_is_right` of the next level."""
         raise NotImplementedError
 
-    def _useful(self, allowed: np.ndarray) -> np.ndarray:
-        useful: np.ndarray = allowed & ((self.n_bins > 1) | self.has_missing)
-        return useful
-
     def _search(
         self,
         allowed: np.ndarray,
@@ -144,7 +141,7 @@ class LevelSearch:
         leaves.
         """
         together = self.rules.together
-        useful = self._useful(allowed)
+        useful = allowed & ((self.n_bins > 1) | self.has_missing)
         hessian_unit = 0.0
         if total is not None:
             hessian_unit = float(scales.unpack(total)[1][0]) / max(1, n_rows)
@@ -154,8 +151,7 @@ class LevelSearch:
             float(hessian_unit * scales.hessian_scale),
             scales.shift,
         )
-        asked: list[Question] = []
-        gains: list[float] = []
+        features, codes, sides, gains = [], [], [], []
         small_is_right = np.zeros(1, dtype=np.bool_)
         words, before = total, -np.inf
         for number in range(self.rules.depth):
@@ -170,15 +166,17 @@ class LevelSearch:
                 break
             if together is not None:
                 together = together[together[:, best.feature]]
-            asked.append(best)
+            features.append(best.feature)
+            codes.append(best.code)
+            sides.append(best.missing_right)
             gains.append((best.gain - before) * scales.hessian_scale / scales.gradient_scale**2)
             before, words = best.gain, np.concatenate([best.left, best.right])
             small_is_right = self._ask(level, best)
         assert words is not None
         return TreeStructure(
-            np.array([question.feature for question in asked], dtype=np.int32),
-            np.array([question.code for question in asked], dtype=np.int32),
-            np.array([question.missing_right for question in asked], dtype=np.bool_),
+            np.array(features, dtype=np.int32),
+            np.array(codes, dtype=np.int32),
+            np.array(sides, dtype=np.bool_),
             np.array(gains, dtype=np.float64),
             *scales.unpack(words),
         )
@@ -230,7 +228,7 @@ class HistogramSearch(LevelSearch):
         if not len(permitted):
             return None
         self._begin(level)
-        before = self.workers.run(lambda block: self._search_block(block, level), [(one,) for one in used.tolist()])[-1]
+        before = self.workers.run(partial(self._search_block, level), list(zip(used.tolist())))[-1]
         gains = self._found.gains[permitted]
         best = int(np.argmax(gains))  # of equal gains that of the lowest feature
         feature = int(permitted[best])
@@ -241,7 +239,7 @@ class HistogramSearch(LevelSearch):
             side = bool((left & mask).sum() < (right & mask).sum())
         return Question(feature, code, side, before, float(gains[best]), left, right)
 
-    def _search_block(self, block: int, level: Level) -> float:
+    def _search_block(self, level: Level, block: int) -> float:
         """Fill the histograms of a block, and find the best question of each of its features."""
         n_leaves = 1 << level.number
         half = n_leaves >> 1
@@ -256,14 +254,11 @@ class HistogramSearch(LevelSearch):
             split_histograms(self._hist[block], hist, level.small_is_right)
         if level.number + 1 < self.rules.depth:
             self._hist[block, :n_leaves] = hist[:n_leaves]
-        before = self._search_members(hist, block, level)
+        before = self._search_members(hist, block, self._members[block], level)
         self._spare.append(hist)
         return before
 
-    def _search_members(self, hist: np.ndarray, block: int, level: Level) -> float:
-        return self._search_features(hist, self._members[block], level)
-
-    def _search_features(self, hist: np.ndarray, features: np.ndarray, level: Level) -> float:
+    def _search_members(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level) -> float:
         rules, weights = self.rules, level.weights
         plain = rules.monotone is None and rules.smoothing is None and weights.penalty == 0.0
         # Beyond, the product of two denominators overflows.
@@ -293,7 +288,7 @@ class Grower(HistogramSearch):
         tree = self._search(allowed, packed.scales, n_rows if counted is None else counted, total, loss_unit)
         leaf = self._sampled.leaf
         del self._sampled
-        return replace(tree, leaf=leaf if n_rows == self.matrix.n_rows else None)
+        return replace(tree, leaf=leaf if n_rows == self.matrix.codes.shape[1] else None)
 
     def _begin(self, level: Level) -> None:
         self._sampled.gather(level.number, level.small_is_right)

@@ -81,7 +81,7 @@ class GradientSizes:
         def add(start: int, stop: int, own: np.ndarray) -> bool:
             return bool(_add_sizes(kernel_array(g[start:stop]), for_kernel(h[start:stop]), stop - start, *own))
 
-        whole = all(workers.run(add, [(*block, own) for block, own in zip(blocks, parts)]))
+        whole = all(workers.run(add, blocks, parts))
         return cls(len(g), parts[:, 0].sum(axis=0), parts[:, 1].sum(axis=0), whole)
 
 

@@ -22,7 +22,7 @@ class SampledRows:
         self.leaf = np.zeros(len(self.rows), dtype=np.int32)
         self._all = len(self.rows) == n
         self._blocks = blocks_of_rows(len(self.rows)) or [(0, 0)]  # a partition may have no row of the sample
-        self.bounds = np.array([0, *(stop for _, stop in self._blocks)])  # int64: where the blocks start and end
+        self.bounds = np.append(0, np.array(self._blocks)[:, 1])  # int64: where the blocks start and end
         self.counts = np.diff(self.bounds)[:, None]  # int64: rows by block and leaf
         self._level = self.rows, self.words, self.counts
 
@@ -41,7 +41,7 @@ class SampledRows:
                 answer(codes, shift, self.rows[start:stop], leaf, level, code, side)
             count_rows(leaf, counts)
 
-        self._workers.run(divide, [(*block, own) for block, own in zip(self._blocks, self.counts)])
+        self._workers.run(divide, self._blocks, self.counts)
         total: np.ndarray = self.counts.sum(axis=0)
         return total
 
@@ -57,11 +57,11 @@ class SampledRows:
         self._level = rows, words, counts
 
         def gather(start: int, stop: int, first: int, last: int, own: np.ndarray) -> None:
-            here = (of[start:stop] for of in (self.rows, self.words, self.leaf))
-            gather_rows(*here, chosen, own, rows[first:last], words[first:last])
+            here = slice(start, stop)
+            places = rows[first:last], words[first:last]
+            gather_rows(self.rows[here], self.words[here], self.leaf[here], chosen, own, *places)
 
-        places = zip(self._blocks, zip(ends, ends[1:]), counts)
-        self._workers.run(gather, [(*block, *place, own) for block, place, own in places])
+        self._workers.run(gather, self._blocks, ends, ends[1:], counts)
 
     def of_all_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return words, int64 (n,), and leaves, uint16 (n,), of all rows, 0 for a row outside the sample."""
@@ -76,7 +76,7 @@ class SampledRows:
     def fill(self, block: int, fresh: np.ndarray) -> None:
         """Add the gathered rows' words to the histograms (leaves, 8 * 256) of one block of features."""
         rows, words, counts = self._level
-        if len(fresh) == 1 and len(rows) == self.matrix.n_rows:  # the root, or a whole partition in its smaller child
+        if len(fresh) == 1 and len(rows) == self._codes.shape[1]:  # the root, or a whole partition in its smaller child
             accumulate_all(self._codes[block], words, fresh[0])
         elif len(rows):
             accumulate(self._codes[block], rows, words, counts, fresh)

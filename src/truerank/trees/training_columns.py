@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,12 @@ class TrainingColumns:
     @property
     def n_bins(self) -> np.ndarray:
         """Number of codes of each feature without that of missing values, int32 (p,)."""
-        return np.array([len(own) + 1 for own in self.borders], dtype=np.int32)
+        return np.array(list(map(len, self.borders)), dtype=np.int32) + np.int32(1)
 
     @classmethod
     def of(cls, looked: Sequence[tuple[np.ndarray, Any, Any]], clip: bool) -> TrainingColumns:
         """Combine the results of `look_at` for each column."""
-        borders, places, scalings = ([one[i] for one in looked] for i in range(3))
+        borders, places, scalings = map(list, zip(*looked)) if looked else ([], [], [])
         scaled = bool(scalings) and scalings[0] is not None
         return cls(borders, places, Scaling.of(scalings, clip) if scaled else None)
 
@@ -76,7 +77,7 @@ def scan_training_columns(
     """
     sparse = hasattr(X, "tocsc")
     on_demand = sparse and leaves.needs_places and not leaves.search
-    most = max((table.n for table in known_places.values()), default=0)
+    most = max(map(attrgetter("n"), known_places.values()), default=0)
     total, places_a_copy = (X.shape[0], 1.0) if copies is None else (copies.total, copies.places_a_copy)
     counts = None if copies is None else copies.counts
 

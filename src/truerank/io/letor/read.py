@@ -445,8 +445,9 @@ class _Store:
         self._comments.append(rows.comments)
         self._sizes.append(rows.n_rows)
         goes_on = bool(self._qids) and self._qids[-1] == rows.pieces[0][1]
-        self._starts += [self.n_rows + row for row, _ in rows.pieces[goes_on:]]
-        self._qids += [qid for _, qid in rows.pieces[goes_on:]]
+        for row, qid in rows.pieces[goes_on:]:
+            self._starts.append(self.n_rows + row)
+            self._qids.append(qid)
         self.n_rows = total
 
     def close_source(self) -> None:
@@ -459,7 +460,7 @@ class _Store:
         starts = np.array([*self._starts, self.n_rows], dtype=np.int64)
         query_ids = query_names(names)
         X, y = self._X.finish(), self._y.finish()
-        doc_ids, comments = (joined_texts(parts, self._sizes) for parts in (self._doc_ids, self._comments))
+        doc_ids, comments = joined_texts(self._doc_ids, self._sizes), joined_texts(self._comments, self._sizes)
         if len(names) == len(self._qids):
             return RankingData.from_grouped(
                 X, y, starts, query_ids, doc_ids=doc_ids, comments=comments, feature_names=feature_names

@@ -47,7 +47,7 @@ from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.grower import TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
 from truerank.trees.leaves.base import Leaves
-from truerank.trees.limits import check_grades, check_weights
+from truerank.trees.limits import check_limits
 from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
 from truerank.trees.sampled_rows import SampledRows
@@ -94,7 +94,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
     progress = begun_progress(ranker, data.n_features)
     _check_fits_partitions(ranker, data)
     stopping = ranker._early_stopping(valid is not None)
-    ranker._choose_leaves(partial(_queries_for_trials, data), stopping.measure, bool(progress.trees))
+    ranker._choose_leaves(partial(_queries_for_trials, data), bool(progress.trees))
     leaves = ranker.kind_of_leaves
     scaled = leaves.needs_scaling or ranker.start == "linear"
     start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
@@ -131,7 +131,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
         constant = ranker._start().constant
     crew.statistics(_start, constant, missing > 0, keep=True)
     watched = None
-    if valid is None:
+    if valid is None or stopping is None:
         progress.valid = []
     else:
         valid.statistics(_open_valid, setup, constant, missing > 0, keep=True)
@@ -157,8 +157,7 @@ def _check_fits_partitions(ranker: Any, data: RowSource) -> None:
             f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
             "fit to `data.gather()` if the rows fit here"
         )
-    check_grades(np.array([data.description.largest_grade]))
-    check_weights(None if data.description.largest_weight is None else np.array([data.description.largest_weight]))
+    check_limits(data.description.largest_grade, data.description.largest_weight)
 
 
 def _objective(ranker: Any) -> SquaredError | ByQuery | FunctionObjective:

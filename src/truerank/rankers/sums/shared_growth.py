@@ -106,7 +106,7 @@ class GrowthTogether(LevelSearch):
         packed: tuple[np.ndarray, float] | None,
     ) -> TreeStructure:
         """The tree, the same at every member."""
-        used = _blocks(self._useful(allowed))
+        used = _blocks(allowed & ((self.n_bins > 1) | self.has_missing))
         bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
         self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
         return self._search(allowed, scales, n_rows, *(packed or (None,)))

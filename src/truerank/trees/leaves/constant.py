@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -49,13 +50,14 @@ class ConstantFitter:
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
         """Return leaf values (2^d,) from the sums in the tree."""
         values = newton_values(tree.gradients, tree.hessians, self.alpha)
+        if self.monotone is None:
+            return values
         return constrain(values, tree.hessians, tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the tree's values to the scores (n,) of coded rows."""
         leaf = rows.leaf_numbers(tree, self.workers)
-        blocks = row_blocks(len(scores))
-        self.workers.run(lambda a, b: _add_leaf_values(leaf[a:b], values, scores[a:b]), blocks)
+        self.workers.run(partial(_add_leaf_values, leaf, values, scores), row_blocks(len(scores)))
 
 
 def constrain(values: np.ndarray, weights: np.ndarray, features: np.ndarray, monotone: np.ndarray | None) -> np.ndarray:
@@ -97,6 +99,6 @@ def constrain(values: np.ndarray, weights: np.ndarray, features: np.ndarray, mon
 
 
 @kernel
-def _add_leaf_values(leaf, values, scores):
-    for i in range(leaf.size):
+def _add_leaf_values(leaf, values, scores, start, stop):
+    for i in range(start, stop):
         scores[i] += values[leaf[i]]
