@@ -1,4 +1,4 @@
-"""A form's numbers as flat arrays, which the formats that are programs (Python, C, Painless, ONNX) loop over."""
+"""The numbers of a form as flat arrays, for the formats that are programs: Python, C, Painless, ONNX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arrays = dict[str, Any]
 
 
 def arrays_of(form: ModelForm) -> Arrays:
-    """Arrays and numbers by name; programs that use them in the order that `predict` does have its bits."""
+    """Return arrays and numbers by name. A program that uses them in the order of `predict` has its bits."""
     arrays = {"linear": _linear, "stumps": _stumps, "oblivious": _oblivious, "trees": _trees, "fuzzy": _fuzzy,
               "polynomial": _polynomial}[form.kind](form)  # fmt: skip
     arrays |= {"start": float(form.start), "intercept": float(form.intercept)}
@@ -39,7 +39,7 @@ def _linear(form: ModelForm) -> Arrays:
     assert isinstance(form.body, Linear)
     weights = form.body.weights
     used = np.flatnonzero(weights)
-    # `linear_scores` adds few columns one after the other, and many in eight sums side by side.
+    # `linear_scores` adds few columns one after the other, and many in eight sums.
     lanes = len(used) > FEW
     columns = np.arange(len(weights)) if lanes else used
     return {"columns": columns, "weights": weights[columns], "lanes": len(columns) - len(columns) % 8 if lanes else 0}

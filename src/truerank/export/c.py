@@ -1,6 +1,6 @@
-"""One C99 file: `NAME_score` and `NAME_score_rows` have the bits of `predict`, missing values included.
+"""A C99 file: `NAME_score` and `NAME_score_rows` return the bits of `predict`, also for missing values.
 
-Compile without contraction of products and sums (`-std=c99`, or `-ffp-contract=off` elsewhere) and without -ffast-math.
+Compile with `-std=c99` or `-ffp-contract=off`, and without `-ffast-math`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A calibrator as a formula of the score, for the formats that hold formulas.
+"""A calibrator as a formula of the score, for formats with formulas.
 
     P(relevant) = min over grades of Σ_m share_m P_m(score)
 
-A member P_m is the logistic function of pieces of degree two at most between knots of the score (densities, Platt,
+A member P_m is the logistic function of pieces of at most degree two between knots of the score (densities, Platt,
 spline, …), the logistic function of beta calibration's two logarithms, or pieces of probability (isotonic regression).
-A pool is several members, and P(grade ≥ g) is the least over the grades up to g.
+A pool has several members, and P(grade ≥ g) is the least over the grades up to g.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LOG_ODDS, BETA, PROBABILITY = 0, 1, 2
 
 @dataclass(frozen=True)
 class Member:
-    """One calibrator: piece k holds scores above `knots[k - 1]` and up to `knots[k]`, and d is score - `centres[k]`.
+    """One calibrator. Piece k is for scores above `knots[k - 1]` and up to `knots[k]`; d is score - `centres[k]`.
 
-    With the kind LOG_ODDS the log-odds are `(quadratic d + linear) d + constant`, with PROBABILITY that is the
-    probability. With BETA there is one piece: log-odds are `quadratic log p - linear log(1 - p) + constant`,
-    p the logistic function of the score.
+    `(quadratic d + linear) d + constant` is the log-odds with the kind LOG_ODDS, and the probability with PROBABILITY.
+    With BETA there is one piece: the log-odds are `quadratic log p - linear log(1 - p) + constant`, where p is the
+    logistic function of the score.
     """
 
     kind: int
@@ -54,12 +54,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Calibration:
-    """`grades[g]` are the members of P(grade ≥ g) with their shares; what counts is the least of these."""
+    """The members of P(grade ≥ g) with their shares, by grade; the result is the least of these probabilities."""
 
     grades: tuple[tuple[tuple[float, Member], ...], ...]
 
     def members(self) -> Iterator[tuple[float, Member, bool]]:
-        """Share, member, and whether it is the last of its grade."""
+        """Yield share, member, and whether it is the last of its grade."""
         for own in self.grades:
             for place, (share, member) in enumerate(own):
                 yield share, member, place == len(own) - 1
@@ -82,12 +82,12 @@ class Calibration:
 
 
 def calibration_of(model: Any) -> Calibration:
-    """The calibration of a fitted `CalibratedRanker`.
+    """Return the calibration of a fitted `CalibratedRanker`.
 
     Raises
     ------
     InvalidInputError
-        When the probability depends on the other documents of the query, or the calibrator is none of truerank's.
+        If the probability depends on the other documents of the query, or the calibrator is not one of truerank's.
     """
     if len(model.statistics_coef_):
         raise InvalidInputError(
@@ -143,7 +143,7 @@ def _lines(knots: Any, centres: Any, slopes: Any, levels: Any) -> Member:
 
 
 def _between_corners(kind: int, scores: np.ndarray, values: np.ndarray) -> Member:
-    """Linear between the corners and constant outside, as `numpy.interp` has it."""
+    """Return pieces that are linear between the corners and constant outside, like `numpy.interp`."""
     kept = np.concatenate([[True], np.diff(scores) > 0])
     x, v = scores[kept], values[kept]
     slopes = np.concatenate([[0.0], np.diff(v) / np.diff(x), [0.0]])
@@ -152,9 +152,9 @@ def _between_corners(kind: int, scores: np.ndarray, values: np.ndarray) -> Membe
 
 
 def _of_densities(calibrator: Any) -> Member:
-    """Log of a ratio of two densities, each with another parabola on either side of its mode."""
+    """Return the log of a ratio of two densities, each with one parabola on either side of its mode."""
     sides, (low, high) = calibrator.predictive_, calibrator.flat_
-    # Where a density jumps at its mode, the mode has a value of its own.
+    # If a density jumps at its mode, the mode has its own value.
     jumps = [mode for mode, _, left, _, _, right, _, _ in sides if left != right]
     knots = np.unique(np.concatenate([sides[:, 0], np.nextafter(jumps, -np.inf), [low, high]]))
     knots = knots[(knots >= low) & (knots <= high)]

@@ -13,9 +13,9 @@ from truerank.export.form import ModelForm, as_oblivious
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The JSON that `CatBoost().load_model(…, format="json")` reads; `name` has no place in it.
+    """Return the JSON for `CatBoost().load_model(…, format="json")`, without `name`.
 
-    CatBoost sends missing values one way for all borders of a feature: right only where every question does.
+    CatBoost sends missing values one way for all borders of a feature: right only if every question does.
     """
     ensemble = as_oblivious(form).body.ensemble
     limits = finite_threshold(ensemble.borders, inputs)

@@ -1,8 +1,8 @@
 """The LTR plugins of Elasticsearch and OpenSearch: a body for `_ltr/_featureset/NAME/_createmodel`.
 
-A linear model is `model/linear` with feature normalisers (there is no bias term: it is left out, the order is the
-same). Trees are RankLib's text, `model/ranklib`. In both, a feature whose query does not match a document is 0. The
-plugins' XGBoost models would get nan instead, and send it right in every question, whatever the model says.
+A linear model is `model/linear` with feature normalisers, without its constant, which changes no order. Trees are
+RankLib's text, `model/ranklib`. In both, a feature whose query does not match a document is 0. XGBoost models of the
+plugins would receive nan instead, and send it right in every question.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from truerank.export.form import Linear, ModelForm
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The body as JSON; absent features are 0. Trees know features by their places in the feature set, from 1."""
+    """Return the body as JSON. Trees identify features by their places in the feature set, from 1."""
     if isinstance(form.body, Linear):
         model = _linear(form)
     else:

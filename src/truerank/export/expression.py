@@ -1,4 +1,4 @@
-"""An evaluator of Vespa's ranking expressions, as far as `export.vespa` writes them: float64, from left to right."""
+"""Evaluate the ranking expressions that `export.vespa` writes, in float64 from left to right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
 
 
 def run_profile(text: str, names: tuple[str, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    """Scores (n,) of rows (n, p) whose columns are the features `names`, by a rank profile's second phase."""
+    """Return a function that scores rows (n, p) of the features `names` by the second phase of a rank profile."""
     result = _RESULT.search(text)
     functions = [(name, _parsed(body, names)) for name, body in _FUNCTION.findall(text)]
     if result is None or result[1] not in [name for name, _ in functions]:
@@ -128,7 +128,7 @@ def _grouped(operands: list[Any], signs: list[str], level: int) -> Any:
 
 
 def _value(tree: Any, values: dict[str, np.ndarray], rows: np.ndarray) -> Any:
-    """The expression at some rows; of an `if` each side only at the rows that come there."""
+    """Evaluate an expression for some rows; each side of an `if` only for the rows that reach it."""
     kind = tree[0]
     if kind == "number":
         return tree[1]

@@ -1,8 +1,8 @@
-"""One intermediate form of every model, from which each format is written and into which each is read.
+"""The intermediate form of models, between rankers and the formats of other programs.
 
     score(x) = start + (linear start)(z) + body(z) + intercept,    z = the normalised features
 
-`form_of` is the only place that reads the fitted attributes of rankers.
+Only `form_of` reads the fitted attributes of rankers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Stumps:
-    """`Σ_t weights[t] 1[x > thresholds[t]]`; a missing value answers `missing[t]`. Arrays (T,)."""
+    """`Σ_t weights[t] 1[x > thresholds[t]]`, with 1[…] = `missing[t]` for a missing value. Arrays (T,)."""
 
     features: np.ndarray
     thresholds: np.ndarray
@@ -83,18 +83,18 @@ class Plain:
 
 @dataclass(frozen=True)
 class Normalizers:
-    """What happens to each column first: `(x - first) / second`, or with `affine` `x · first + second`; arrays (p,)."""
+    """Normalises each column to `(x - first) / second`, or with `affine` to `x · first + second`; arrays (p,)."""
 
     first: np.ndarray
     second: np.ndarray
     affine: bool = False
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Normalised rows (…, p)."""
+        """Return normalised rows (…, p)."""
         return x * self.first + self.second if self.affine else (x - self.first) / self.second
 
     def as_subtract_divide(self) -> Normalizers:
-        """The same (to rounding) as `(x - first) / second`."""
+        """Return the form `(x - first) / second` of these, which is equal up to rounding."""
         return Normalizers(-self.second / self.first, 1.0 / self.first) if self.affine else self
 
 
@@ -107,14 +107,12 @@ class ModelForm:
     names : tuple of str
         Features, in column order.
     body : Linear, Stumps, Oblivious, Fuzzy, Polynomial or Plain
-    start : float
-        Added before the body.
+    start, intercept : float
+        Added before and after the body.
     linear_start : LinearStart or None
-    intercept : float
-        Added after the body.
     normalizers : Normalizers or None
     calibration : Calibration or None
-        Makes the score a probability.
+        Converts the score to a probability.
     allow_nan : bool
         Whether the model scores missing values.
     float32_sums : bool
@@ -136,7 +134,7 @@ class ModelForm:
     model: Any = field(default=None, repr=False, compare=False)
 
     def with_columns(self, columns: Sequence[int], names: tuple[str, ...]) -> ModelForm:
-        """The same model for wider or reordered rows: column k becomes `columns[k]` of `names`."""
+        """Return the model for wider or reordered rows: column k becomes column `columns[k]` of `names`."""
         place, body = np.asarray(columns, dtype=np.int64), self.body
         if isinstance(body, Linear):
             body = Linear(_spread(body.weights, place, len(names), 0.0))
@@ -172,7 +170,7 @@ class ModelForm:
 
     @property
     def kind(self) -> str:
-        """What the body is: linear, stumps, oblivious, fuzzy, polynomial or trees."""
+        """Kind of the body: linear, stumps, oblivious, fuzzy, polynomial or trees."""
         return str(self.body.kind)
 
     @property
@@ -209,13 +207,8 @@ def _columns(body: Any) -> np.ndarray:
 def form_of(model: Scorer, feature_names: Sequence[str] | None = None, *, calibrated: bool = True) -> ModelForm:
     """Return the intermediate form of a fitted ranker, a `CalibratedRanker`, or a `Pipeline` that ends in a ranker.
 
-    Parameters
-    ----------
-    model : fitted ranker
-    feature_names : sequence of str, optional
-        By default the names of the training data, or "f1", "f2", … without any.
-    calibrated : bool, default True
-        Whether the form of a `CalibratedRanker` gives probabilities; otherwise it gives the ranker's scores.
+    By default the features have the names of the training data, or "f1", "f2", … The form of a `CalibratedRanker` gives
+    probabilities, or the ranker's scores if `calibrated` is False.
 
     Raises
     ------
@@ -292,9 +285,9 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
 
 
 def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
-    """The form of a ranker of binary features, on the columns that these were cut from."""
+    """Return the form of a ranker of binary features for the columns before the binning."""
     if isinstance(form.body, Stumps) and form.n_features == len(binning.edges_):
-        return form  # it took codes, and knows the thresholds itself
+        return form  # trained on codes, with the thresholds of the columns
     if not isinstance(form.body, Linear):
         raise InvalidInputError(
             "ScoreBinning before a ranker that is not linear has no form in an export; fit it without ScoreBinning: "
@@ -306,7 +299,6 @@ def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
 
 
 def _normalizers(step: Any) -> Normalizers:
-    """The column scaling of a fitted scikit-learn transformer."""
     known = ("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler")
     name = next((cls.__name__ for cls in type(step).__mro__ if cls.__name__ in known), type(step).__name__)
     p = int(getattr(step, "n_features_in_", 0))
@@ -383,7 +375,7 @@ def _form_of_trees(model: Any, names: tuple[str, ...]) -> ModelForm:
 
 
 def _stumps_of_bins(coef: np.ndarray, edges: list[np.ndarray]) -> Stumps:
-    """A linear ranker of binned columns: each weight is a stump, the first one of a column `x > -inf`."""
+    """Return stumps for a linear ranker of binned columns, one a weight; the first of a column asks `x > -inf`."""
     features = np.concatenate([np.full(len(own) + 1, k) for k, own in enumerate(edges)])
     thresholds = np.concatenate([np.concatenate([[-np.inf], own]) for own in edges])
     return Stumps(features.astype(np.int64), thresholds, np.zeros(len(coef), dtype=np.int64), coef)
@@ -393,7 +385,7 @@ def _stumps_of_bins(coef: np.ndarray, edges: list[np.ndarray]) -> Stumps:
 
 
 def as_plain(form: ModelForm) -> ModelForm:
-    """The same model as binary trees without normalisers; only stumps, oblivious and plain trees have this form."""
+    """Return a model of stumps, oblivious or plain trees as binary trees without normalisers."""
     body = _oblivious_stumps(form.body)
     if form.linear_start is not None or not isinstance(body, Oblivious | Plain):
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain trees")
@@ -406,7 +398,7 @@ def as_plain(form: ModelForm) -> ModelForm:
 
 
 def as_oblivious(form: ModelForm) -> ModelForm:
-    """The same model as oblivious trees without normalisers; only stumps and oblivious trees have this form."""
+    """Return a model of stumps or oblivious trees as oblivious trees without normalisers."""
     body = _oblivious_stumps(form.body)
     if form.linear_start is not None or not isinstance(body, Oblivious):
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain oblivious trees")
@@ -429,11 +421,11 @@ def as_linear(form: ModelForm) -> ModelForm:
 
 
 def _oblivious_stumps(body: object) -> Any:
-    """Return stumps as trees of one question each, without merging equal ones. Return any other body unchanged."""
+    """Return stumps as trees of one question each, and any other body unchanged."""
     if not isinstance(body, Stumps):
         return body
     values = np.stack([np.zeros(len(body.features)), body.weights], axis=1)
-    # Infinite thresholds with the missing values right ask whether a value is there: the answer is then left.
+    # With an infinite threshold and missing values right, a tree asks whether the value exists: if so, it is left.
     always = body.thresholds == -np.inf
     values[always] = values[always, ::-1]
     borders = np.where(always, np.inf, body.thresholds)
@@ -442,7 +434,7 @@ def _oblivious_stumps(body: object) -> Any:
 
 
 def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """For each threshold t the largest x whose normalised value is at most t: exact, found by halving the floats."""
+    """Return for each threshold t the largest x with a normalised value of at most t, found exactly by bisection."""
     scales = normalizers.first if normalizers.affine else normalizers.second
     if (scales[features] <= 0).any():
         raise InvalidInputError("a column is multiplied by zero or a negative number, which turns a tree's questions")
@@ -459,7 +451,7 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
 
 
 def _ordinal(x: np.ndarray) -> np.ndarray:
-    """Float64 numbers as integers in the same order."""
+    """Return float64 numbers as integers in the same order."""
     bits = np.asarray(x, dtype=np.float64).view(np.int64)
     return np.where(bits >= 0, bits, np.int64(np.iinfo(np.int64).min) - bits)
 

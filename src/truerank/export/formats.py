@@ -32,7 +32,7 @@ class Format:
     module : str
         Writer, as "module:function".
     kinds : tuple of str
-        Forms that the format holds exactly.
+        Kinds of forms that the format can hold exactly.
     float32 : bool
         Whether its programs round features to float32.
     float64_if_close : bool
@@ -40,7 +40,7 @@ class Format:
     missing : {"nan", "zero"}
         The value of an absent feature in its programs.
     expression : bool
-        Whether it can hold formulas: a linear start, a probability.
+        Whether it can hold a linear start and a probability.
     keeps_constant : bool
         Whether a linear model keeps its constant.
     float32_scores : bool
@@ -111,10 +111,10 @@ def export_model(
 ) -> TextExport | BytesExport:
     """Write a fitted ranker in the format of another program, with a certificate that compares the scores.
 
-    Linear rankers, RankBoost's stumps and boosted trees with constant leaves fit most formats. Fuzzy and polynomial
-    leaves need a format with formulas; elsewhere `distil` fits plain trees to the model's scores. A scikit-learn
-    scaling before the ranker is included. A `CalibratedRanker` gives probabilities in formats with formulas, and the
-    ranker's scores elsewhere.
+    Most formats can hold linear rankers, RankBoost's stumps and boosted trees with constant leaves. Fuzzy and
+    polynomial leaves require a format with formulas; for other formats `distil` fits plain trees to the model's scores.
+    A scikit-learn scaling before the ranker is included. A `CalibratedRanker` gives probabilities in formats with
+    formulas, and the ranker's scores in others.
 
     Programs that sum in float32 may reverse or tie documents with nearly equal scores. If that happens on the rows of
     `certify`, other roundings of the model are tried (`truerank.export.roundings`), and the certificate names the one
@@ -131,7 +131,7 @@ def export_model(
         Name of the model, for formats that have one.
     certify : RankingData, optional
         Rows for the comparison. By default rows are generated, and the certificate's first line states it. Thresholds
-        for float32 programs suit the kind of numbers in training (`inputs_`), or float32 numbers if these rows are.
+        for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
     missing : {"zero", "nan"}, optional
         Value of an absent feature; by default the value in the format's programs. With "zero", nan in the data counts
         as 0 on both sides. With "nan", an export that scores missing features differently is refused. By default it
@@ -144,7 +144,7 @@ def export_model(
     Returns
     -------
     str or bytes
-        The export. Its attribute `certificate` is a `Certificate`.
+        The export, with the attribute `certificate`.
 
     Raises
     ------

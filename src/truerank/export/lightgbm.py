@@ -1,4 +1,4 @@
-"""LightGBM's model text: float64 thresholds and values, missing values by node; scores equal `predict` to the bit."""
+"""LightGBM's model text: float64 thresholds and values, missing values by node. Scores have the bits of `predict`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from truerank.trees.binary import BinaryTrees
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The text that `Booster(model_file=…)` reads; `name` has no place in it."""
+    """Return the text for `Booster(model_file=…)`, without `name`."""
     bad = next((own for own in form.names if any(c.isspace() or c in '",:[]{}' for c in own)), None)
     if bad is not None:
         raise InvalidInputError(f"LightGBM's feature names hold no blanks and none of \",:[]{{}}, got {bad!r}")

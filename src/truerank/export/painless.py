@@ -1,9 +1,9 @@
-"""A Painless script with the model in its parameters: OpenSearch and Elasticsearch run it, no plugin.
+"""A Painless script with the model in its parameters, for OpenSearch and Elasticsearch without a plugin.
 
 The file is a JSON object `{"script": {"lang", "source", "params"}}`, for `script_score` in a rescorer. The source is
 the same for all models of one kind, so that an engine compiles it once. Features are doc values (`doc[name]`), or, with
-`params.table`, rows by the value of the field `params.key`. A score must not be negative and becomes a float32:
-`params.shift` is added, as small as the model allows, and anything below is raised to 0.
+`params.table`, rows by the value of the field `params.key`. Scores of a script must not be negative and are float32:
+the smallest sufficient `params.shift` is added, and lower scores become 0.
 """
 
 from __future__ import annotations
@@ -185,13 +185,10 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 def write(form: ModelForm, name: str, inputs: object, least: float | None = None) -> str:
-    """The JSON text; `name` has no place in it.
+    """Return the JSON text, which does not contain `name`.
 
-    Parameters
-    ----------
-    least : float, optional
-        A score that may come, which the shift makes 0. By default the least that the trees can give, or, for linear
-        models and polynomial leaves, the least over made-up rows.
+    `least` is the score that the shift makes 0. By default it is a lower bound of the trees' scores, or, for linear
+    models and polynomial leaves, the least score of generated rows.
     """
     params = params_of(form)
     params["shift"] = least_shift(form) if least is None else max(0.0, -float(least))
@@ -200,7 +197,7 @@ def write(form: ModelForm, name: str, inputs: object, least: float | None = None
 
 
 def source_of(form: ModelForm) -> str:
-    """The script's text: it depends on the kind of model alone."""
+    """Return the text of the script, which depends only on the kind of model."""
     return "".join([
         _FEATURES,
         "" if form.normalizers is None else _NORMALISE[form.normalizers.affine],
@@ -214,7 +211,7 @@ def source_of(form: ModelForm) -> str:
 
 
 def params_of(form: ModelForm) -> dict[str, Any]:
-    """The parameters, flat lists of numbers; inf becomes the largest float64."""
+    """Return the parameters as flat lists of numbers; inf becomes the largest float64."""
     arrays = arrays_of(form)
     own: dict[str, Any] = {"names": list(form.names), "absent": _LARGEST}
     if "steep" in arrays:
@@ -225,7 +222,7 @@ def params_of(form: ModelForm) -> dict[str, Any]:
 
 
 def least_shift(form: ModelForm) -> float:
-    """The least number that makes no score negative, 0 at least."""
+    """Return the smallest shift, at least 0, with which no score is negative."""
     if form.calibration is not None:
         return 0.0
     body = form.body

@@ -1,4 +1,4 @@
-"""One Python file without dependencies: `score(x)` has the bits of `predict`, missing values included."""
+"""A Python file without dependencies: `score(x)` returns the bits of `predict`, also for missing values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _body(x, total):
 """
 _FUZZY = """
 def _body(x, total):
-    state, above, below, lo, hi = [], [], [], [], []
+    state, place = [], []
     for i, k in enumerate(used):
         v, a, z = x[k], first[i], first[i + 1]
         if v != v:
@@ -63,15 +63,7 @@ def _body(x, total):
             j = bisect_left(upper, v, a, z)
             s = 2 * (j - a) + (j < z and v >= lower[j])
         state.append(s)
-        place = 2 * a + i + max(s, 0)
-        above.append(up[place])
-        below.append(down[place])
-        if steep[i]:
-            lo.append(state_start[place])
-            hi.append(state_stop[place])
-        else:
-            lo.append(0.0)
-            hi.append(0.0)
+        place.append(2 * a + i + max(s, 0))
     for t in range(len(columns)):
         v = values[t]
         for level in range(len(columns[t]) - 1, -1, -1):
@@ -79,14 +71,14 @@ def _body(x, total):
             if state[i] < 0:
                 right = 1.0 if missing_right[t][level] else 0.0
             elif state[i] > border_states[t][level]:
-                share = above[i]
+                share = up[place[i]]
                 if steep[i]:
-                    share = share * exp(log_p * (lo[i] - border_place[t][level] + 1.0))
+                    share = share * exp(log_p * (state_start[place[i]] - border_place[t][level] + 1.0))
                 right = 1.0 - share * left_factor[t][level]
             else:
-                share = below[i]
+                share = down[place[i]]
                 if steep[i]:
-                    share = share * exp(log_p * (border_place[t][level] - hi[i]))
+                    share = share * exp(log_p * (border_place[t][level] - state_stop[place[i]]))
                 right = share * right_factor[t][level]
             half = 1 << level
             v = [v[q] + right * (v[q + half] - v[q]) for q in range(half)]
@@ -142,6 +134,10 @@ def _probability(s):
             least, total = min(least, total), 0.0
     return least
 """
+_ROUND = {
+    False: "\ndef _round(x):\n    return x\n",
+    True: '\ndef _round(x):\n    return unpack("f", pack("f", x))[0]\n',
+}
 _MAIN = '''
 def score_rows(rows):
     """Scores of several rows."""
@@ -158,21 +154,18 @@ if __name__ == "__main__":
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The file's text: constants, `FEATURES`, `score(x)`, `score_rows(rows)`, and rows from standard input."""
+    """Return a file with `FEATURES`, `score(x)` and `score_rows(rows)`, which also scores rows of standard input."""
     return _text(form, name, arrays_of(form))
 
 
 def write_parts(form: ModelForm, params: Arrays) -> str:
-    """The same program over flat arrays that came back from a file, in the shapes that it wants."""
-    arrays: Arrays = {}
-    for key, value in arrays_of(form).items():
-        flat = params.get(key)
-        if not isinstance(value, np.ndarray):
-            arrays[key] = flat if flat is not None else value
-        elif flat is not None:
-            arrays[key] = np.array(flat, dtype=value.dtype).reshape(value.shape)
+    """Return the program with flat arrays that were read from a file."""
+    arrays = arrays_of(form)
+    for key, value in arrays.items():
+        if isinstance(value, np.ndarray) and key in params:
+            arrays[key] = np.array(params[key], dtype=value.dtype).reshape(value.shape)
         else:
-            arrays[key] = value
+            arrays[key] = params.get(key, value)
     return _text(form, "model", arrays)
 
 
@@ -186,9 +179,9 @@ def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
         "",
         'inf, nan = float("inf"), float("nan")',
         f"FEATURES = {form.names!a}",
-        *(f"{key} = {_literal(value)}" for key, value in arrays.items()),
+        *(f"{key} = {value.tolist() if isinstance(value, np.ndarray) else value!r}" for key, value in arrays.items()),
         "",
-        *_rounding(form),
+        _ROUND[form.float32_sums] if form.kind in ("oblivious", "trees") else "",
         _BODIES[form.kind],
     ]
     if form.linear_start is not None:
@@ -203,17 +196,3 @@ def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
     text.append("    total = _body(x, total) + intercept" if form.intercept else "    total = _body(x, total)")
     text += ["    return _probability(total)" if form.calibration is not None else "    return total", "", _MAIN]
     return "\n".join(text)
-
-
-def _rounding(form: ModelForm) -> list[str]:
-    if form.kind not in ("oblivious", "trees"):
-        return []
-    if form.float32_sums:
-        return ["", "def _round(x):", '    return unpack("f", pack("f", x))[0]', ""]
-    return ["", "def _round(x):", "    return x", ""]
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return repr(value)

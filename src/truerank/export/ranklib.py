@@ -15,7 +15,7 @@ from truerank.export.nested import nested_trees
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The model's text; `name` has no place in it. Constants are left out of linear models, the order is the same."""
+    """Return the model's text, without `name`. A linear model loses its constant, which changes no order."""
     if isinstance(form.body, Linear):
         weights = as_linear(form).body.weights
         used = np.flatnonzero(weights)
@@ -50,7 +50,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
 
 
 def with_places(text: str, places: Mapping[int, int]) -> str:
-    """The text that `write` made of a model of trees or stumps, with column k at `places[k]`, both from 0."""
+    """Return a text of trees or stumps of `write` with column k at `places[k]`, both from 0."""
 
     def moved(found: re.Match[str]) -> str:
         return f"{found[1]}{places[int(found[2]) - 1] + 1}{found[3]}"

@@ -117,12 +117,12 @@ def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, 
 
 
 def run_python(text: str) -> Evaluator:
-    """The function of a file that `export.python` wrote."""
+    """Return an evaluator of a file that `export.python` wrote."""
     return lambda X: _scores_of_program("python", "model.py", text.encode(), X)
 
 
 def run_painless(text: str, form: ModelForm) -> Evaluator:
-    """Run the script's loops over its parameters. Painless scores are float32 and at least 0; the shift is undone."""
+    """Return an evaluator with the loops of the script and its float32 scores of at least 0, without the shift."""
     from truerank.export.python import write_parts
 
     params = json.loads(text)["script"]["params"]
@@ -164,7 +164,7 @@ def _onnx(content: Any) -> dict[str, Evaluator]:
 
 
 def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",)) -> Evaluator:
-    """The function of a file that `export.c` wrote."""
+    """Return an evaluator of a file that `export.c` wrote."""
     found = re.search(r"void (\w+_score_rows)\(", text)
     assert found is not None
     function = found.group(1)
@@ -177,7 +177,7 @@ def run_c(text: str, compiler: str, options: tuple[str, ...] = ("-O2",)) -> Eval
 
 
 def compile_c(text: str, compiler: str, options: tuple[str, ...], library: str) -> None:
-    """A file that `export.c` wrote as a shared library."""
+    """Compile a file that `export.c` wrote to a shared library."""
     source = f"{library}.c"
     with open(source, "w", encoding="utf-8") as stream:
         stream.write(text)

@@ -1,4 +1,4 @@
-"""Solr LTR: LinearModel with normalisers, or MultipleAdditiveTreesModel. Upload with PUT to `schema/model-store`."""
+"""Models of Solr's LTR module: LinearModel with normalisers, or MultipleAdditiveTreesModel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from truerank.models.foreign.solr import PACKAGE, SLACK
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The model's JSON; only the features in use are listed, so that the feature store needs no others."""
+    """Return the model's JSON, for PUT to `schema/model-store`. It lists only the features that the model uses."""
     used = form.used if len(form.used) else np.array([0])
     values: dict[str, Any]
     features: list[dict[str, Any]] = [{"name": form.names[k]} for k in used]

@@ -181,8 +181,8 @@ def verify(
         raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
     return Verification(
         len(compared), documents, len(texts) - len(compared), equal, different, max(different - differing, 0),
-        equals / documents, difference, largest, tolerance, *np.median(columns[7:9], axis=1).tolist(),
-        int(columns[9].max()),
+        equals / documents, difference, largest, tolerance, float(np.median(columns[7])),
+        float(np.median(columns[8])), int(columns[9].max()),
     )  # fmt: skip
 
 

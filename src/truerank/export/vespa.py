@@ -1,7 +1,7 @@
 """A rank profile of Vespa: each part of the model is a function, and `second-phase` ranks by their sum.
 
-Vespa evaluates expressions in float64. Feature names are its own, `bm25(title)` or `attribute(age)`, or functions of
-the profile that is inherited. A number that a document does not have is nan there, as an attribute without a value is.
+Vespa evaluates expressions in float64. Features have Vespa's names, such as `bm25(title)` or `attribute(age)`, or are
+functions of the inherited profile. A missing number is nan, like an attribute without a value.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _DEEPEST = 200
 
 
 class _Profile:
-    """Functions in the order in which they need each other."""
+    """The functions of a profile; each calls only earlier ones."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.functions: list[tuple[str, str]] = []
 
     def add(self, name: str, expression: str) -> str:
-        """The name by which others call the function."""
+        """Add a function and return its name."""
         name = f"{self.prefix}_{name}"
         self.functions.append((name, expression))
         return name
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The text of the file `NAME.profile`."""
+    """Return the text of the file `NAME.profile`."""
     bad = next((own for own in form.names if own in _WORDS or not _FEATURE.fullmatch(own)), None)
     if bad is not None:
         raise InvalidInputError(
@@ -51,7 +51,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
         prefix += "_"
     profile = _Profile(prefix)
     if form.kind in ("oblivious", "trees"):
-        # A linear start reads normalised columns, as the questions then still do.
+        # Questions and a linear start read normalised columns.
         whole = as_plain(replace(form, linear_start=None, normalizers=None))
         form = replace(form, body=whole.body)
     arrays = arrays_of(form)
@@ -113,7 +113,7 @@ def _linear_start(arrays: Arrays, x: list[str]) -> str:
 
 
 def _linear(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> list[str]:
-    """In the order of `predict`: eight sums side by side where there are many columns."""
+    """Add products in the order of `predict`: in eight sums if there are many columns."""
     columns, weights, until = arrays["columns"].tolist(), arrays["weights"].tolist(), arrays["lanes"]
     parts = [f"{x[k]} * {_number(w)}" for k, w in zip(columns, weights)]
     if not until:
@@ -129,7 +129,7 @@ def _stumps(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) ->
     for c, k in enumerate(arrays["columns"].tolist()):
         own = steps[starts[c] : starts[c + 1]]
         heights = [_number(value) for value in values[starts[c] + c : starts[c + 1] + c + 1]]
-        if own and own[0] == -np.inf:  # every number is above it
+        if own and own[0] == -np.inf:  # below every number
             own, heights = own[1:], heights[1:]
         terms.append(_if(f"isNan({x[k]})", _number(arrays["absent_values"][c]), _piece(x[k], own, heights)))
     return ["(" + "\n+ ".join(["0.0", *terms]) + ")"]
@@ -195,7 +195,7 @@ def _fuzzy(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> 
 
 
 def _search(x: str, lower: list[float], upper: list[float], values: list[float]) -> str:
-    """`values[s]` of the state s of x: 2j + 1 within place j, 2j below it and above the one before."""
+    """Return `values[s]` of the state s of x: 2j + 1 within place j, 2j between places j - 1 and j."""
 
     def search(a: int, z: int) -> str:
         if a < z:
@@ -209,7 +209,6 @@ def _search(x: str, lower: list[float], upper: list[float], values: list[float])
 
 
 def _share(called: dict[tuple[str, int], str], i: int, key: tuple[float, ...], steep: bool, arrays: Arrays) -> str:
-    """P(right) of one question."""
     _, limit, left, right, place, missing_right = key
     above, below = called["above", i], called["below", i]
     if steep:
@@ -222,7 +221,7 @@ def _share(called: dict[tuple[str, int], str], i: int, key: tuple[float, ...], s
 
 
 def _between(shares: list[str], values: list[float]) -> str:
-    """The average of leaves; each level halves them."""
+    """Return the average of the leaves; each level halves their number."""
     texts = [_number(value) for value in values]
     for level in range(len(shares) - 1, -1, -1):
         half, r = 1 << level, shares[level]
@@ -280,7 +279,7 @@ def _probability(profile: _Profile, calibration: Calibration, score: str) -> str
 
 
 def _member(member: Member, score: str) -> str:
-    """Its log-odds, or its probability."""
+    """Return the log-odds, or the probability, of one calibrator."""
     quadratic, linear, constant, centres = (
         [_number(v) for v in part] for part in (member.quadratic, member.linear, member.constant, member.centres)
     )
@@ -296,7 +295,7 @@ def _member(member: Member, score: str) -> str:
 
 
 def _piece(x: str, knots: list[float], pieces: list[str]) -> str:
-    """`pieces[k]` where x is above k of the knots."""
+    """Return `pieces[k]` if x is above k of the knots."""
     if not knots:
         return pieces[0]
     m = len(knots) // 2

@@ -16,7 +16,7 @@ _NO_PARENT = 2147483647
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """The JSON that `Booster(model_file=…)` reads; `name` has no place in it."""
+    """Return the JSON for `Booster(model_file=…)`, without `name`."""
     bad = next((own for own in form.names if any(c in "[]<" for c in own)), None)
     if bad is not None:
         raise InvalidInputError(f"XGBoost's feature names hold none of []<, got {bad!r}")

@@ -1,17 +1,16 @@
 """Models as data: versioned JSON, written atomically, checked on load, never executed.
 
-A model is an object of a class that the registry knows (a ranker, a calibrator, a transformer, a wrapper of these), one
-of scikit-learn's transformers that `models.scikit_learn` lists, or a `Pipeline` of such objects. A class of truerank's
-must be registered and must name its fitted attributes:
+A model is an object of a class in the registry (a ranker, a calibrator, a transformer, a wrapper of these), one of
+scikit-learn's transformers in `models.scikit_learn`, or a `Pipeline` of such objects. A class of truerank has
 
-* `get_params(deep=False)` returns the constructor's arguments (as in scikit-learn), or `model_params()` if some of them
-  cannot be written to a file;
-* `model_attributes`, a class attribute, lists the fitted attributes to save: numbers, strings, bools, None, lists,
-  string-keyed dicts, NumPy arrays, and objects that are models themselves. Those that do not exist are left out;
-* `check_model()`, optional, is called after loading and raises `ModelFileError` when the attributes do not fit
+* `get_params(deep=False)`, which returns the constructor's arguments as in scikit-learn, or `model_params()` if a file
+  cannot hold some of them;
+* `model_attributes`, a class attribute that lists the fitted attributes to save: numbers, strings, bools, None, lists,
+  dicts with string keys, NumPy arrays, and models. Those that do not exist are omitted;
+* `check_model()`, optional, which is called after loading and raises `ModelFileError` if the attributes do not fit
   together.
 
-Numbers keep all their bits: floats are written with `repr`, arrays carry their dtype and shape, non-finite floats are
+Numbers keep all their bits: floats are written with `repr`, arrays with their dtype and shape, and non-finite floats as
 the strings "nan", "inf" and "-inf".
 """
 
@@ -77,7 +76,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        When the file is no truerank model, is of a newer version, is damaged, or names an unknown class.
+        If the file is no truerank model, has a newer version, is damaged, or names an unknown class.
     """
     name = os.fspath(path)
     try:
@@ -111,7 +110,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def _checked_reading(reading: Any) -> dict[str, str]:
-    """How the command line read the training data: columns by role, and what missing values are."""
+    """Return how the command line read the training data: columns by role, and the treatment of missing values."""
     known = {"query", "grade", "document", "missing"}
     if not isinstance(reading, dict) or not all(
         key in known and isinstance(text, str) for key, text in reading.items()
@@ -123,7 +122,7 @@ def _checked_reading(reading: Any) -> dict[str, str]:
 
 
 def _try(model: Scorer) -> None:
-    """Have rankers score plain numbers: attributes that do not fit together show here."""
+    """Raise if a ranker cannot score rows of plain numbers because its attributes do not fit together."""
     from truerank.rankers.base import Ranker
 
     def rank() -> None:
@@ -171,7 +170,7 @@ def _quoted(value: object) -> str:
 
 
 def encode(value: Any) -> Any:
-    """`value` in JSON's terms."""
+    """Convert `value` to JSON types."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, np.bool_):
@@ -239,14 +238,14 @@ def decode(value: object, fitted: bool = False) -> Any:
 
 @cache
 def _class_names(installed: bool = False) -> dict[str, str]:
-    """Class -> "module:class" of what a file may hold; with the rankers of other installed packages."""
+    """Return "module:class" by class for the classes that a file may hold."""
     rankers = registry.RANKERS if installed else registry.RANKERS.own
     targets = (*rankers.values(), *CALIBRATORS.values(), *registry.MODEL_PARTS)
     return {target.partition(":")[2]: target for target in targets}
 
 
 def _target(name: str) -> str | None:
-    """Return the location of a class. Packages are searched for names that truerank does not define."""
+    """Return the "module:class" of a name, which may belong to an installed package."""
     return _class_names().get(name) or _class_names(True).get(name)
 
 
@@ -302,7 +301,6 @@ def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[
         if hasattr(model, name):
             fitted[name] = encode(getattr(model, name))
     if fitted and hasattr(model, "check_model"):
-        # What could not be loaded is not saved: weights that are not finite, say.
         try:
             copy.copy(model).check_model()
         except ModelFileError as error:
@@ -349,7 +347,7 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
     model = _guarded(name, lambda: cls(**given))
     for key, item in fitted.items():
         setattr(model, key, decode(item))
-    if fitted or must_be_fitted:  # a wrapper keeps what it wraps as an unfitted parameter
+    if fitted or must_be_fitted:  # a wrapper has an unfitted model as a parameter
         if target is None:
             _guarded(name, lambda: scikit_learn.finish(model))
         elif hasattr(model, "check_model"):

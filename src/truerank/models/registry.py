@@ -64,5 +64,5 @@ MODEL_PARTS: tuple[str, ...] = (
 
 
 def ranker_class(name: str) -> type:
-    """Class of a ranker by its command line name, for example "adarank"."""
+    """Return the class of a ranker by its name on the command line, for example "adarank"."""
     return look_up(RANKERS, name, "ranker")

@@ -12,7 +12,7 @@ import numpy as np
 from truerank.core.errors import ModelFileError
 from truerank.core.names import resolve
 
-# Class -> where it lives, and the fitted attributes that `transform` needs or a reader may want.
+# Class -> module, and the fitted attributes that `transform` reads or that people may want.
 FITTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "StandardScaler": ("sklearn.preprocessing", ("mean_", "var_", "scale_", "n_samples_seen_")),
     "MinMaxScaler": (
@@ -35,36 +35,30 @@ _MOST_TRIED = 1_000_000  # columns
 
 
 def is_known(value: object) -> bool:
-    """Whether an object is of one of these classes, and not of a class derived from it."""
+    """Whether an object has exactly one of these classes."""
     cls = type(value)
     return cls.__module__.startswith("sklearn.") and cls.__name__ in FITTED
 
 
 def class_of(name: object) -> Any:
-    """The class of this name, or None."""
+    """Return the class of this name, or None."""
     if not isinstance(name, str) or name not in FITTED:
         return None
     return resolve(f"{FITTED[name][0]}:{name}")
 
 
 def attributes_of(cls: Any) -> tuple[str, ...]:
-    """Fitted attributes that a model file keeps of a class."""
+    """Return the fitted attributes of a class that a model file holds."""
     return (*_ALWAYS, *FITTED[cls.__name__][1])
 
 
 def params_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as the constructors want them: what a file keeps as a list was a tuple."""
+    """Convert the lists of a file back to tuples."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 def finish(model: Any) -> None:
-    """Called after loading: what follows from the attributes, and a trial on a row of zeros.
-
-    Raises
-    ------
-    ModelFileError
-        When the attributes do not fit together.
-    """
+    """Complete a loaded transformer, and raise `ModelFileError` if its attributes do not fit together."""
     name, width = type(model).__name__, getattr(model, "n_features_in_", None)
     if type(width) is not int or width < 1:
         raise ModelFileError(f"{name}: n_features_in_ must be an integer >= 1, got {width!r}")

@@ -1,6 +1,7 @@
 """CatBoost's JSON models: oblivious trees, or trees of any shape, over float32 features.
 
-`x > border` sets the level's bit, the first level the lowest; the score is `scale · Σ leaf values + bias`, in float64.
+`x > border` sets the level's bit (the lowest bit for the first level). The score is `scale · Σ leaf values + bias` in
+float64.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST_VALUES = 1 << 26  # of trees that are filled up to the depth of the deepes
 
 
 def read_json(value: Any, reader: Reader) -> ForeignModel:
-    """The model of `save_model(format="json")`, as raw values: `predict(prediction_type="RawFormulaVal")`."""
+    """Read `save_model(format="json")`. Scores are those of `predict(prediction_type="RawFormulaVal")`."""
     info = reader.part(value, "features_info", dict, "")
     for other in ("categorical_features", "text_features", "embedding_features"):
         if info.get(other):
@@ -40,13 +41,12 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
 
 def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """Names, the column of each float feature, and where nan goes in it."""
+    """Return names, and the column of each float feature and the side of nan in it."""
     columns, names, right = [], {}, []
     for number, feature in enumerate(features):
         place = f"features_info.float_features[{number}]"
         column = reader.integer(reader.part(feature, "flat_feature_index", int, place), f"{place}.flat_feature_index")
-        if column in names:
-            raise reader.fail(place, f"two features have the flat_feature_index {column}")
+        reader.fail_if(column in names, place, f"two features have the flat_feature_index {column}")
         names[column] = feature.get("feature_id") or f"f{column}"
         treatment = feature.get("nan_value_treatment", "AsIs")
         if treatment not in ("AsIs", "AsFalse", "AsTrue"):
@@ -65,13 +65,12 @@ def _scale_and_bias(value: Any, reader: Reader) -> tuple[float, float]:
     if not isinstance(pair, list) or len(pair) != 2:
         raise reader.fail("scale_and_bias", "expected [scale, [bias]]")
     bias = pair[1] if isinstance(pair[1], list) else [pair[1]]
-    if len(bias) != 1:
-        raise reader.fail("scale_and_bias", f"{len(bias)} outputs a row; a ranker has one")
+    reader.fail_if(len(bias) != 1, "scale_and_bias", f"{len(bias)} outputs a row; a ranker has one")
     return reader.number(pair[0], "scale_and_bias"), reader.number(bias[0], "scale_and_bias")
 
 
 def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tuple[int, float]:
-    """Number of the float feature and the border for float64 features."""
+    """Return the number of the float feature and the border for float64 features."""
     if reader.part(split, "split_type", str, place) != "FloatFeature":
         raise reader.fail(f"{place}.split_type", f"only FloatFeature is read, got {split['split_type']!r}")
     feature = reader.integer(split.get("float_feature_index"), f"{place}.float_feature_index", 0, len(columns) - 1)
@@ -107,8 +106,7 @@ def _look(place: str, columns: np.ndarray, right: np.ndarray, scale: float, read
         if isinstance(node, dict) and "split" not in node:
             value = node.get("value")
             if isinstance(value, list):
-                if len(value) != 1:
-                    raise reader.fail(place, f"a leaf has {len(value)} values; a ranker has one")
+                reader.fail_if(len(value) != 1, place, f"a leaf has {len(value)} values; a ranker has one")
                 value = value[0]
             return Leaf(scale * reader.number(value, f"{place}, value"))
         feature, border = _question(reader.part(node, "split", dict, place), place, columns, reader)

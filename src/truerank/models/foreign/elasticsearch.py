@@ -14,20 +14,17 @@ from truerank.export.form import Linear, ModelForm, Normalizers
 from truerank.models.foreign import ranklib, xgboost
 from truerank.models.foreign.model import ForeignModel, Reader
 
-# What becomes of the sum: nothing, or a sigmoid, which does not change the order.
+# Objectives without a link function, or with a sigmoid, which does not change the order.
 _OBJECTIVES = (
     "binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear", "binary:logistic", "reg:logistic",
 )  # fmt: skip
 
 
 def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> ForeignModel:
-    """The model of a JSON object with `type` and `definition`, at any depth of `model` and `_source`.
+    """Read a JSON object with `type` and `definition`, at any depth of `model` and `_source`.
 
-    Parameters
-    ----------
-    names : list of str, optional
-        Features of the feature set, in order, if the object does not contain it; by default the features that the
-        model names, in its order.
+    `names` are the features of the feature set, in order, if the object does not contain it; by default the features
+    that the model names, in its order.
     """
     feature_set = None
     while isinstance(value, dict) and "definition" not in value and ("model" in value or "_source" in value):
@@ -42,8 +39,7 @@ def read_json(value: Any, reader: Reader, names: list[str] | None = None) -> For
     if kind == "model/linear":
         model = _linear(parsed, names, reader)
     elif kind == "model/ranklib":
-        if not isinstance(definition, str):
-            raise reader.fail("model.definition", "expected RankLib's text")
+        reader.fail_if(not isinstance(definition, str), "model.definition", "expected RankLib's text")
         model = ranklib.read_text(definition, reader, None if names is None else len(names))
         model = replace(model, form=replace(model.form, names=tuple(names or model.form.names)))
     elif kind == "model/xgboost+json":
@@ -69,8 +65,7 @@ def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignMode
     columns = list(parsed) if names is None else names
     known = set(columns)
     unknown = next((name for name in parsed if name not in known), None)
-    if unknown is not None:
-        raise reader.fail("model.definition", f"there is no feature {unknown!r}")
+    reader.fail_if(unknown is not None, "model.definition", f"there is no feature {unknown!r}")
     coef = np.array([reader.number(parsed.get(name, 0.0), f"model.definition.{name}") for name in columns])
     form = ModelForm(reader.names(columns, "model.definition"), Linear(coef), allow_nan=False, float32_sums=True)
     return ForeignModel("elasticsearch", form, float32=True, absent=0.0)
@@ -95,6 +90,5 @@ def _normalizers(value: object, names: tuple[str, ...], reader: Reader) -> Norma
         k = columns[name]
         subtract[k] = first
         divide[k] = second - first if kind == "min_max" else second
-        if not divide[k] > 0:
-            raise reader.fail(place, "the normalizer does not divide by a positive number")
+        reader.fail_if(not divide[k] > 0, place, "the normalizer does not divide by a positive number")
     return Normalizers(subtract, divide)

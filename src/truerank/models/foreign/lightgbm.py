@@ -1,8 +1,8 @@
 """LightGBM's models: the text of `save_model` and the JSON of `dump_model`.
 
-`x <= threshold` goes left, float64 throughout; raw scores add up the trees in order, and a random forest's
-(`average_output`) are their mean, to rounding. A missing value is replaced by 0
-(missing type None), or is nan or zero and goes where `default_left` says.
+`x <= threshold` goes left, in float64. Raw scores are the sum of the trees in order, or their mean (up to rounding) for
+a random forest (`average_output`). A missing value counts as 0 (missing type None), or is nan or zero and goes to the
+side of `default_left`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = (1 << 32) - 1
 
 
 def read_text(text: str, reader: Reader) -> ForeignModel:
-    """The model of a text file that `Booster.save_model` wrote."""
+    """Read a text file of `Booster.save_model`."""
     head, blocks = _blocks(text, reader)
     if head.get("version") not in ("v2", "v3", "v4"):
         raise reader.fail("", f"expected LightGBM's version v2 to v4, got {head.get('version')!r}")
@@ -31,8 +31,7 @@ def read_text(text: str, reader: Reader) -> ForeignModel:
     builder = TreeBuilder(reader)
     for number, (line, block) in enumerate(blocks):
         _add_text_tree(block, f"line {line}, Tree={number}", len(names), reader, builder)
-    if not blocks:
-        raise reader.fail("", "there is no tree in the file")
+    reader.fail_if(not blocks, "", "there is no tree in the file")
     return _of_trees(names, builder, "average_output" in head)
 
 
@@ -45,7 +44,7 @@ def _of_trees(names: tuple[str, ...], builder: TreeBuilder, average: bool) -> Fo
 
 
 def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, dict[str, str]]]]:
-    """Keys of the head, and line number and keys of each tree."""
+    """Return the keys of the head, and line number and keys of each tree."""
     head: dict[str, str] = {}
     blocks: list[tuple[int, dict[str, str]]] = []
     current, ended = head, False
@@ -61,26 +60,22 @@ def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, 
             current = {}
             blocks.append((number, current))
         elif equals or line == "average_output":
-            if key in current:
-                raise reader.fail(f"line {number}", f"{key} occurs twice")
+            reader.fail_if(key in current, f"line {number}", f"{key} occurs twice")
             current[key] = value
         elif line and line != "tree":
             raise reader.fail(f"line {number}", f"expected key=value, got {line[:40]!r}")
-    if not ended:
-        raise reader.fail("", "the file ends before 'end of trees': it is truncated")
+    reader.fail_if(not ended, "", "the file ends before 'end of trees': it is truncated")
     return head, blocks
 
 
 def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: Reader, builder: TreeBuilder) -> None:
     leaves = reader.integer(block.get("num_leaves"), f"{place}, num_leaves", 1, 1 << 31)
     n_sets = reader.integer(block.get("num_cat", "0"), f"{place}, num_cat")
-    if block.get("is_linear", "0") != "0":
-        raise reader.fail(place, "linear leaves (linear_tree) are not read")
+    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves (linear_tree) are not read")
 
     def column(key: str, size: int) -> list[str]:
         values = block.get(key, "").split()
-        if len(values) != size:
-            raise reader.fail(f"{place}, {key}", f"expected {size} values, got {len(values)}")
+        reader.fail_if(len(values) != size, f"{place}, {key}", f"expected {size} values, got {len(values)}")
         return values
 
     values = [reader.number(v, f"{place}, leaf_value") for v in column("leaf_value", leaves)]
@@ -113,8 +108,7 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
         if child < 0:
             return Leaf(values[~child])
         kind = kinds[child]
-        if kind >> 2 > 2:
-            raise reader.fail(f"{place}, decision_type", f"{kind} names no way of missing values")
+        reader.fail_if(kind >> 2 > 2, f"{place}, decision_type", f"{kind} names no way of missing values")
         if kind & 1:
             return _membership(features[child], categories(thresholds[child]), left[child], right[child])
         return _split(
@@ -127,7 +121,7 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
 
 
 def read_json(value: Any, reader: Reader) -> ForeignModel:
-    """The model of the JSON that `Booster.dump_model` gives."""
+    """Read the JSON of `Booster.dump_model`."""
     _one_class(value.get("num_tree_per_iteration", value.get("num_class", 1)), "num_tree_per_iteration", reader)
     names = reader.names(reader.part(value, "feature_names", list, ""), "feature_names")
     builder = TreeBuilder(reader)
@@ -136,8 +130,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
         def look(node: Any, place: str = place) -> Leaf | Split | Membership:
             if isinstance(node, dict) and "leaf_value" in node:
-                if "leaf_coeff" in node:
-                    raise reader.fail(place, "linear leaves (linear_tree) are not read")
+                reader.fail_if("leaf_coeff" in node, place, "linear leaves (linear_tree) are not read")
                 return Leaf(reader.number(node["leaf_value"], f"{place}.leaf_value"))
             if reader.part(node, "decision_type", str, place) not in ("<=", "=="):
                 raise reader.fail(f"{place}.decision_type", f"expected '<=' or '==', got {node['decision_type']!r}")

@@ -1,4 +1,4 @@
-"""What the readers of other tools' models share: the result, checked numbers, trees from nodes."""
+"""Common parts of the readers of other tools' models: the result, checked numbers, trees from nodes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import numpy as np
 
 from truerank.core.errors import ModelFileError
 from truerank.core.float32 import largest_rounding_to
+from truerank.data.columns import default_names
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.trees.binary import BinaryTrees
 
 MOST_FEATURES = 1 << 22
 _MOST_NODES = 1 << 24
-_MOST_RANGES = 1 << 18  # of categories: sets of alternating numbers make many thresholds of few bytes
-_BEYOND = 2.0**128 - 2.0**103  # what rounds to infinity as a float32
+_MOST_RANGES = 1 << 18  # of categories: a set of alternating numbers needs many thresholds and few bytes
+_BEYOND = 2.0**128 - 2.0**103  # rounds to infinity as a float32
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,40 @@ class ForeignModel:
             return np.asarray(total + number(form.intercept), dtype=np.float64)
 
 
+def numbered_names(largest: int, n_features: int | None, reader: Reader) -> tuple[str, ...]:
+    """Return names for the features of a model that numbers them from 1 to `largest`."""
+    wrong = n_features is not None and largest > n_features
+    reader.fail_if(wrong, "", f"the model uses feature {largest}, and n_features is {n_features}")
+    return tuple(default_names(n_features or largest))
+
+
+def linear_model(tool: str, names: tuple[str, ...], coef: np.ndarray, bias: float, float32: bool) -> ForeignModel:
+    """Return a linear model in which absent features are 0."""
+    form = ModelForm(names, Linear(coef), intercept=bias, allow_nan=False)
+    return ForeignModel(tool, form, float32=float32, absent=0.0)
+
+
 class Reader:
-    """A file under reading: its name, and errors with the place in it."""
+    """Reads checked values of a file; errors name the file and the place."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def fail(self, place: str, what: str) -> ModelFileError:
-        """The error `file, place: what`."""
+        """Return the error `file, place: what`."""
         return ModelFileError(f"{self.name}, {place}: {what}" if place else f"{self.name}: {what}")
 
+    def fail_if(self, wrong: object, place: str, what: str) -> None:
+        """Raise `fail(place, what)` if `wrong` is true."""
+        if wrong:
+            raise self.fail(place, what)
+
     def number(self, value: object, place: str) -> float:
-        """A finite number, from a number or the text of one."""
+        """Convert a number or its text to a finite float."""
         try:
             if isinstance(value, bool) or not isinstance(value, str | int | float | np.floating | np.integer):
                 raise ValueError
-            if isinstance(value, str) and "_" in value:  # Python's own way to write numbers
+            if isinstance(value, str) and "_" in value:  # which only Python allows
                 raise ValueError
             x = float(value)
         except (ValueError, OverflowError):
@@ -94,21 +113,21 @@ class Reader:
         return x
 
     def float32(self, value: object, place: str) -> np.float32:
-        """A number of float32's range, rounded to it."""
+        """Convert a number in the range of float32 to float32."""
         x = self.number(value, place)
         if abs(x) >= _BEYOND:
             raise self.fail(place, f"expected a number that float32 holds, below 3.4e38, got {_short(value)}")
         return np.float32(x)
 
     def integer(self, value: object, place: str, low: int = 0, high: int = MOST_FEATURES) -> int:
-        """A whole number from `low` to `high`, from a number or the text of one."""
+        """Convert a number or its text to an integer from `low` to `high`."""
         x = self.number(value, place)
         if x != int(x) or not low <= x <= high:
             raise self.fail(place, f"expected an integer from {low} to {high}, got {_short(value)}")
         return int(x)
 
     def part(self, value: object, key: str, kind: type | tuple[type, ...], place: str) -> Any:
-        """`value[key]` of an object, which must be of `kind`."""
+        """Return `value[key]` of an object; it must be of `kind`."""
         if not isinstance(value, dict):
             raise self.fail(place, f"expected an object, got {_short(value)}")
         if key not in value:
@@ -119,12 +138,12 @@ class Reader:
         return value[key]
 
     def json(self, text: str) -> Any:
-        """The JSON value of a text; the same key twice in an object is an error."""
+        """Parse JSON. The same key twice in an object is an error."""
         try:
             return json.loads(text, object_pairs_hook=self._object)
         except json.JSONDecodeError as error:
             raise self.fail(f"line {error.lineno}, column {error.colno}", f"no valid JSON: {error.msg}") from error
-        except ValueError as error:  # a number of more digits than Python turns into one
+        except ValueError as error:  # a number with more digits than Python converts
             raise self.fail("", f"no valid JSON: {error}") from None
         except RecursionError:
             raise self.fail("", "the JSON is nested too deeply") from None
@@ -137,7 +156,7 @@ class Reader:
         return result
 
     def names(self, names: list[Any], place: str) -> tuple[str, ...]:
-        """Feature names, which must be different strings."""
+        """Return feature names after a check that they are different strings."""
         if not all(isinstance(name, str) and name for name in names):
             raise self.fail(place, "feature names must be texts that are not empty")
         if len(set(names)) != len(names):
@@ -154,7 +173,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """A question `x ≤ threshold` with its two children, which are nodes of the tool's kind."""
+    """A question `x ≤ threshold` with its two children, which are nodes of the tool."""
 
     feature: int
     threshold: float
@@ -166,13 +185,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Membership:
-    """A question whether a value is one of some categories, with its two children, nodes of the tool's kind."""
+    """A question whether a value belongs to a set of categories, with its two children, nodes of the tool."""
 
     feature: int
     ends: tuple[float, ...]  # values above `ends[0]` and up to `ends[1]` are inside, up to `ends[2]` outside, and so on
     inside: Any
     outside: Any
-    missing_inside: bool = False  # where nan goes
+    missing_inside: bool = False  # the side of nan
 
 
 _Known = dict[int, tuple[float, float, bool]]  # of a feature: above, up to, and whether nan comes here
@@ -195,10 +214,10 @@ class TreeBuilder:
 
     def add(self, root: Any, look: Callable[[Any], Leaf | Split | Membership]) -> None:
         """Add the tree below `root`. `look` returns the description of a node, and is called once for each."""
-        children: dict[int, tuple[Any, Any]] = {}  # by the identity of the parent, which lives as long
+        children: dict[int, tuple[Any, Any]] = {}  # by the identity of the parent
 
         def opened(seen: Any, known: _Known) -> Leaf | Split:
-            """A leaf, or a question whose children are such pairs, or questions."""
+            """Return a leaf, or a question whose children are questions or pairs of a node and known ranges."""
             while not isinstance(seen, Leaf):
                 if id(seen) not in children:
                     pair = (seen.left, seen.right) if isinstance(seen, Split) else (seen.outside, seen.inside)
@@ -240,7 +259,7 @@ class TreeBuilder:
                 self._children[parent][side] = own
 
     def trees(self) -> BinaryTrees:
-        """All trees so far."""
+        """Return all added trees."""
         nodes = self._nodes
         children = np.array(self._children, dtype=np.int64).reshape(-1, 2)
         return BinaryTrees(
@@ -256,12 +275,12 @@ class TreeBuilder:
 
 
 def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> Any:
-    """A membership as questions whose ends are pairs of a child and what is known there; one pair if all is known."""
+    """Return a membership as questions that end in pairs of a child and its known ranges, or as one such pair."""
     low, high, missing = known.get(asked.feature, (-math.inf, math.inf, True))
     bounds = (-math.inf, *asked.ends, math.inf)
     ranges = [(k % 2 == 1, max(a, low), min(z, high)) for k, (a, z) in enumerate(zip(bounds[:-1], bounds[1:]))]
     ranges = [own for own in ranges if own[1] < own[2]]
-    # nan goes along with the last range that goes its way.
+    # nan follows the last range on its side.
     home = max((k for k, own in enumerate(ranges) if missing and own[0] == asked.missing_inside), default=-1)
     items = [
         (inside if is_in else outside, known | {asked.feature: (a, z, k == home)})
@@ -281,12 +300,12 @@ def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> 
 
 
 def at_most(value: np.float32) -> float:
-    """The threshold of `x ≤ value` for float32 x, where x is a float64 that is rounded to it."""
+    """Return the threshold for float64 x that equals `x ≤ value` after x was rounded to float32."""
     return float(largest_rounding_to(np.asarray(value)))
 
 
 def category_ends(categories: set[int], before: Callable[[int], float]) -> tuple[float, ...]:
-    """`Membership.ends` of whole numbers; `before(c)` is the largest value that counts as less than c."""
+    """Return `Membership.ends` of integers; `before(c)` is the largest value that counts as less than c."""
     starts = [c for c in categories if c - 1 not in categories]
     stops = [c + 1 for c in categories if c + 1 not in categories]
     return tuple(before(c) for c in sorted(starts + stops))

@@ -12,9 +12,17 @@ from xml.etree import ElementTree
 import numpy as np
 
 from truerank.core.float32 import largest_rounding_to
-from truerank.data.columns import default_names
-from truerank.export.form import Linear, ModelForm, Plain, Stumps
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
+from truerank.export.form import ModelForm, Plain, Stumps
+from truerank.models.foreign.model import (
+    ForeignModel,
+    Leaf,
+    Reader,
+    Split,
+    TreeBuilder,
+    at_most,
+    linear_model,
+    numbered_names,
+)
 
 _PAIRS = {"AdaRank": 2, "Coordinate Ascent": 2, "Linear Regression": 2, "RankBoost": 3}
 _TREES = ("LambdaMART", "MART", "Random Forests")
@@ -22,7 +30,7 @@ _NETS = ("ListNet", "RankNet", "LambdaRank")
 
 
 def read_text(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
-    """The model of a file that RankLib saved; the first line names the learner."""
+    """Read a file that RankLib saved; the first line names the learner."""
     lines = text.splitlines()
     name = lines[0].removeprefix("##").strip() if lines and lines[0].startswith("##") else ""
     body = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip() and line[:2] != "##"]
@@ -36,16 +44,8 @@ def read_text(text: str, reader: Reader, n_features: int | None = None) -> Forei
     raise reader.fail("line 1", f"expected '## ' and one of {known}, got {(lines or [''])[0][:40]!r}")
 
 
-def _names(ids: list[int], n_features: int | None, reader: Reader) -> tuple[str, ...]:
-    largest = max(ids, default=0)
-    if n_features is not None and largest > n_features:
-        raise reader.fail("", f"the model uses feature {largest}, and n_features is {n_features}")
-    return tuple(default_names(n_features or largest))
-
-
 def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
-    if not body:
-        raise reader.fail("", f"the file ends before the weights of {name}")
+    reader.fail_if(not body, "", f"the file ends before the weights of {name}")
     rows = []
     for number, line in body:
         for word in line.split("#")[0].split():
@@ -55,7 +55,7 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
                 raise reader.fail(f"line {number}", f"expected {expected}, got {word[:40]!r}")
             fid = reader.integer(parts[0], f"line {number}", 0 if name == "Linear Regression" else 1)
             rows.append((fid, [reader.number(part, f"line {number}") for part in parts[1:]]))
-    names = _names([fid for fid, _ in rows], n_features, reader)
+    names = numbered_names(max((fid for fid, _ in rows), default=0), n_features, reader)
     columns = np.array([fid - 1 for fid, _ in rows], dtype=np.int64)
     weights = np.array([numbers[-1] for _, numbers in rows])
     if name == "RankBoost":
@@ -64,18 +64,16 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
         return ForeignModel("ranklib", form, float32=True, absent=0.0)
     own = columns >= 0
     coef = np.bincount(columns[own], weights=weights[own], minlength=len(names)) if len(names) else np.zeros(0)
-    form = ModelForm(names, Linear(coef), intercept=float(weights[~own].sum()), allow_nan=False)
-    return ForeignModel("ranklib", form, float32=True, absent=0.0)
+    return linear_model("ranklib", names, coef, float(weights[~own].sum()), True)
 
 
 def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
-    """A net without hidden layer: its output is a rising function of the weighted sum, which is the score here."""
-    if len(body) < 3:
-        raise reader.fail("", f"the file ends before the weights of {name}")
+    """Read a net without hidden layer. Its output increases with the weighted sum, which is the score here."""
+    reader.fail_if(len(body) < 3, "", f"the file ends before the weights of {name}")
     ids = [reader.integer(v, f"line {body[0][0]}", 1) for v in body[0][1].split()]
     if body[1][1].split() != ["0"]:
         raise reader.fail(f"line {body[1][0]}", "a net with hidden layers is not read; it is neither linear nor trees")
-    names = _names(ids, n_features, reader)
+    names = numbered_names(max(ids, default=0), n_features, reader)
     coef, bias = np.zeros(len(names)), 0.0
     for number, line in body[2:]:
         words = line.split()
@@ -89,13 +87,11 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
             coef[ids[neuron] - 1] += weight
     if len(body) - 2 < len(ids):
         raise reader.fail("", f"{len(body) - 2} weights for {len(ids)} features: the file is truncated")
-    form = ModelForm(names, Linear(coef), intercept=bias, allow_nan=False)
-    return ForeignModel("ranklib", form, float32=True, absent=0.0)
+    return linear_model("ranklib", names, coef, bias, True)
 
 
 def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) -> ForeignModel:
-    if re.search(r"<[!?]", text):
-        raise reader.fail("", "declarations and entities have no place in a model")
+    reader.fail_if(re.search(r"<[!?]", text), "", "declarations and entities have no place in a model")
     start = text.find("<ensemble")
     try:
         root = ElementTree.fromstring(f"<model>{text[start:] if start >= 0 else ''}</model>")
@@ -103,8 +99,7 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
         line = error.position[0] + text[: max(start, 0)].count("\n")
         raise reader.fail(f"line {line}", f"the tags do not fit together: {error.msg}") from error
     bags = [part for part in root if part.tag == "ensemble"]
-    if not bags:
-        raise reader.fail("", "there is no <ensemble> in the file")
+    reader.fail_if(not bags, "", "there is no <ensemble> in the file")
     builder = TreeBuilder(reader)
     ids: list[int] = []
     for bag, ensemble in enumerate(bags, 1):
@@ -115,7 +110,7 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
             if len(tree) != 1 or tree.tag != "tree":
                 raise reader.fail(place, "expected a <tree> that holds one <split>")
             builder.add(tree[0], look)
-    names = _names(ids, n_features, reader)
+    names = numbered_names(max(ids, default=0), n_features, reader)
     # A random forest is a mean over bags; each bag is a sum in float32.
     form = ModelForm(names, Plain(builder.trees()), float32_sums=True)
     return ForeignModel("ranklib", form, float32=True, absent=0.0)
@@ -127,8 +122,7 @@ def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any
         return None if not found else (found[0].text or "").strip()
 
     def look(node: Any) -> Leaf | Split:
-        if node.tag != "split":
-            raise reader.fail(place, f"expected <split>, got <{node.tag[:40]}>")
+        reader.fail_if(node.tag != "split", place, f"expected <split>, got <{node.tag[:40]}>")
         output = text_of(node, "output")
         if output is not None:
             return Leaf(float(reader.float32(output, f"{place}, output") * weight))

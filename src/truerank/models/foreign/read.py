@@ -1,4 +1,4 @@
-"""Which format a file is in, and the model in it."""
+"""Recognise the format of a model file, and read the model."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from truerank.models.imported import ImportedRanker
 
 _MOST_BYTES = 4 << 30
 _SAVE_XGBOOST = 'save the model with save_model("model.json") or "model.ubj"'
-# Tools whose models number the features and do not name them.
+# Tools with feature numbers in place of names.
 _NUMBERED = ("ranklib", "svm-light", "sofia-ml")
-# How binary files begin that hold models in other ways.
+# First bytes of binary files that are not read.
 _BINARY: dict[bytes | tuple[bytes, ...], str] = {
     b"CBM1": 'CatBoost\'s binary format is not read; save the model with save_model("model.json", format="json")',
     b"binf": f"XGBoost's old binary format is not read; {_SAVE_XGBOOST}",
@@ -82,8 +82,7 @@ def import_model(
     reader = Reader(name)
     with open(name, "rb") as stream:
         data = stream.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise reader.fail("", f"the file has more than {_MOST_BYTES} bytes")
+    reader.fail_if(len(data) > _MOST_BYTES, "", f"the file has more than {_MOST_BYTES} bytes")
     model = read_foreign(data, reader, feature_names, n_features)
     try:
         ranker = ImportedRanker.of(model)
@@ -99,7 +98,7 @@ def read_foreign(
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
 ) -> ForeignModel:
-    """The model in the content of a file, laid out for the caller's columns."""
+    """Return the model in the content of a file, for the caller's columns."""
     if n_features is not None and n_features < 1:
         raise InvalidInputError(f"n_features must be an integer >= 1, got {n_features!r}")
     names = None if feature_names is None else [str(name) for name in feature_names]
@@ -107,7 +106,7 @@ def read_foreign(
         raise InvalidInputError(f"{len(names)} feature names were given for n_features={n_features}")
     size = n_features if names is None else len(names)
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # sums that are infinite are found in the end
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are found by a later check
             model = _read(data, reader, names, size)
     except RecursionError:
         raise reader.fail("", "the model is nested too deeply") from None
@@ -128,8 +127,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     else:
         text = data
     head = text.lstrip()[:200]
-    if not head:
-        raise reader.fail("", "the file is empty")
+    reader.fail_if(not head, "", "the file is empty")
     if head.startswith("booster["):
         raise reader.fail("line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST)
     if head.startswith("##"):
@@ -169,7 +167,7 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
 
 
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
-    """The model for the caller's columns: by name where the model names them, else by number."""
+    """Return the model for the caller's columns, matched by name if the model has names, else by number."""
     form = model.form
     if names is None and (size is None or size == form.n_features):
         return model
@@ -193,7 +191,7 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
 
 
 def _made_up(names: tuple[str, ...]) -> bool:
-    """Whether a tool named the columns by their places, from 0 or 1, such as Column_0, Column_1, …"""
+    """Whether the names are numbered places from 0 or 1, such as Column_0, Column_1, …"""
     numbers = [re.fullmatch(r"\D*([0-9]+)", name) for name in names]
     return {int(found[1]) - k if found else -1 for k, found in enumerate(numbers)} in ({0}, {1})
 

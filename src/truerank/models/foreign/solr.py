@@ -17,21 +17,19 @@ PACKAGE = "org.apache.solr.ltr."
 
 
 def read_json(value: object, reader: Reader) -> ForeignModel:
-    """The model of a JSON object as it is put into the model store (or a list of one)."""
+    """Read a JSON object of the model store, or a list with one."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     kind = reader.part(value, "class", str, "").removeprefix(PACKAGE)
     features = reader.part(value, "features", list, "")
-    if not features:
-        raise reader.fail("features", "the model lists no feature")
+    reader.fail_if(not features, "features", "the model lists no feature")
     names = reader.names([reader.part(f, "name", str, f"features[{k}]") for k, f in enumerate(features)], "features")
     normalizers = _normalizers(features, reader)
     params = reader.part(value, "params", dict, "")
     if kind == "model.LinearModel":
         weights = reader.part(params, "weights", dict, "params")
         lacking = [name for name in names if name not in weights]
-        if lacking:
-            raise reader.fail("params.weights", f"the model lacks weight(s) for {lacking[:5]}")
+        reader.fail_if(lacking, "params.weights", f"the model lacks weight(s) for {lacking[:5]}")
         coef = np.array([reader.number(weights[name], f"params.weights.{name}") for name in names])
         form = ModelForm(names, Linear(coef), normalizers=normalizers, allow_nan=False, float32_sums=True)
     elif kind == "model.MultipleAdditiveTreesModel":
@@ -65,8 +63,7 @@ def _normalizers(features: list[Any], reader: Reader) -> Normalizers | None:
             divide[k] = reader.number(params.get("std", 1), f"{place}.params.std")
         elif kind != "IdentityNormalizer":
             raise reader.fail(place, f"unknown normalizer {kind!r}")
-        if divide[k] == 0:
-            raise reader.fail(place, "the normalizer divides by 0")
+        reader.fail_if(divide[k] == 0, place, "the normalizer divides by 0")
     if (subtract == 0).all() and (divide == 1).all():
         return None
     return Normalizers(subtract, divide)

@@ -14,13 +14,13 @@ _DEEPEST = 64
 
 
 class UbjsonReader:
-    """Decodes one value from `data`; every length is checked against what is left of the data."""
+    """Decodes one value from `data`; every length is checked against the rest of the data."""
 
     def __init__(self, data: bytes, reader: Reader) -> None:
         self.data, self.reader, self.place = data, reader, 0
 
     def read(self) -> Any:
-        """The value, which must be all there is."""
+        """Return the only value."""
         value = self._value(self._take(1), 0)
         if self.data[self.place :].strip(b"N\0"):
             raise self._fail("there is something after the end of the value")
@@ -73,7 +73,7 @@ class UbjsonReader:
             raise self._fail(f"a text is no UTF-8: {error.reason}") from None
 
     def _head(self) -> tuple[bytes | None, int | None]:
-        """Type and count of a container, where it states them."""
+        """Return type and count of a container, or None."""
         kind = count = None
         if self.data[self.place : self.place + 1] == b"$":
             self._take(1)
@@ -85,14 +85,14 @@ class UbjsonReader:
             count = self._size()
         elif kind is not None:
             raise self._fail("a typed container has no count")
+        if count is not None and count > len(self.data) - self.place:
+            raise self._fail(f"{count} parts are claimed and {len(self.data) - self.place} bytes are left")
         return kind, count
 
     def _array(self, depth: int) -> list[Any]:
         kind, count = self._head()
         if kind in _NUMBERS and count is not None:
             return self._numbers(kind, count).tolist()
-        if count is not None and count > len(self.data) - self.place:
-            raise self._fail(f"{count} values are claimed and {len(self.data) - self.place} bytes are left")
         result: list[Any] = []
         while count is None or len(result) < count:
             marker = self._take(1) if kind is None else kind
@@ -104,8 +104,6 @@ class UbjsonReader:
 
     def _object(self, depth: int) -> dict[str, Any]:
         kind, count = self._head()
-        if count is not None and count > len(self.data) - self.place:
-            raise self._fail(f"{count} members are claimed and {len(self.data) - self.place} bytes are left")
         result: dict[str, Any] = {}
         while count is None or len(result) < count:
             if count is None and self.data[self.place : self.place + 1] == b"}":

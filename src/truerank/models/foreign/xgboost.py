@@ -1,6 +1,6 @@
 """XGBoost's models: JSON and UBJSON of `save_model`, JSON of `dump_model`.
 
-Features, thresholds and sums are float32; `x < split_condition` goes left, nan where the node says.
+Features, thresholds and sums are float32. `x < split_condition` goes left, and nan to the node's default side.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from truerank.models.foreign.model import (
     category_ends,
 )
 
-# Base scores are kept as outputs; the margin is what these objectives' links turn them into.
+# A file contains the base score as an output; the link of these objectives converts it to a margin.
 _LOGIT = ("binary:logistic", "reg:logistic")
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
 
 
 def read_saved(value: object, reader: Reader) -> ForeignModel:
-    """The model of `save_model`'s JSON (or UBJSON), as margins: `predict(output_margin=True)`."""
+    """Read the JSON or UBJSON of `save_model`. Scores are those of `predict(output_margin=True)`."""
     learner = reader.part(value, "learner", dict, "")
     booster = reader.part(learner, "gradient_booster", dict, "learner")
     params = reader.part(learner, "learner_model_param", dict, "learner")
@@ -72,7 +72,7 @@ def read_saved(value: object, reader: Reader) -> ForeignModel:
 
 
 def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, reader: Reader) -> tuple[int, Any]:
-    """How many trees `predict` adds up: with scikit-learn's wrapper (XGBRanker) those up to the best round."""
+    """Return the number of trees that `predict` adds: up to the best round with XGBRanker, else all; and notes."""
     attributes = learner.get("attributes")
     if not isinstance(attributes, dict) or "best_iteration" not in attributes:
         return count, ()
@@ -95,7 +95,7 @@ def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, read
 
 
 def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float:
-    """The base score as a margin; since version 3 it is a text that holds an array, "[5E-1]"."""
+    """Return the base score as a margin; since version 3 it is a text with an array, "[5E-1]"."""
     place = "learner.learner_model_param.base_score"
     if isinstance(text, str) and text.startswith("["):
         try:
@@ -109,13 +109,11 @@ def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float
     objective = learner.get("objective")
     name = objective.get("name", "") if isinstance(objective, dict) else ""
     if name in _LOGIT:
-        if not 0 < base < 1:
-            raise reader.fail(place, f"a probability is expected with {name}, got {base}")
+        reader.fail_if(not 0 < base < 1, place, f"a probability is expected with {name}, got {base}")
         odds = float(np.float32(1) / np.float32(base) - np.float32(1))
-        return float(np.float32(-math.log(odds)))  # as C's logf, which NumPy's is an ulp off
+        return float(np.float32(-math.log(odds)))  # equals C's logf; NumPy's float32 log differs by an ulp
     if name in _LOG:
-        if not base > 0:
-            raise reader.fail(place, f"a positive number is expected with {name}, got {base}")
+        reader.fail_if(not base > 0, place, f"a positive number is expected with {name}, got {base}")
         return float(np.float32(math.log(base)))
     return base
 
@@ -152,15 +150,13 @@ def _add_saved_tree(
     seen: set[int] = set()
 
     def look(node: int) -> Leaf | Split | Membership:
-        if node in seen:
-            raise reader.fail(place, f"node {node} has two parents: the tree is cyclic or shares a part")
+        reader.fail_if(node in seen, place, f"node {node} has two parents: the tree is cyclic or shares a part")
         seen.add(node)
         at = f"{place}, node {node}"
         children = [reader.integer(side[node], at, -1, size - 1) for side in (left, right)]
         if children == [-1, -1]:
             return Leaf(float(np.float32(weight) * reader.float32(conditions[node], f"{at}, split_conditions")))
-        if -1 in children:
-            raise reader.fail(at, "a node has one child")
+        reader.fail_if(-1 in children, at, "a node has one child")
         feature = reader.integer(features[node], f"{at}, split_indices", 0, n_features - 1)
         if default[node] not in (0, 1):
             raise reader.fail(f"{at}, default_left", f"expected 0 or 1, got {default[node]!r}")
@@ -174,7 +170,7 @@ def _add_saved_tree(
 
 
 def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, set[int]]:
-    """The categories of each node that asks about some."""
+    """Return the categories of each node that asks about categories."""
     kinds = reader.part(tree, "split_type", list, place) if tree.get("split_type") else []
     if not any(kinds):
         return {}
@@ -194,9 +190,9 @@ def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, s
 
 
 def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> ForeignModel:
-    """The model of `dump_model(dump_format="json")`: a list of trees, which lacks the base score.
+    """Read `dump_model(dump_format="json")`: a list of trees, without the base score.
 
-    The LTR plugins of Elasticsearch and OpenSearch read the same nodes; they want "yes" to be the first child.
+    The LTR plugins of Elasticsearch and OpenSearch read the same nodes, with "yes" as the first child.
     """
     if not isinstance(value, list) or not value:
         raise reader.fail("", "expected a list of trees that is not empty")
@@ -207,8 +203,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
 
         def look(node: Any, place: str = f"[{number}]", seen: set[int] = seen) -> Leaf | Split:
             own = reader.integer(reader.part(node, "nodeid", (int, str), place), f"{place}.nodeid", 0, 1 << 40)
-            if own in seen:
-                raise reader.fail(place, f"two nodes have the nodeid {own}")
+            reader.fail_if(own in seen, place, f"two nodes have the nodeid {own}")
             seen.add(own)
             at = f"{place}, node {own}"
             if "leaf" in node:
@@ -216,12 +211,10 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
             feature = reader.part(node, "split", (str, int), at)
             name = f"f{feature}" if isinstance(feature, int) else feature
             if name not in found:
-                if names is not None:
-                    raise reader.fail(f"{at}.split", f"there is no feature {name!r}")
+                reader.fail_if(names is not None, f"{at}.split", f"there is no feature {name!r}")
                 found[name] = len(found)
             children = reader.part(node, "children", list, at)
-            if len(children) != 2:
-                raise reader.fail(f"{at}.children", f"expected two children, got {len(children)}")
+            reader.fail_if(len(children) != 2, f"{at}.children", f"expected two children, got {len(children)}")
             by_id = {reader.part(child, "nodeid", (int, str), f"{at}.children"): child for child in children}
             yes, no = (reader.part(node, key, (int, str), at) for key in ("yes", "no"))
             if yes not in by_id or no not in by_id or yes == no:
@@ -242,8 +235,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
     trees = builder.trees()
     if names is None and found and all(name[:1] == "f" and name[1:].isdigit() for name in found):
         size = 1 + max(int(name[1:]) for name in found)  # f0, f1, … are columns
-        if size > MOST_FEATURES:
-            raise reader.fail("", f"a feature is called f{size - 1}")
+        reader.fail_if(size > MOST_FEATURES, "", f"a feature is called f{size - 1}")
         columns = np.array([int(name[1:]) for name in found], dtype=np.int64)
         trees = replace(trees, features=columns[trees.features])
         names = [f"f{k}" for k in range(size)]
@@ -252,5 +244,5 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
 
 
 def _below(value: np.float32) -> float:
-    """The same of `x < value`."""
+    """Return the threshold of `x ≤` that equals `x < value`."""
     return at_most(np.nextafter(value, np.float32(-np.inf)))
