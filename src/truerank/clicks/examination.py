@@ -436,7 +436,7 @@ def _steepness(
     """z of: documents of high click rate get more clicks at the upper of two places than the propensities explain.
 
     The residual (c_k n_l θ_l - c_l n_k θ_k) / ((n_k + n_l) (θ_k + θ_l)) of a document at k < l has mean 0 at any
-    relevance. Documents are weighed by their click rate in the other half of the impressions, less its mean at k and l.
+    relevance. Its weight is the click rate in the other half of the impressions, minus the mean at these positions.
     """
     total, K = np.zeros(int(owner[-1]) + 1), len(theta)
     known = ~np.isnan(high) & ~np.isnan(theta[place])
@@ -456,9 +456,9 @@ def _steepness(
 def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> tuple[float, float]:
     """z of two comparisons of rankers that show a document at the same position.
 
-    Context: do more clicks above the document go with more or fewer clicks on it? Both are taken from different halves
-    of the impressions, so that their products have mean 0 if only document and position matter. Balance: does one
-    ranker get more clicks than the others? The largest z of a ranker, with Bonferroni's correction.
+    Context: do more clicks above the document go with more or fewer clicks on it? The two counts are from different
+    halves of the impressions, so their products have mean 0 if only document and position matter. Balance: does one
+    ranker get more clicks than the others? The z is the largest of all rankers, with Bonferroni's correction.
     """
     running = np.cumsum(log.clicked, dtype=np.int32) - log.clicked
     above = running - np.repeat(running[log.offsets[:-1]], np.diff(log.offsets))  # clicks above each row in its list

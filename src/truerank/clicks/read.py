@@ -124,7 +124,7 @@ def _present(named: dict[str, str], required: set[str], there: list[str]) -> dic
 
 
 def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> dict[str, Any]:
-    """Columns of a table file. Of Parquet, ids become codes before the next column is read."""
+    """Columns of a table file. In Parquet files, ids become codes before the next column is read."""
     name, found = os.fspath(path), dict[str, Any]()
     try:
         if tables.table_kind(path) != "parquet":

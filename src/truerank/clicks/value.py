@@ -4,7 +4,7 @@ With n_dk impressions of document d of a query at position k, c_dk clicks on the
 
     r̂(d) = m(d) + Σ_k (c_dk - β_k n_dk - α_k n_dk m(d)) / Σ_k α_k e_dk,      V_q = Σ_d [λ_rank(d) r̂(d) + β_rank(d)].
 
-The self-normalised estimator has e = n, so that m cancels. The others have the expected impressions e, and m = 0 except
+The self-normalised estimator has e = n, so that m cancels. The others use the expected impressions e, and m = 0 except
 for "doubly-robust". V is the mean of V_q. A document that was never shown has no r̂ and adds between 0 and λ.
 """
 
