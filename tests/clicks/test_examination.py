@@ -45,6 +45,23 @@ def test_exclusion_is_that_of_the_slow_version(data):
     assert Examination(max_position=10).fit(log).tests_["exclusion"] == pytest.approx(slow.exclusion(log), rel=1e-9)
 
 
+@pytest.mark.parametrize("model", ["position", "trust"])
+def test_relevance_is_tested_as_in_the_slow_version(data, model):
+    log = log_of(data, model, impressions=3_000)
+    seen = Examination(max_position=10).fit(log)
+    assert seen.tests_["relevance"] == pytest.approx(slow.steepness(log, seen.propensities_), rel=1e-6)
+
+
+def test_trust_clicks_on_few_queries_are_not_identified_as_position_clicks(data):
+    few = RankingData(data.X[: data.offsets[40]], data.y[: data.offsets[40]], data.qid[: data.offsets[40]],
+                      doc_ids=data.doc_ids[: data.offsets[40]])  # fmt: skip
+    right, wrong = (
+        Examination().fit(log_of(few, model, 150_000)).tests_["relevance"] for model in ("position", "trust")
+    )
+    assert abs(right) < 2.6
+    assert wrong < -2.6
+
+
 def test_trust_recovers_ratios_and_shifted_beta(data):
     seen = Examination("trust").fit(log_of(data, "trust", 200_000))
     alpha, beta = trust_of(TRUTH)
@@ -86,6 +103,15 @@ def test_rankers_changed_by_date_are_not_identified(data):
     seen = Examination().fit(log)
     assert not seen.identified_
     assert "changed by date" in " ".join(seen.reasons_)
+
+
+def test_without_times_constancy_is_not_checked(data):
+    log = log_of(data)
+    assert Examination(n_draws=50).fit(log).reasons_ == []
+    log.time = None
+    seen = Examination(n_draws=50).fit(log)
+    assert seen.identified_
+    assert "no times, so changes of rankers and users by date were not checked" in str(seen)
 
 
 def test_em_finds_examination_through_features_that_know_relevance(data):

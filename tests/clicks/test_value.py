@@ -119,6 +119,14 @@ def test_trust_counts_the_clicks_that_positions_bring(data, new):
     assert found.low <= true_value(data, log, new, *trust_of(TRUTH)) <= found.high
 
 
+def test_values_by_a_model_that_does_not_fit_say_so(data, new, log, seen):
+    cascade = simulate(data, {"a": data.X[:, 0], "b": data.X[:, 5]}, "cascade", impressions=60_000, random_state=0)
+    found = evaluate_from_clicks(cascade, {"new": new}, examination=Examination(n_draws=50).fit(cascade))
+    assert found.notes[0].startswith("propensities NOT identified")
+    assert "exclude each other" in str(found)
+    assert evaluate_from_clicks(log, {"new": new}, examination=seen).notes == []
+
+
 def test_a_ranker_differs_from_itself_by_nothing_and_a_better_one_is_found(data, log, seen, new):
     worse = run_of(data, -data.X[:, 0])
     found = evaluate_from_clicks(log, {"a": new, "same": new, "worse": worse}, examination=seen)

@@ -60,6 +60,41 @@ def exclusion(log):
     return values.sum() / np.sqrt((values**2).sum())
 
 
+def steepness(log, theta):
+    """z of Σ over documents and halves of the impressions of (weight - mean weight) · residual, by loops."""
+    shown, clicked = Counter(), Counter()
+    rows = zip(log.query.tolist(), log.document.tolist(), log.position.tolist(), log.clicked.tolist(),
+               (log.impression % 2).tolist())  # fmt: skip
+    for q, d, k, c, half in rows:
+        if k <= len(theta):
+            shown[q, d, half, k] += 1
+            clicked[q, d, half, k] += c
+    expected, hits, places = Counter(), Counter(), defaultdict(list)
+    for q, d, half, k in sorted(shown):
+        expected[q, d, half] += shown[q, d, half, k] * theta[k - 1]
+        hits[q, d, half] += clicked[q, d, half, k]
+        places[q, d, half].append(k)
+    mean = sum(hits.values()) / sum(expected.values())
+    terms, sums = [], defaultdict(lambda: np.zeros(2))
+    for (q, d, half), ranks in places.items():
+        other = (q, d, 1 - half)
+        if other not in expected:
+            continue
+        rate = hits[other] / expected[other]
+        weight = rate / (rate + mean)
+        for k, m in combinations(ranks, 2):
+            n, c = [shown[q, d, half, at] for at in (k, m)], [clicked[q, d, half, at] for at in (k, m)]
+            t = theta[[k - 1, m - 1]]
+            residual = (c[0] * n[1] * t[1] - c[1] * n[0] * t[0]) / (sum(n) * t.sum())
+            terms.append(((q, d, half), (k, m), weight, residual))
+            sums[k, m] += np.array([weight, 1.0]) * sum(c) * n[0] * n[1] / sum(n)
+    total = Counter()
+    for owner, pair, weight, residual in terms:
+        total[owner] += (weight - sums[pair][0] / max(sums[pair][1], 1e-300)) * residual
+    values = np.array(list(total.values()))
+    return values.sum() / np.sqrt((values**2).sum())
+
+
 def value(log, run, theta, cutoff):
     """Self-normalised value, its least and most, and the support of a run {query: {document: score}}, by loops."""
     shown, clicked = counts(log)

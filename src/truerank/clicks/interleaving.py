@@ -152,8 +152,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     arrival = np.arange(log.n_rows) if log.time is None else np.argsort(log.time, kind="stable")
     arrival = arrival[codes[arrival] >= 0]
     _, first, owner = np.unique(codes[arrival], return_index=True, return_inverse=True)
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
+    place = np.argsort(np.argsort(first))
     clicks = np.zeros((len(first), len(teams) + 1))  # the last column is that of documents without a team
     np.add.at(clicks, (place[owner], log.team[arrival]), log.clicked[arrival])
     found = Preferences()
