@@ -104,9 +104,9 @@ def score_systems(args: argparse.Namespace) -> Scored:
     columns = [entry for entry in scores if entry != "-" and not os.path.exists(entry)]
     if columns and args.data == "-":
         raise common.UsageError(f"{columns[0]}: there is no such file, and columns are read from a file, not from -")
-    values = _columns(args, columns, rankers[0] if rankers else None) if columns else {}
     like = _union(rankers)
     data = common.read_graded(args.data, args, like=like, features=bool(rankers))
+    values = _columns(args, columns, rankers[0] if rankers else None) if columns else {}
     found: list[np.ndarray] = []
     for ranker in rankers:
         own = getattr(ranker, "category_names", None) or {}
