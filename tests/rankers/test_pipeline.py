@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -145,3 +146,13 @@ def test_the_command_line(judged, tmp_path, capsys):
     assert main(["cross-validate", file, *words, "--splits", "3", "--grid", "C=[0.1,1]", "--json"]) == 0
     assert main(["train", file, "--ranker", "rank-svm", "--prepare", "bins", "--model", model]) == 2
     assert ", ".join(TRANSFORMERS) in capsys.readouterr().err
+
+
+def test_an_imputer_fills_missing_values_in():
+    X = np.array([[1.0, np.nan], [2.0, 3.0], [3.0, 1.0], [np.nan, 2.0]])
+    y, qid = [0, 1, 1, 0], [0, 0, 1, 1]
+    filled = np.array([[1.0, 2.0], [2.0, 3.0], [3.0, 1.0], [2.0, 2.0]])
+    ranker = RankerPipeline(SimpleImputer(), RidgeRanker()).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.predict(X), RidgeRanker().fit(filled, y, qid=qid).predict(filled))
+    with pytest.raises(InvalidInputError, match=r"fill them in: RankerPipeline\(SimpleImputer\(\), ranker\)"):
+        RankerPipeline("z-score-in-query", RidgeRanker()).fit(X, y, qid=qid)

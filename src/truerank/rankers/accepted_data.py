@@ -322,7 +322,7 @@ def refuse_again(y: object, qid: object) -> None:
 def _about_missing(name: str) -> str:
     """Return advice about missing values for a ranker that does not allow them."""
     return (
-        f"{name} has no answer to missing values; ObliviousBoosting and RankBoost send them to the side that fits "
-        f'better, RankerPipeline("score-binning", {name}()) gives them a bin of their own (--prepare score-binning), '
-        f"and make_pipeline(SimpleImputer(), {name}()) fills them in"
+        f"{name} does not accept missing values. Use ObliviousBoosting or RankBoost, which do; or fill them in: "
+        "RankerPipeline(SimpleImputer(), ranker); or give them a bin of their own: "
+        'RankerPipeline("score-binning", ranker) (--prepare score-binning)'
     )

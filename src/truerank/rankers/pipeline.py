@@ -72,11 +72,11 @@ class RankerPipeline(Ranker):
 
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
-        """Whether NaN reaches a part that can use it: score binning, or the ranker."""
+        """Whether NaN reaches a part that can use it: score binning, an imputer, or the ranker."""
         for step in _made(self.prepare):
             if not get_tags(step).input_tags.allow_nan:
                 return False
-            if isinstance(step, ScoreBinning):
+            if isinstance(step, ScoreBinning) or type(step).__module__.startswith("sklearn.impute"):
                 return True
         return bool(get_tags(self.ranker).input_tags.allow_nan)
 
