@@ -10,7 +10,7 @@ import pytest
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io.documents import Document
-from truerank.links.graph import LinkGraph, depth_of, host_of, read_links, site_parents
+from truerank.links.graph import LinkGraph, read_links, site_parents, steps_of
 from truerank.links.pagerank import hostrank, pagerank
 from truerank.links.propagation import ALONG_LINKS, VARIANTS, propagate, propagated_run
 from truerank.text.index import build_index
@@ -172,4 +172,4 @@ def test_the_command_writes_a_table_and_runs(pages, capsys):
 
 def test_an_address_within_an_address_is_not_its_host():
     for url in ("h.org/go?to=http://other.org/x", "http://h.org/go?to=http://other.org/x", "//h.org/go?to=http://o/x"):
-        assert (host_of(url), depth_of(url)) == ("h.org", 2)
+        assert (steps_of(url)[0], len(steps_of(url))) == ("h.org", 3)

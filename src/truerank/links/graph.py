@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ class LinkGraph:
     sources, targets : int arrays (edges,)
         Link i is from node `sources[i]` to node `targets[i]`.
     n_nodes : int, optional
-        None: the largest number plus one.
+        The default is the largest number plus one.
     names : sequence of str, optional
         Ids of the nodes.
 
@@ -81,78 +82,57 @@ class LinkGraph:
 def read_links(source: object) -> LinkGraph:
     """Read an edge list with a line `source target` for each link, separated by blanks or tabs; `#` starts a comment.
 
-    Raises
-    ------
-    DataFileError
-        On a line without exactly two columns, text that is not UTF-8, or a file without links.
+    A line without exactly two columns, text that is not UTF-8, or a file without links raises `DataFileError`.
 
-    Examples
-    --------
     >>> import io
     >>> graph = read_links(io.StringIO("a b\\nb c\\na b\\n"))
     >>> graph, graph.names
     (LinkGraph(3 nodes, 2 links), ['a', 'b', 'c'])
     """
     numbers: dict[bytes, int] = {}
-    ends: list[np.ndarray] = []
+    ends, first = array("q"), 1
     with Source(source) as stream:
-        first = 1
         for text in stream.line_blocks():
             check_bytes(text, stream.name, first)
             lines = text.split(b"\n")
-            rows = [line.split() for line in lines]
-            wrong = [place for place, row in enumerate(rows) if len(row) != 2 and row and not row[0].startswith(b"#")]
-            if wrong:
-                raise DataFileError(
-                    f"expected 'source target', got {len(rows[wrong[0]])} columns", stream.name, first + wrong[0]
-                )
-            words = [word for row in rows if row and not row[0].startswith(b"#") for word in row]
-            for word in words:
-                if word not in numbers:
-                    numbers[word] = len(numbers)
-            ends.append(np.array([numbers[word] for word in words], dtype=np.int64))
+            for number, line in enumerate(lines, first):
+                words = line.split()
+                if not words or words[0].startswith(b"#"):
+                    continue
+                if len(words) != 2:
+                    raise DataFileError(f"expected 'source target', got {len(words)} columns", stream.name, number)
+                ends.extend(numbers.setdefault(word, len(numbers)) for word in words)
             first += len(lines) - 1
         name = stream.name
     if not numbers:
         raise DataFileError("the file holds no links; expected lines 'source target'", name)
-    pairs = np.concatenate(ends).reshape(-1, 2)
+    pairs = np.array(ends).reshape(-1, 2)
     return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8") for word in numbers])
 
 
 def site_parents(urls: Sequence[str]) -> np.ndarray:
-    """Parent of each page in its site's tree, int64 (n,), -1 for roots.
+    """Parent of each page in its site's tree, int64 (n,): the nearest page up the path; -1 for roots.
 
-    The parent is the nearest page up the path. The parent of `host/a/b.html` is `host/a/` (or `host/a`, or
-    `host/a/index.html`), else `host/`. A query string counts as a step.
+    The parent of `host/a/b.html` is `host/a/` (or `host/a`, or `host/a/index.html`), else `host/`. A query string is a
+    step.
 
-    Examples
-    --------
     >>> site_parents(["http://h/", "http://h/a/", "http://h/a/b.html", "http://h/c/d/e", "http://g/x"]).tolist()
     [-1, 0, 1, 0, -1]
     """
-    paths = [_steps(url) for url in urls]
+    paths = [steps_of(url) for url in urls]
     place = {path: number for number, path in reversed(list(enumerate(paths)))}
     parents = np.full(len(urls), -1, dtype=np.int64)
     for number, path in enumerate(paths):
         for length in range(len(path) - 1, 0, -1):
-            found = place.get(path[:length])
-            if found is not None and found != number:
+            found = place.get(path[:length], number)
+            if found != number:
                 parents[number] = found
                 break
     return parents
 
 
-def host_of(url: str) -> str:
-    """Host of a URL in lower case, with or without a scheme."""
-    return _steps(url)[0]
-
-
-def depth_of(url: str) -> int:
-    """Number of steps in a URL's path: 0 for the root of a host."""
-    return len(_steps(url)) - 1
-
-
-def _steps(url: str) -> tuple[str, ...]:
+def steps_of(url: str) -> tuple[str, ...]:
+    """Host of a URL in lower case, with or without a scheme, and the steps of its path."""
     try:
         parts = urlsplit(url if _ABSOLUTE.match(url) else f"//{url}")
     except ValueError as error:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, warn
-from truerank.links.graph import LinkGraph, depth_of, host_of
+from truerank.links.graph import LinkGraph, steps_of
 
 
 def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max_iter: int = 1000) -> np.ndarray:
@@ -18,16 +18,9 @@ def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max
 
         x_v = (1 - damping)/n + damping (Σ_{u → v} x_u/out_u + Σ_{u without links} x_u/n)
 
-    Power iteration from 1/n until the changes of a round sum to at most `tol`. The distance to the fixed point is then
-    at most tol · damping/(1 - damping). The result equals networkx's `pagerank`, whose `tol` is per node.
-
-    Parameters
-    ----------
-    graph : LinkGraph
-    damping : float in [0, 1), default 0.85
-    tol : float > 0, default 1e-10
-    max_iter : int, default 1000
-        A warning reports when this ends the iteration.
+    Power iteration from 1/n until the changes of a round sum to at most `tol`, which is > 0, or, with a warning, until
+    `max_iter` rounds. `damping` is in [0, 1). The distance to the fixed point is then at most
+    tol · damping/(1 - damping). The result equals networkx's `pagerank`, whose `tol` is per node.
 
     Examples
     --------
@@ -48,10 +41,9 @@ def hostrank(
 ) -> np.ndarray:
     """HostRank (after Xue et al. 2005): PageRank of hosts, divided among their pages, float64 (n,) with the sum 1.
 
-    The graph of hosts has a link from one host to another if there are such links between their pages, weighted by
-    their number. Links within a host are ignored. A page gets a share of its host's rank in proportion to
-    `decay^depth · (1 + links to the page from other hosts)`. (The source divides by a model of heat in the tree, and
-    does not give its constants.)
+    A link from one host to another has as weight the number of links between their pages. Links within a host are
+    ignored. A page gets a share of its host's rank in proportion to `decay^depth · (1 + links to the page from other
+    hosts)`. (The source divides by a model of heat in the tree, and does not give its constants.)
 
     Parameters
     ----------
@@ -72,7 +64,8 @@ def hostrank(
         raise InvalidInputError(f"got {len(urls)} URLs for {graph.n_nodes} nodes; expected a URL for each node")
     check_number(decay, "decay", minimum=0.0, maximum=1.0, open_minimum=True)
     names: dict[str, int] = {}
-    host = np.array([names.setdefault(host_of(url), len(names)) for url in urls], dtype=np.int64)
+    steps = [steps_of(url) for url in urls]
+    host = np.array([names.setdefault(path[0], len(names)) for path in steps], dtype=np.int64)
     edges = graph.into.tocoo()
     between = host[edges.row] != host[edges.col]
     rows, columns = host[edges.row[between]], host[edges.col[between]]
@@ -80,7 +73,7 @@ def hostrank(
     into.sum_duplicates()
     of_host = _power(into, np.bincount(columns, minlength=len(names)).astype(np.float64), damping, tol, max_iter)
     outside = np.bincount(edges.row[between], minlength=graph.n_nodes)
-    share = decay ** np.array([depth_of(url) for url in urls], dtype=np.float64) * (1.0 + outside)
+    share = decay ** np.array([len(path) - 1.0 for path in steps]) * (1.0 + outside)
     return of_host[host] * share / np.bincount(host, weights=share)[host]
 
 
@@ -96,15 +89,11 @@ def _power(into: Any, out_weight: np.ndarray, damping: float, tol: float, max_it
     inverse = np.divide(1.0, out_weight, out=np.zeros(n), where=out_weight > 0)
     x = np.full(n, 1.0 / n)
     for _ in range(max_iter):
-        new = into @ (x * inverse)
-        new *= damping
-        new += (1.0 - damping + damping * x[dangling].sum()) / n
+        new = damping * (into @ (x * inverse)) + (1.0 - damping + damping * x[dangling].sum()) / n
         change = float(np.abs(new - x).sum())
         x = new
         if change <= tol:
             return x / x.sum()
-    warn(
-        f"the power iteration stopped after {max_iter} rounds with changes of {change:.2g} > tol {tol:g}; "
-        "raise max_iter"
-    )
+    what = f"the power iteration stopped after {max_iter} rounds with changes of {change:.2g} > tol {tol:g}"
+    warn(f"{what}; raise max_iter")
     return x / x.sum()

@@ -16,6 +16,7 @@ A page without such pages keeps S. Only pages that a query retrieves, and links 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,27 +36,16 @@ from truerank.text.retrieval_functions import BM25, lucene_idf, query_weights
 ALONG_LINKS = ("weighted-in-link", "weighted-out-link", "uniform-out-link")
 ALONG_TREE = ("uniform-child", "weighted-child")
 VARIANTS = tuple(f"{level}-{way}" for level in ("score", "term") for way in (*ALONG_LINKS, *ALONG_TREE))
-"""The ten variants by name."""
 
-_ROUNDS = 200
-_SMALL = 1e-12
+_ROUNDS, _SMALL = 200, 1e-12
 
 
 def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = None, alpha: float = 0.8) -> np.ndarray:
     """Propagate the values S; returns h of every page, float64 (n,).
 
-    Parameters
-    ----------
-    values : float array (n,), >= 0
-    way : one of `ALONG_LINKS` and `ALONG_TREE`
-    links : CSR matrix (n, n), for the former
-        `links[v, u]` is 1 if u links to v.
-    parents : int array (n,), for the latter
-        The result of `site_parents`.
-    alpha : float in [0, 1], default 0.8
+    `values` (n,) are >= 0, `alpha` is in [0, 1]. A way of `ALONG_LINKS` requires the CSR matrix `links` (n, n), with
+    `links[v, u]` = 1 if u links to v. A way of `ALONG_TREE` requires `parents` (n,), the result of `site_parents`.
 
-    Examples
-    --------
     >>> import scipy.sparse
     >>> links = scipy.sparse.csr_matrix([[0, 1.0], [0, 0]])  # page 1 links to page 0
     >>> propagate([1.0, 2.0], "weighted-in-link", links=links, alpha=0.5).tolist()
@@ -103,8 +93,6 @@ def propagated_run(
     variant : one of `VARIANTS`
         "score-…" propagates BM25 scores. "term-…" propagates the counts of each query term and computes BM25.
     parents : int array (n_documents,), for variants along the tree
-    alpha : float, default 0.8
-    analyser : str
     depth : int, default 1000
         Documents of each query that are reranked.
     """
@@ -121,12 +109,9 @@ def propagated_run(
         documents, best = best_of(index, BM25(analyser), depth, weights)
         links = graph.into[documents][:, documents] if way in ALONG_LINKS else None
         tree = None if links is not None else _parents_among(np.asarray(parents), documents)
-
-        def spread(values: np.ndarray, links: Any = links, tree: Any = tree) -> np.ndarray:
-            return propagate(values, way, links=links, parents=tree, alpha=alpha)
-
+        spread = partial(propagate, way=way, links=links, parents=tree, alpha=alpha)
         values = spread(best) if level == "score" else _term_level(index, weights, documents, analyser, spread)
-        order = np.lexsort((np.arange(len(documents)), -values))
+        order = np.argsort(-values, kind="stable")
         found.append((documents[order], values[order]))
     return as_run(index, asked, found, variant)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truerank.report.figures import Figure
+from truerank.report.figures import Figure, layer, number
 from truerank.report.page import Section, chart, paragraph
 
 
@@ -25,12 +25,9 @@ def cutoff_section(cutoff: Any) -> Section:
         {"share": share, "loss": value, "line": name}
         for name in ("risk", "bound") for share, value in zip(cutoff.curve_["answered"], cutoff.curve_[name])
     ]  # fmt: skip
-    encoding = {
-        "x": {"field": "share", "type": "quantitative", "title": "share answered or shown"},
-        "y": {"field": "loss", "type": "quantitative", "title": "mean loss"},
-        "strokeDash": {"field": "line", "type": "nominal"},
-    }
-    spec = {"data": {"values": points}, "height": 220, "mark": {"type": "line", "color": "--a"}, "encoding": encoding}
+    x, y = number("share", "share answered or shown"), number("loss", "mean loss")
+    dash = {"field": "line", "type": "nominal"}
+    spec = layer({"type": "line", "color": "--a"}, points, x=x, y=y, strokeDash=dash) | {"height": 220}
     return Section(
         "cutoff", "Cutoff", paragraph(cutoff.summary()) + chart(spec, "risk and its bound by share answered")
     )

@@ -1,7 +1,6 @@
-"""One HTML page of evidence on rankings: which is better, where, and why.
+"""One HTML page of evidence on rankings: which system is better, where, and why.
 
-`make_report` takes judged scores of one or more systems, and the models and rows they came from where there are any,
-and writes the verdict with a picture, one table of systems and measures, and details that unfold: tests, queries, ties,
+The page has the verdict with a picture, a table of systems and measures, and details that unfold: tests, queries, ties,
 curves, weights, calibration, errors by grade, rankings, data quality, and how the page was made.
 """
 
@@ -24,11 +23,12 @@ from truerank.data.provenance import UNRECOGNISED, training_queries, warn_of_tra
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import row_contributions
 from truerank.measures import mean_of, parse_measure, parse_measures
-from truerank.measures.coverage import Coverage, over_topics, settle_topics
+from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
 from truerank.measures.ranking import Ranking
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.report.cutoffs import cutoff_section
+from truerank.report.figures import layer, number
 from truerank.report.page import Section, chart, data_table, headline, page, paragraph, rankings, simple_table
 from truerank.significance import measure_interval
 from truerank.significance.comparison import Comparison, MeasuredValues, compare_measures
@@ -38,20 +38,12 @@ _RANKED_QUERIES = 60  # queries whose rankings are on the page
 _RANKED_DOCUMENTS = 10
 _RANKED_SYSTEMS = 4
 _REASONS = 4
+_BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "--b"}, "value": "--a"}  # a colour
 
 
 @dataclass(frozen=True)
 class System:
-    """A ranked system: judged documents and their scores, and the model behind them where there is one.
-
-    Attributes
-    ----------
-    name : str
-    judgements : Judgements
-    scores : float64 array (n,)
-        In the order of the judgements' rows.
-    model : fitted ranker, optional
-    """
+    """A ranked system: judged documents, their scores (n,) in the same order, and the fitted ranker if there is one."""
 
     name: str
     judgements: Judgements
@@ -79,7 +71,7 @@ def make_report(
     systems : sequence of System
         The first is the baseline of all comparisons. All have the same queries.
     measures : str, Measure or a sequence
-        The first is the one that differences and tests are about.
+        The first decides the verdict.
     convention : str
     data : RankingData, optional
         The rows that the models scored, for data quality and contributions of features.
@@ -90,41 +82,32 @@ def make_report(
     topics : {"common", "all"}, optional
         Required where systems have different topics; see `measures.coverage`.
     about_training : str, optional
-        What is known of training queries that were left out of the data. Of the queries that are there this function
-        finds out which ones trained a model, warns, and gives no verdict where there are any.
+        Text about training queries that were left out of the data. If remaining queries trained a model, the page has
+        no verdict, and a warning names the model.
     cutoff : Cutoff, optional
         A fitted cutoff, whose promise and risk curve are shown.
 
     Raises
     ------
     InvalidInputError
-        Without a system, when systems are of different queries, when they have different topics and `topics` is None,
-        or when they are to be compared on GMAP.
+        Without a system, on systems of different queries, on different topics if `topics` is None, and on comparisons
+        by GMAP.
     MissingExtraError
         Without the extra `report`.
     """
-    if not systems:
-        raise InvalidInputError("a report needs at least one system")
-    names = [str(name) for name in systems[0].judgements.query_ids]
-    for system in systems[1:]:
-        if [str(name) for name in system.judgements.query_ids] != names:
-            raise InvalidInputError(f"{system.name} and {systems[0].name} are of different queries")
-    if len({system.name for system in systems}) < len(systems):
-        raise InvalidInputError("two systems have the same name")
+    _check(systems)
     overlaps = {s.name: training_queries(s.model, data) for s in systems if data is not None and s.model is not None}
     for system in systems:
         if system.name in overlaps:
             warn_of_training_queries(system.model, overlaps[system.name])
     if about_training is None:
         about_training = "\n".join(f"{name}: {overlap}" for name, overlap in overlaps.items())
-    seen = any(overlap.recognised for overlap in overlaps.values())
     coverage = None
     parsed = parse_measures(measures, convention)
     if any((s.judgements.sizes == 0).any() for s in systems):
         parsed = over_topics(parsed, topics)
         judged, coverage = settle_topics({s.name: (s.judgements, s.scores) for s in systems}, topics)
         systems = [System(s.name, *judged[s.name], s.model) for s in systems]
-        names = [str(name) for name in systems[0].judgements.query_ids]
     results = [
         Evaluation(parsed, convention, Ranking(s.judgements, scores_in_order(s.scores, s.judgements, None)))
         for s in systems
@@ -134,8 +117,14 @@ def make_report(
         results[0].measures[first].check_mean()
     compared = _compared(systems, results) if len(systems) > 1 else {}
     other = _best_other(results, first)
+    verdict = paragraph("No verdict: the figures include queries that trained a model.")
+    if not any(overlap.recognised for overlap in overlaps.values()):
+        verdict = _verdict(systems, results, first, compared, other)
+    remarks = [f"{counted(results[0].empty, 'query')} without a relevant document."] if results[0].empty else []
+    remarks += (about_training or UNRECOGNISED).split("\n") + ([] if coverage is None else [f"{coverage}."])
+    about = "".join(paragraph(line, quiet=True) for line in remarks)
     sections = [
-        _summary(systems, results, first, about_training or UNRECOGNISED, seen, coverage, compared, other),
+        Section("summary", "Summary", verdict + _picture(systems, results, first, other) + about),
         _measures(systems, results, first, compared),
         *_comparison(systems, compared, results),
         _by_query(systems, results, first, other),
@@ -149,8 +138,19 @@ def make_report(
         *_findings(data),
         _making(made_by, sources or {}, convention),
     ]
-    subtitle = f"{counted(len(names), 'query')}, {first} under the convention {convention}"
+    subtitle = f"{counted(results[0].n_queries, 'query')}, {first} under the convention {convention}"
     return page(title, subtitle, sections)
+
+
+def _check(systems: Sequence[System]) -> None:
+    if not systems:
+        raise InvalidInputError("a report needs at least one system")
+    names = [str(name) for name in systems[0].judgements.query_ids]
+    for system in systems[1:]:
+        if [str(name) for name in system.judgements.query_ids] != names:
+            raise InvalidInputError(f"{system.name} and {systems[0].name} are of different queries")
+    if len({system.name for system in systems}) < len(systems):
+        raise InvalidInputError("two systems have the same name")
 
 
 def _best_other(results: list[Evaluation], first: str) -> int:
@@ -160,35 +160,15 @@ def _best_other(results: list[Evaluation], first: str) -> int:
     return 1 + int(np.argmax(others)) if others else 0
 
 
-def _summary(
-    systems: Sequence[System],
-    results: list[Evaluation],
-    first: str,
-    about_training: str,
-    seen: bool,
-    coverage: Coverage | None,
-    compared: dict[str, Comparison],
-    other: int,
-) -> Section:
-    """The verdict, its picture, and the queries that it is about."""
+def _verdict(
+    systems: Sequence[System], results: list[Evaluation], first: str, compared: dict[str, Comparison], other: int
+) -> str:
+    """The finding in words: about the best system and the baseline, or about the single system."""
     result = results[0]
-    if seen:
-        text = paragraph("No verdict: the figures include queries that trained a model.")
-    elif other and first in compared:
-        text = _verdict(systems, results, first, compared[first], other)
-    else:
+    if not other or first not in compared:
         _, low, high = measure_interval(result.measures[first], result.per_query[first])
-        text = headline(f"{first} of {systems[0].name} is {result[first]:.4f} (95 % interval {low:.4f} to {high:.4f}).")
-    text += _picture(systems, results, first, other)
-    if result.empty:
-        text += paragraph(f"{counted(result.empty, 'query')} without a relevant document.", quiet=True)
-    text += "".join(paragraph(line, quiet=True) for line in about_training.split("\n"))
-    if coverage is not None:
-        text += paragraph(f"{coverage}.", quiet=True)
-    return Section("summary", "Summary", text)
-
-
-def _verdict(systems: Sequence[System], results: list[Evaluation], first: str, found: Comparison, other: int) -> str:
+        return headline(f"{first} of {systems[0].name} is {result[first]:.4f} (95 % interval {low:.4f} to {high:.4f}).")
+    found = compared[first]
     base, best = systems[0].name, systems[other].name
     pair = next(pair for pair in found.pairs if pair.a == best)
     gain = pair.difference if results[0].measures[first].higher_is_better else -pair.difference
@@ -211,21 +191,16 @@ def _picture(systems: Sequence[System], results: list[Evaluation], first: str, o
     order = np.argsort(-np.nan_to_num(values), kind="stable").tolist()
     many = len(order) > 1500
     title = f"{first}: {systems[other].name} - {systems[0].name}" if other else first
-    spec = {
-        "data": {"values": [{"query": names[q], "place": k, "value": _number(values[q])} for k, q in enumerate(order)]},
-        "height": 220,
-        "mark": {"type": "area", "color": "--a"} if many else {"type": "bar"},
-        "encoding": {
-            "x": {"field": "place", "type": "quantitative" if many else "ordinal", "title": "queries, sorted",
-                  "axis": {"labels": False, "ticks": False, "grid": False}},
-            "y": {"field": "value", "type": "quantitative", "title": title},
-            "tooltip": [{"field": "query"}, {"field": "value", "format": ".4f"}],
-        },
-    }  # fmt: skip
-    if not many:
-        colour = {"condition": {"test": "datum.value < 0", "value": "--b"}, "value": "--a"}
-        spec["encoding"]["color"] = colour  # type: ignore[index]
-    return chart(spec, f"{title} by query, largest first")
+    spec = layer(
+        {"type": "area", "color": "--a"} if many else {"type": "bar"},
+        [{"query": names[q], "place": k, "value": _number(values[q])} for k, q in enumerate(order)],
+        x=number("place", "queries, sorted", axis={"labels": False, "ticks": False, "grid": False})
+        | ({} if many else {"type": "ordinal"}),
+        y=number("value", title),
+        tooltip=[{"field": "query"}, {"field": "value", "format": ".4f"}],
+        **({} if many else {"color": _BY_SIGN}),
+    )
+    return chart(spec | {"height": 220}, f"{title} by query, largest first")
 
 
 def _measures(
@@ -249,25 +224,15 @@ def _measures(
             if name == first:
                 points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
         rows.append(row)
+    line, point = {"type": "rule", "color": "--a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
+    tooltip = [{"field": name} for name in ("system", "mean", "low", "high")]
     spec = {
         "data": {"values": points},
         "height": max(24 * len(points) + 4, 90),  # room for the axis of a single system
         "encoding": {"y": {"field": "system", "type": "nominal", "sort": None, "title": None}},
         "layer": [
-            {
-                "mark": {"type": "rule", "color": "--a", "strokeWidth": 2},
-                "encoding": {
-                    "x": {"field": "low", "type": "quantitative", "title": first, "scale": {"zero": False}},
-                    "x2": {"field": "high"},
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 80, "color": "--a"},
-                "encoding": {
-                    "x": {"field": "mean", "type": "quantitative"},
-                    "tooltip": [{"field": f} for f in ("system", "mean", "low", "high")],
-                },
-            },
+            layer(line, x=number("low", first, scale={"zero": False}), x2={"field": "high"}),
+            layer(point | {"color": "--a"}, x=number("mean"), tooltip=tooltip),
         ],
     }
     note = "Mean and 95 % confidence interval over queries (Student's t)."
@@ -370,17 +335,14 @@ def _curves(systems: Sequence[System]) -> list[Section]:
         if shown:
             text += f"<h3>{html.escape(system.name)}</h3>"
         for name, values in shown.items():
-            spec = {
-                "data": {"values": [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values)]},
-                "height": 150,
-                "mark": {"type": "line", "color": "--a"},
-                "encoding": {
-                    "x": {"field": "round", "type": "quantitative", "title": "round"},
-                    "y": {"field": "value", "type": "quantitative", "title": name, "scale": {"zero": False}},
-                    "tooltip": [{"field": "round"}, {"field": "value", "format": ".4f"}],
-                },
-            }
-            text += chart(spec, f"{name} of {system.name} by round")
+            spec = layer(
+                {"type": "line", "color": "--a"},
+                [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values)],
+                x=number("round", "round"),
+                y=number("value", name, scale={"zero": False}),
+                tooltip=[{"field": "round"}, {"field": "value", "format": ".4f"}],
+            )
+            text += chart(spec | {"height": 150}, f"{name} of {system.name} by round")
     return [Section("curves", "Learning curves", text, folded=True)] if text else []
 
 
@@ -392,18 +354,16 @@ def _weights(systems: Sequence[System]) -> list[Section]:
             continue
         kind, values = found
         shown = list(values.items())[:MOST_FEATURES]
-        spec = {
-            "data": {"values": [{"feature": name, "value": value} for name, value in shown]},
-            "height": 20 * len(shown) + 4,
-            "mark": {"type": "bar"},
-            "encoding": {
-                "y": {"field": "feature", "type": "nominal", "sort": None, "title": None},
-                "x": {"field": "value", "type": "quantitative", "title": kind},
-                "color": {"condition": {"test": "datum.value < 0", "value": "--b"}, "value": "--a"},
-                "tooltip": [{"field": "feature"}, {"field": "value"}],
-            },
-        }
-        text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"{kind} of {system.name}")
+        spec = layer(
+            {"type": "bar"},
+            [{"feature": name, "value": value} for name, value in shown],
+            y={"field": "feature", "type": "nominal", "sort": None, "title": None},
+            x=number("value", kind),
+            color=_BY_SIGN,
+            tooltip=[{"field": "feature"}, {"field": "value"}],
+        )
+        height = {"height": 20 * len(shown) + 4}
+        text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec | height, f"{kind} of {system.name}")
         if len(values) > len(shown):
             text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
     return [Section("features", "Weights and importance", text, folded=True)] if text else []
@@ -416,13 +376,10 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
     for system in systems:
         if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
             continue
-        p = np.asarray(system.model.predict_proba(_seen(system, data)))[:, -1]
-        p = data.grouped(p)
+        p = data.grouped(np.asarray(system.model.predict_proba(_seen(system, data)))[:, -1])
         relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
-        if relevant.all() or not relevant.any():
+        if relevant.all() or not relevant.any() or data.n_queries < 2:  # one query is no sample
             continue
-        if data.n_queries < 2:
-            continue  # one query is no sample
         bins = reliability(relevant, p, groups=data.query_index)
         points = [
             {"predicted": a, "observed": b, "low": low, "high": high, "documents": n}
@@ -431,30 +388,20 @@ def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[
                 bins.count.tolist(),
             )
         ]  # fmt: skip
-        x = {"field": "predicted", "type": "quantitative", "title": "probability", "scale": {"domain": [0, 1]}}
-        spec = {
-            "data": {"values": points},
-            "height": 320,
-            "layer": [
-                {
-                    "data": {"values": [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]},
-                    "mark": {"type": "line", "color": "--quiet", "strokeDash": [4, 4]},
-                    "encoding": {"x": x, "y": {"field": "observed", "type": "quantitative"}},
-                },
-                {
-                    "mark": {"type": "rule", "color": "--quiet", "strokeWidth": 6, "opacity": 0.4},
-                    "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "line", "point": {"size": 60, "color": "--a"}, "color": "--a"},
-                    "encoding": {
-                        "x": x,
-                        "y": {"field": "observed", "type": "quantitative", "title": "share that is relevant"},
-                        "tooltip": [{"field": f} for f in ("predicted", "observed", "documents")],
-                    },
-                },
-            ],
-        }
+        x, y = (
+            number("predicted", "probability", scale={"domain": [0, 1]}),
+            number("observed", "share that is relevant"),
+        )
+        ideal = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
+        band = {"type": "rule", "color": "--quiet", "strokeWidth": 6, "opacity": 0.4}
+        line = {"type": "line", "point": {"size": 60, "color": "--a"}, "color": "--a"}
+        tooltip = [{"field": name} for name in ("predicted", "observed", "documents")]
+        layers = [
+            layer({"type": "line", "color": "--quiet", "strokeDash": [4, 4]}, ideal, x=x, y=number("observed")),
+            layer(band, x=x, y=number("low"), y2={"field": "high"}),
+            layer(line, x=x, y=y, tooltip=tooltip),
+        ]
+        spec = {"data": {"values": points}, "height": 320, "layer": layers}
         text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
         text += paragraph(
             f"Grey bars: 95 % range of the observed shares if every probability were correct, "
@@ -499,20 +446,18 @@ def _rankings(
             start, stop = system.judgements.offsets[q : q + 2]
             order = np.argsort(-system.scores[start:stop], kind="stable")[:_RANKED_DOCUMENTS]
             why = reasons[system.name](int(start), int(stop)) if reasons[system.name] else None
-            keys, judged = system.judgements.tie_keys, system.judgements.judged
-            sides.append(
-                [
-                    {
-                        "id": f"row {start + i + 1}" if keys is None else str(keys[start + i]),
-                        "grade": float(system.judgements.grades[start + i])
-                        if judged is None or judged[start + i]
-                        else None,
-                        "score": float(system.scores[start + i]),
-                        "why": None if why is None else why[i],
-                    }
-                    for i in order.tolist()
-                ]
-            )
+            keys = system.judgements.tie_keys
+            grades = np.where(system.judgements.known, system.judgements.grades, np.nan)
+            rows = [
+                {
+                    "id": f"row {start + i + 1}" if keys is None else str(keys[start + i]),
+                    "grade": _number(grades[start + i]),
+                    "score": float(system.scores[start + i]),
+                    "why": None if why is None else why[i],
+                }
+                for i in order.tolist()
+            ]
+            sides.append(rows)
         queries[names[q]] = sides
     text = rankings([s.name for s in systems], queries, 1.0)
     what = "those that differ most" if len(systems) > 1 else "the hardest"

@@ -1,33 +1,18 @@
-"""A figure as data: what an experiment has to show, for `report.plots` to draw and for tests to read."""
+"""Figures as data: charts for `report.plots`, and layers of Vega-Lite for `report.page`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart.
+    """One chart: grouped bars over categories `x`, lines over numbers `x`, or boxes in the places `x`.
 
-    Attributes
-    ----------
-    name : str
-        Stem of its file name.
-    kind : {"bars", "lines", "boxes"}
-        Grouped bars over the categories `x`, one line for each series over the numbers `x`, or one box for each series
-        (quartiles, whiskers and outliers of its values), in the places `x`.
-    title, xlabel, ylabel : str
-    x : sequence
-        Categories (str), or numbers.
-    series : mapping of str to sequence of float
-        Values at each `x` by name; nan is a gap. Of boxes: the values that each is drawn of, any number.
-    errors : mapping of str to sequence of float
-        Half-widths of error bars by series, where there are any.
-    ylim : (float, float), optional
-    note : str
-        A sentence below the chart: protocol, convention, numbers of queries.
+    `name` is the stem of its file name. `series` has the values at each `x` by name, with nan for gaps; a box shows all
+    values of its series. `errors` are half-widths of error bars. `note` is a sentence below the chart.
     """
 
     name: str
@@ -40,3 +25,13 @@ class Figure:
     errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
     ylim: tuple[float, float] | None = None
     note: str = ""
+
+
+def number(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
+    """A channel of numbers in a chart."""
+    return {"field": field, "type": "quantitative"} | ({"title": title} if title else {}) | more
+
+
+def layer(mark: dict[str, Any], rows: list[dict[str, Any]] | None = None, **channels: Any) -> dict[str, Any]:
+    """A mark with its channels, over rows of its own or over those of the whole chart."""
+    return {"mark": mark, "encoding": channels} | ({} if rows is None else {"data": {"values": rows}})
