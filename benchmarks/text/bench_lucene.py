@@ -25,9 +25,8 @@ from benchmarks.text.bench_collections import FILES
 from truerank import evaluate, retrieve
 from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.io.trec import Qrels
-from truerank.text.analysers import STEMMED_AND_STOPPED, term_of
+from truerank.text.analysers import STEMMED_AND_STOPPED, WORD, term_of
 from truerank.text.index import build_index
-from truerank.text.tokens import WORD
 
 OURS = {"bm25": "bm25(k3=inf)"} | {name: name for name in ("tfidf", "dirichlet", "jelinek-mercer", "cosine")}
 Runs = dict[str, dict[str, dict[str, float]]]

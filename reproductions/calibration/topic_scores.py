@@ -21,7 +21,7 @@ from truerank.calibration.classifier import classifier_scores, make_calibrator
 from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
 from truerank.core.files import atomic_write
 from truerank.core.printing import note, progress
-from truerank.text.tokens import TOPIC_WORD
+from truerank.text.analysers import TOPIC_WORD
 
 PAPER_METHODS = ("gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "logistic", "platt")
 LOSSES = ("log_loss", "squared_error", "error")

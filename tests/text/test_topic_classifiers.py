@@ -13,7 +13,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from truerank.core.errors import ModelFileError
-from truerank.text.tokens import TOPIC_WORD, WORD
+from truerank.text.analysers import TOPIC_WORD, WORD
 from truerank.text.topic_classifiers import (
     LinearSVM,
     MutualInformationSelector,

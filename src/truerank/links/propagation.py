@@ -60,8 +60,7 @@ def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = 
         matrix = _of_children(S, np.asarray(parents, dtype=np.int64), way)
     else:
         matrix = _of_links(S, sparse.csr_matrix(links), way)
-    alone = np.diff(matrix.indptr) == 0
-    h = S.copy()
+    h, alone = S.copy(), np.diff(matrix.indptr) == 0
     for _ in range(_ROUNDS):
         new = np.where(alone, S, alpha * S + (1 - alpha) * (matrix @ h))
         change = float(np.abs(new - h).max(initial=0.0))

@@ -1,17 +1,30 @@
-"""Analysers: functions from words to terms, with Porter's stems and without stop words."""
+"""Words of a text, and analysers: functions from words to terms, with Porter's stems and without stop words."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
+from unicodedata import normalize
 
 from truerank.core.errors import InvalidInputError
 
+# A word is a run of letters and digits.
+WORD = r"[^\W_]+"
+# For topics: words of at least three characters that start with a letter.
+TOPIC_WORD = r"[^\W\d_][^\W_]{2,}"
+# The three indexes of Yue et al.: plain words; Porter's stems; Porter's stems without stop words.
 ANALYSERS = ("plain", "porter", "porter-stop")
-"""The three indexes of Yue et al.: plain words; Porter's stems; Porter's stems without stop words."""
-
 STEMMED_AND_STOPPED = "porter-stop"
+
+
+def folded(text: str) -> str:
+    """The text in lower case and in Unicode's NFKC form (composed accents, no full-width letters).
+
+    >>> folded("Cafe\\u0301 \\uff34\\uff36") == "caf\\xe9 tv"
+    True
+    """
+    return (text if text.isascii() else normalize("NFKC", text)).lower()
 
 
 def term_of(analyser: str) -> Callable[[Iterable[str]], list[str]]:

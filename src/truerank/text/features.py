@@ -29,7 +29,7 @@ from truerank.text.feedback import feedback_scores, relevance_model_scores
 from truerank.text.index import ALL, Index
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
 from truerank.text.proximity import proximity
-from truerank.text.retrieval import as_documents, best_documents, best_of
+from truerank.text.retrieval import all_scores, as_documents, best_documents, best_of
 from truerank.text.retrieval_functions import BM25, FUNCTIONS, RetrievalFunction, lucene_idf, term_weights
 
 FAMILIES: dict[str, str] = {
@@ -44,9 +44,7 @@ FAMILIES: dict[str, str] = {
     "numbers": "numbers that came with the documents",
     "vectors": "cosines of vectors that came with documents and queries",
 }
-PAPERS = ("functions", "xu-li")
-"""The families of the two papers."""
-
+PAPERS = ("functions", "xu-li")  # the families of the two papers
 ROCCHIO_DOCUMENTS = (5, 10, 20)
 RM3_DOCUMENTS = 10
 LATENT_FEEDBACK_DOCUMENTS = (5, 10)
@@ -82,12 +80,10 @@ class TextFeatures(BaseEstimator):
     Notes
     -----
     Xu & Li's features are sums over the query's terms in the document, q_t times, after stemming and without stop
-    words. Their idf is n/df and |C| counts tokens. The logarithm of an argument <= 0 is 0. A document without the
-    query's terms has tf = 0 in a language model, and the value 0 in other functions. A missing number becomes the
-    lowest of the query's candidates. Nothing is learned from judgements.
-
-    Cost of a query: two passes over the postings of its terms and O(n_documents) for each function, and
-    O(candidates · 300) for the latent space, which the index computes at the first use and stores.
+    words. Their idf is n/df, |C| counts tokens, and ln x is 0 for x <= 0. A document without the query's terms has
+    tf = 0 in a language model, else the value 0. A missing number becomes the lowest of the query's candidates. Nothing
+    is learned from judgements. Cost of a query: two passes over the postings of its terms and O(n_documents) for each
+    function, and O(candidates · 300) for the latent space, which the index computes once and stores.
 
     Examples
     --------
@@ -168,8 +164,7 @@ class TextFeatures(BaseEstimator):
         return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
 
     def check_model(self) -> None:
-        names, fields = getattr(self, "feature_names_", None), getattr(self, "fields_", None)
-        if not isinstance(names, list) or not isinstance(fields, list):
+        if not all(isinstance(getattr(self, name, None), list) for name in self.model_attributes):
             raise ModelFileError("TextFeatures: feature_names_ and fields_ must be lists")
 
     def _families(self) -> list[str]:
@@ -260,10 +255,7 @@ def _scores_of(
     index: Index, function: RetrievalFunction, weights: Mapping[int, float], documents: np.ndarray
 ) -> np.ndarray:
     """Scores of some documents (n,); one without the query's terms has tf = 0."""
-    scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-    matched[documents] = 1
-    function.score(index, weights, scores, matched)
-    return scores[documents]
+    return all_scores(index, function, weights, documents)[0][documents]
 
 
 def _functions(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
@@ -272,8 +264,7 @@ def _functions(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarra
 
 
 def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
-    columns = []
-    weights = query.weights[STEMMED_AND_STOPPED]
+    columns, weights = [], query.weights[STEMMED_AND_STOPPED]
     for field in _fields(index):
         postings = index.postings(STEMMED_AND_STOPPED, field)
         sums = np.zeros((index.n_documents, 6))
@@ -295,8 +286,7 @@ def _from_scores(family: str, index: Index, query: _Query, candidates: np.ndarra
 
 
 def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
-    columns = []
-    terms = query.weights[STEMMED_AND_STOPPED]
+    columns, terms = [], query.weights[STEMMED_AND_STOPPED]
     everywhere = index.postings(STEMMED_AND_STOPPED)
     idf = {term: lucene_idf(index.n_documents, everywhere.documents_with(term)) for term in terms}
     total = math.fsum(idf.values()) or 1.0
@@ -312,8 +302,7 @@ def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray
 
 
 def _lengths(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
-    fields = _fields(index)
-    lengths = [index.postings(STEMMED_AND_STOPPED, field).lengths[candidates] for field in fields]
+    lengths = [index.postings(STEMMED_AND_STOPPED, field).lengths[candidates] for field in _fields(index)]
     return np.log1p(np.column_stack(lengths).astype(np.float64))
 
 

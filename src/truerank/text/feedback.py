@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from truerank.text.index import ALL, Index
-from truerank.text.retrieval import best_of
+from truerank.text.retrieval import all_scores, best_of
 from truerank.text.retrieval_functions import BM25, Dirichlet, lucene_idf
 
 TERMS = 40  # that feedback adds
@@ -58,9 +58,7 @@ def relevance_model(
 def feedback_scores(index: Index, weights: Mapping[int, float], n_documents: int, analyser: str) -> np.ndarray:
     """BM25 of every document for Rocchio's query over the best `n_documents` of BM25; float64."""
     best, _ = best_of(index, BM25(analyser), n_documents, weights)
-    scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
-    BM25(analyser, k3=math.inf).score(index, rocchio(index, weights, best, analyser), scores, matched)
-    return scores
+    return all_scores(index, BM25(analyser, k3=math.inf), rocchio(index, weights, best, analyser))[0]
 
 
 def relevance_model_scores(index: Index, weights: Mapping[int, float], n_documents: int, analyser: str) -> np.ndarray:
@@ -68,9 +66,7 @@ def relevance_model_scores(index: Index, weights: Mapping[int, float], n_documen
     postings = index.postings(analyser)
     function = Dirichlet(analyser, ALL, mu=max(1.0, postings.n_tokens / index.n_documents))
     best, likelihoods = best_of(index, function, n_documents, weights)
-    scores, matched = np.zeros(index.n_documents), np.ones(index.n_documents, dtype=np.uint8)
-    function.score(index, relevance_model(index, weights, best, likelihoods, analyser), scores, matched)
-    return scores
+    return all_scores(index, function, relevance_model(index, weights, best, likelihoods, analyser), slice(None))[0]
 
 
 def _counts(index: Index, document: int, analyser: str) -> tuple[list[int], list[int]]:

@@ -18,6 +18,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,17 +32,13 @@ from truerank.core.kernel import kernel
 from truerank.core.printing import progress
 from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
-from truerank.text.analysers import ANALYSERS, term_of
-from truerank.text.index_arrays import check_fit, lie_within, load_array, rise_to
-from truerank.text.index_strings import StoredStrings, write_strings
-from truerank.text.tokens import WORD, folded
+from truerank.text.analysers import ANALYSERS, WORD, folded, term_of
+from truerank.text.index_arrays import StoredStrings, check_fit, lie_within, load_array, rise_to, write_strings
 
 FORMAT, VERSION = "truerank-index", 1
-ALL = "all"
-"""Name of the union of all fields."""
-
+ALL = "all"  # name of the union of all fields
+# Names of the files of an index, also of an interrupted one. No other files are ever removed.
 KNOWN = r"[a-z0-9.-]+\.npy|tokens\.raw|index\.json|\..*\.truerank-(tmp|step)"
-"""Names of the files of an index, also of an interrupted one. No other files are ever removed."""
 
 _MOST_TOKENS = 2**31 - 1  # tokens of one document
 _HELD = 1 << 22  # tokens in memory before they are written
@@ -226,11 +223,8 @@ class Index:
             else:
                 values = make()
                 self._check_same()
-                try:
-                    with atomic_write(path, "wb") as stream:
-                        np.save(stream, values)
-                except OSError:
-                    pass  # in a read-only folder each process computes the array
+                with suppress(OSError), atomic_write(path, "wb") as stream:
+                    np.save(stream, values)  # in a read-only folder, each process computes the array
                 self._held[name] = values
         return self._held[name]
 
@@ -338,8 +332,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
     part_fields, part_ends, parts = array("B"), array("q"), array("q", [0])
     numbers: dict[str, dict[int, float]] = {}
     vectors: dict[str, dict[int, list[float]]] = {}
-    held = array("i")
-    n_tokens = 0
+    held, n_tokens = array("i"), 0
     with open(folder / "tokens.raw", "wb") as stream:
         for document in progress(documents, "indexing"):
             for field, text in document.text.items():
@@ -404,13 +397,9 @@ def _write_terms(folder: Path, analyser: str, words: list[str], n_documents: int
 
 
 def _number_file(folder: Path, n_tokens: int) -> None:
-    """Copy the raw tokens to a NumPy file."""
-    target = np.lib.format.open_memmap(folder / "tokens.npy", mode="w+", dtype=np.int32, shape=(n_tokens,))
-    if n_tokens:
-        raw = np.memmap(folder / "tokens.raw", dtype=np.int32, mode="r")
-        for start in range(0, n_tokens, _HELD):
-            target[start : start + _HELD] = raw[start : start + _HELD]
-    target.flush()
+    """Copy the raw tokens to a NumPy file, without reading them into memory."""
+    raw = folder / "tokens.raw"
+    np.save(folder / "tokens.npy", np.memmap(raw, np.int32, "r") if n_tokens else np.zeros(0, np.int32))
     os.unlink(folder / "tokens.raw")
 
 

@@ -44,9 +44,9 @@ class Latent(RetrievalFunction):
 def document_vectors(index: Index, analyser: str) -> np.ndarray:
     """U S of the decomposition of the tf-idf matrix, float32 (n_documents, k), which the index stores.
 
-    The matrix has rows of unit length with entries (1 + ln tf) ln(n/df) (Deerwester et al. 1990; weights of Salton &
-    Buckley 1988, "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver runs with a
-    fixed seed and one thread, so that the bits do not depend on the number of processors. Cost: O(postings · k).
+    The matrix has rows of unit length with entries (1 + ln tf) ln(n/df) (Deerwester et al. 1990; Salton & Buckley 1988,
+    "ltc"); k = min(`DIMENSIONS`, documents - 1, terms - 1). scikit-learn's randomised solver has a fixed seed and one
+    thread, for the same bits on all machines. Cost: O(postings · k).
     """
     return _space(index, analyser)[0]
 

@@ -25,9 +25,8 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
     over the ends of fields. `terms` are the query's in order. The columns of the result, float64 (documents, 3), are
     ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
     """
-    values = np.zeros((len(documents), 3))
+    values, different = np.zeros((len(documents), 3)), list(dict.fromkeys(terms))
     pairs = list(dict.fromkeys((s, t) for s, t in zip(terms, terms[1:]) if s != t))
-    different = list(dict.fromkeys(terms))
     if not different:
         return values
     postings, n = index.postings(analyser), index.n_documents

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -93,9 +94,17 @@ def best_of(
     index: Index, function: RetrievalFunction, depth: int, weights: Mapping[int, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers and scores of the best `depth` documents of a query (q_t by term), best first, ties by number."""
+    return best_documents(*all_scores(index, function, weights), depth)
+
+
+def all_scores(
+    index: Index, function: RetrievalFunction, weights: Mapping[int, float], documents: Any = slice(0)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of all documents, and 1 for those with a term of the query and for `documents`, which may lack one."""
     scores, matched = np.zeros(index.n_documents), np.zeros(index.n_documents, dtype=np.uint8)
+    matched[documents] = 1
     function.score(index, weights, scores, matched)
-    return best_documents(scores, matched, depth)
+    return scores, matched
 
 
 def best_documents(scores: np.ndarray, matched: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:

@@ -106,10 +106,8 @@ class BM25(_Saturated):
         result = []
         for start, stop, weight, _ in terms:
             df = stop - start
-            if self.idf == "lucene":
-                idf = lucene_idf(n, df)
-            else:
-                idf = math.log(n / df if self.idf == "atire" else (n - df + 0.5) / (df + 0.5))
+            odds = (n - df + 0.5) / (df + 0.5)
+            idf = math.log1p(odds) if self.idf == "lucene" else math.log(n / df if self.idf == "atire" else odds)
             of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
             result.append(idf * of_query * (self.k1 + 1))
         return result

@@ -11,16 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
-from truerank.text.tokens import TOPIC_WORD, folded
+from truerank.text.analysers import TOPIC_WORD, folded
 
 MOST = 1e70  # largest value: liblinear computes fourth powers, and does not terminate if they overflow
 
@@ -124,8 +126,6 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
 
     def transform(self, X: MatrixLike) -> Any:
         """Scale the rows; float64."""
-        from sklearn.preprocessing import normalize
-
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False, copy=True)
         values = _refuse_negative(X)
         np.log1p(values, out=values)
@@ -138,6 +138,8 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
 
         log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K) for K classes
 
+    `word_log_prob_` is log P(w | c), float64 (K, words), and `class_log_prior_` is float64 (K,).
+
     Parameters
     ----------
     smoothing : {"word-prior", "add-one"}, default "word-prior"
@@ -145,13 +147,6 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         `(count(w, c) + V P(w))/(count(c) + V)` with `P(w) = (count(w) + 1)/(count + V)`.
     strength : float, default 1
         Added counts for each word on average.
-
-    Attributes
-    ----------
-    classes_ : array (K,)
-    word_log_prob_ : float64 array (K, words)
-        log P(w | c).
-    class_log_prior_ : float64 array (K,)
 
     Examples
     --------
@@ -178,8 +173,6 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit to counts `X` (n, words) and labels `y` (n,)."""
         from sklearn.naive_bayes import MultinomialNB
-        from sklearn.utils.multiclass import check_classification_targets
-        from sklearn.utils.validation import _check_sample_weight
 
         check_choice(self.smoothing, "smoothing", ("word-prior", "add-one"))
         strength = check_number(self.strength, "strength", minimum=0.0, open_minimum=True)
@@ -245,10 +238,9 @@ class LinearSVM(LinearSVC):
 
     def check_model(self) -> None:
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
-        if np.shape(self.coef_) != (k, self.n_features_in_) or not np.isfinite(self.coef_).all():
-            raise ModelFileError(f"LinearSVM: coef_ must be finite, ({k}, {self.n_features_in_})")
-        if np.shape(self.intercept_) != (k,) or not np.isfinite(self.intercept_).all():
-            raise ModelFileError(f"LinearSVM: intercept_ must be finite, ({k},)")
+        for name, shape in (("coef_", (k, self.n_features_in_)), ("intercept_", (k,))):
+            if np.shape(getattr(self, name)) != shape or not np.isfinite(getattr(self, name)).all():
+                raise ModelFileError(f"LinearSVM: {name} must be finite, {shape}")
 
 
 class TfIdf(TfidfTransformer):
@@ -286,8 +278,6 @@ class WordCounts(TransformerMixin, BaseEstimator):
 
     def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Any:
         """Collect the words of the texts X (n,)."""
-        from sklearn.feature_extraction.text import CountVectorizer
-
         check_positive_int(self.min_documents, "min_documents")
         texts = texts_of(X)
         for least in dict.fromkeys((min(self.min_documents, len(texts)), 1)):
@@ -299,8 +289,6 @@ class WordCounts(TransformerMixin, BaseEstimator):
 
     def transform(self, X: MatrixLike) -> Any:
         """Counts of the known words, CSR (n, words)."""
-        from sklearn.feature_extraction.text import CountVectorizer
-
         check_is_fitted(self)
         vectorizer = CountVectorizer(preprocessor=folded, token_pattern=self.word, vocabulary=self.vocabulary_.tolist())
         return vectorizer.transform(texts_of(X)).astype(np.float64)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,21 +84,13 @@ def values_of_functions(
     """
     weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
     measured = parse_measure(measure, convention="trec")(missing_topics="zero")
-    ask = partial(_values, index, weights, qrels, measured, depth)
+
+    def ask(function: RetrievalFunction) -> np.ndarray:
+        ranked, values = zip(*(best_of(index, function, depth, query) for query in weights[function.analyser]))
+        return np.asarray(measured.per_query(qrels.judge(ranked), np.concatenate(values)))
+
     blocks = [(function,) for function in progress(functions, "base functions", len(functions))]
     return np.array(run_blocks(ask, blocks, n_jobs))
-
-
-def _values(
-    index: Index,
-    weights: Mapping[str, Sequence[Mapping[int, float]]],
-    qrels: NumberedQrels,
-    measure: Any,
-    depth: int,
-    function: RetrievalFunction,
-) -> np.ndarray:
-    ranked, values = zip(*(best_of(index, function, depth, query) for query in weights[function.analyser]))
-    return np.asarray(measure.per_query(qrels.judge(ranked), np.concatenate(values)))
 
 
 def chosen_by_fold(values: np.ndarray, folds: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:

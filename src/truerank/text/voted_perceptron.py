@@ -16,6 +16,7 @@ from truerank.core.fitting import fits_whole
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import Matrix, RandomState
+from truerank.text.index_arrays import lie_within, rise_to
 from truerank.text.topic_classifiers import refuse_huge
 
 _BLOCK = 1024
@@ -45,10 +46,9 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array (2,)
         The greater label is the positive class.
-    votes_ : int64 array (mistakes,)
+    votes_, signs_ : int64 and float64 arrays (mistakes,)
     mistakes_ : float64 CSR matrix (mistakes, columns)
         Mistaken rows times their sign, in order.
-    signs_ : float64 array (mistakes,)
 
     Examples
     --------
@@ -84,7 +84,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         if len(self.classes_) != 2:
             raise InvalidInputError(f"y must have two classes, got one class: {self.classes_.tolist()}")
         rows = sparse.csr_matrix(X)
-        data, columns, starts = (np.ascontiguousarray(part) for part in (rows.data, rows.indices, rows.indptr))
+        columns, starts = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
         sign = np.where(index == 1, 1.0, -1.0)
         weights = np.zeros(rows.shape[1] + 1)
         seed = seed_of(self.random_state)
@@ -92,9 +92,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         for epoch in range(n_epochs):
             order = stream(seed, "voted-perceptron", epoch).permutation(len(sign))
             wrong, survived = np.empty(len(sign), dtype=np.int64), np.zeros(len(sign) + 1, dtype=np.int64)
-            n_wrong = _one_pass(
-                data, columns.astype(np.int64), starts.astype(np.int64), sign, order, weights, wrong, survived
-            )
+            n_wrong = _one_pass(rows.data, columns, starts, sign, order, weights, wrong, survived)
             votes[-1] += int(survived[0])
             votes += survived[1 : n_wrong + 1].tolist()
             mistaken.append(wrong[:n_wrong])
@@ -139,12 +137,10 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         return self.classes_[positive.astype(np.int64)]
 
     def check_model(self) -> None:
-        starts, n = self.mistaken_starts_, len(self.votes_)
-        good = len(starts) == n + 1 and len(self.signs_) == n and len(self.classes_) == 2 and starts[0] == 0
-        good = good and bool((np.diff(starts) >= 0).all()) and starts[-1] == len(self.mistaken_values_)
-        columns = self.mistaken_columns_
-        good = good and len(columns) == len(self.mistaken_values_) and bool(np.isfinite(self.mistaken_values_).all())
-        if not good or (len(columns) and not (columns.min() >= 0 and columns.max() < self.n_features_in_)):
+        starts, columns, values = self.mistaken_starts_, self.mistaken_columns_, self.mistaken_values_
+        good = len(self.votes_) == len(self.signs_) == len(starts) - 1 and len(self.classes_) == 2
+        good = good and rise_to(starts, len(values)) and lie_within(columns, 0, self.n_features_in_)
+        if not good or len(columns) != len(values) or not np.isfinite(values).all():
             raise ModelFileError("VotedPerceptron: the arrays of the mistaken rows are inconsistent")
 
 
