@@ -46,13 +46,9 @@ class Communicator:
         self._loop = asyncio.get_running_loop()
 
     def tell(self, other: int, value: object) -> None:
-        """Start to send a value to another member. The value must not be changed afterwards.
+        """Start to send a value to another member; the value must not be changed afterwards.
 
-        Raises
-        ------
-        Parted
-        ClusterError
-            Where a member could not be reached.
+        Raises Parted, or ClusterError if a member could not be reached.
         """
         self.bytes_sent += size_of(value)
         with self._lock:

@@ -121,12 +121,8 @@ class Crew:
     def round(self, step: Step, *arguments: Any, merge: Merge = add, keep: bool = False) -> Any:
         """Return `step(partition, *arguments)` of all partitions, merged; with `keep`, record it in the journal.
 
-        Raises
-        ------
-        Exception
-            What a step raised, with the partition's number in a note.
-        ClusterError
-            When no worker is left, or the scheduler does not answer.
+        An error of a step is raised with the partition's number in a note. ClusterError: no worker is left, or the
+        scheduler does not answer.
         """
         call = self._call(step, arguments)
         result = self.remembered(step.__qualname__, lambda: self._answer(call, merge))

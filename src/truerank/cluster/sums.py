@@ -14,14 +14,10 @@ Nodes = dict[tuple[int, int], Any]
 def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
     """Merge the nodes of the binary tree over partitions 0 … n - 1 as far as both children of a node are there.
 
-    Node (level, i) stands for the partitions `i 2^level … (i + 1) 2^level - 1`, and is the merge of (level - 1, 2i)
-    and (level - 1, 2i + 1); one without a right child is its left child.
+    Node (level, i) stands for the partitions `i 2^level … (i + 1) 2^level - 1`, and is the merge of (level - 1, 2i) and
+    (level - 1, 2i + 1). A node without a right child equals its left child.
 
-    Examples
-    --------
     >>> from operator import add
-    >>> fold({(0, 2): "c", (0, 0): "a"}, add, 3)
-    {(0, 0): 'a', (1, 1): 'c'}
     >>> fold({(1, 1): "c", (0, 0): "a", (0, 1): "b"}, add, 3)
     {(2, 0): 'abc'}
     """

@@ -162,12 +162,7 @@ def _of_sizes(sizes: ArrayLike, name: str) -> Any:
 
 
 def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
-    """Refuse arguments of other libraries' `predict` that would change the scores.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise InvalidInputError on arguments of other libraries' `predict` that would change the scores."""
     trees = getattr(ranker, "n_iter_", None)
     without_effect: dict[str, tuple[Any, ...]] = {
         "num_iteration": (trees, -1),  # LightGBM

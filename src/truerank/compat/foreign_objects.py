@@ -26,12 +26,7 @@ def library_of(value: object) -> str | None:
 
 
 def refuse_foreign_data(X: object) -> None:
-    """Refuse a Pool, Dataset or DMatrix.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise InvalidInputError on a Pool, Dataset or DMatrix."""
     library = library_of(X)
     if library is not None:
         raise InvalidInputError(
@@ -41,12 +36,7 @@ def refuse_foreign_data(X: object) -> None:
 
 
 def refuse_foreign_callback(callback: object, owner: str) -> None:
-    """Refuse a callback of another library.
-
-    Raises
-    ------
-    InvalidInputError
-    """
+    """Raise InvalidInputError on a callback of another library."""
     library = library_of(callback)
     if library is None:
         return

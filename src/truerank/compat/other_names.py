@@ -182,10 +182,7 @@ def advice(cls: type, name: str) -> str:
 def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a ranker's constructor under our names, from names of other libraries.
 
-    Raises
-    ------
-    InvalidInputError
-        On a name without a counterpart here, with advice, and if both names were given.
+    InvalidInputError: a name without a counterpart here (the message has advice), or both names of a parameter.
     """
     result: dict[str, Any] = {}
     for name, value in _unbiased(known, _with_its_measure(known, given)).items():

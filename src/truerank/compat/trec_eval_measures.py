@@ -53,24 +53,10 @@ def rounded(x: float) -> int:
 class Ranked:
     """A topic's retrieved documents in ranked order, with the counts that the measures share.
 
-    Attributes
-    ----------
-    pooled : list of (int, int)
-        (place, grade) of the documents that the qrels list.
-    n : int
-        Number of retrieved documents.
-    at_level : list of int
-        Judged documents of each grade from 0, retrieved or not; may be longer than `n_levels`.
-    n_levels : int
-        One more than the highest grade of the topic.
-    R : int
-        Number of relevant documents.
-    level : int
-        Lowest relevant grade, at least 0.
-    n_collection : int
-        Documents of the collection, for utility.
-    truncates : bool
-        Whether interpolated precision counts as in version 9.
+    `pooled` has (place, grade) of the documents that the qrels list, `n` is the number of retrieved documents.
+    `at_level` counts judged documents of each grade from 0, retrieved or not; it may be longer than `n_levels`, one
+    more than the highest grade. `R` counts relevant documents, of grade `level` or more. `n_collection` is the size of
+    the collection, for utility. `truncates` makes interpolated precision count as in version 9.
     """
 
     def __init__(
@@ -444,20 +430,10 @@ def rbp_resid(t: Ranked, pairs: Pairs) -> float:
 class Measure(NamedTuple):
     """A measure of trec_eval.
 
-    Attributes
-    ----------
-    kind : str
-        "count" and "value" have no parameters. "cutoffs" and "shares" give a value for each parameter, "numbers" and
-        "pairs" one value for all.
-    compute : callable
-        Function of a topic's judgements and the parameters: one number, or a text.
-    default : sequence of float
-    mean : str
-        How topics are joined: "mean", "sum", "geometric", "topics" or "none".
-    formula : str
-        For the help, where the function has no docstring.
-    needs : str
-        Judgements that it is computed from: "qrels", "qrels_jg", "prefs", or "" for any.
+    The kinds "count" and "value" have no parameters. "cutoffs" and "shares" give a value for each parameter, "numbers"
+    and "pairs" one value for all. `compute` is a function of a topic's judgements and the parameters. `mean` says how
+    topics are joined: "mean", "sum", "geometric", "topics" or "none". `formula` is for the help if the function has no
+    docstring. `needs` names the judgements: "qrels", "qrels_jg", "prefs", or "" for any.
     """
 
     kind: str

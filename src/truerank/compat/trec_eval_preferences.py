@@ -43,17 +43,7 @@ class Counts(NamedTuple):
 
 
 class Group:
-    """The preferences of a judgement group.
-
-    Attributes
-    ----------
-    pairs : list of (int, int)
-    counts : Counts
-    n_rel, n_nonrel : int
-        Documents with a level above 0, and the others.
-    n_rel_ret, n_nonrel_ret : int
-        Those of them that were retrieved.
-    """
+    """The preferences of a judgement group: `pairs`, their `counts`, and documents by relevance (a level above 0)."""
 
     def __init__(self, pairs: Pairs, levels: Iterable[tuple[int, float]], n_ret: int) -> None:
         self.pairs, self.counts = pairs, Counts.of(pairs, n_ret)

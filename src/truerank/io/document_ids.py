@@ -14,14 +14,8 @@ _MOST_PADDED = 1 << 24  # bytes of texts that are padded to equal lengths
 class DocumentIds:
     """A column of ids. UTF-8 sorts like the strings, so ids are compared, hashed and sorted as bytes.
 
-    Attributes
-    ----------
-    utf8 : uint8 array
-    begins, ends : int64 arrays (n,)
-        Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and may be in any order.
+    Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and may be in any order.
 
-    Examples
-    --------
     >>> ids = DocumentIds.of(["D7", "Ü1", "D11"])
     >>> ids.utf8[ids.begins[1] : ids.ends[1]].tobytes().decode(), ids.take([2, 0]).texts.tolist()
     ('Ü1', ['D11', 'D7'])

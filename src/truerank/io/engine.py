@@ -70,13 +70,8 @@ class Engine:
     ) -> Any:
         """Return the answer as JSON of a given form (`checked`), or None for status 404 with `missing_ok`.
 
-        Raises
-        ------
-        EngineError
-            If the engine refuses the request or does not answer after all tries, and if the answer is too long, not
-            JSON, or of another form.
-        InvalidInputError
-            If the request has values that JSON does not support.
+        EngineError: the engine refuses the request or does not answer after all tries, or the answer is too long, not
+        JSON, or of another form. InvalidInputError: the request has values that JSON does not support.
         """
         place = f"{method} {self.url}/{path}"
         try:
@@ -111,10 +106,7 @@ class Engine:
     def search(self, index: str, body: dict[str, Any], hit: object, parameters: str = "") -> tuple[list[Any], float]:
         """Return hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds of the engine.
 
-        Raises
-        ------
-        EngineError
-            As `request`, and if some shards did not answer, or the answer has too many hits.
+        EngineError: as `request`, and if some shards did not answer, or the answer has too many hits.
         """
         form = {"took?": float, "timed_out?": bool, "_shards?": {"failed?": float}, "hits": {"hits": [hit]}}
         answer = self.request("POST", f"{quoted(index)}/_search{parameters}", body, form=form)
@@ -259,25 +251,12 @@ def _read(content: bytes, form: object) -> Any:
 
 
 def checked(value: Any, form: object, place: str = "") -> Any:
-    """Return a JSON value after a check that it has a form.
+    """Return a JSON value after a check that it has a form. `place` is its place in the answer, for messages.
 
-    Parameters
-    ----------
-    value : JSON value
-    form : type, dict, list or None
-        A type: `float` is any finite number, `str` is text that UTF-8 can encode. A dict: the forms of an object's
-        members; a name that ends in `?` is optional, `...` means all names. A list: the form of each item. None: any
-        value.
-    place : str
-        Place of the value in the answer, for messages.
+    A form is a type (`float`: any finite number, `str`: text that UTF-8 can encode), a dict with the forms of an
+    object's members (a name that ends in `?` is optional, `...` means all names), a list with the form of each item, or
+    None (any value). EngineError names the place of the first part that has another form.
 
-    Raises
-    ------
-    EngineError
-        With the place of the first part that has another form.
-
-    Examples
-    --------
     >>> checked({"took": 3, "hits": []}, {"took": float, "hits": [{"_score": float}]})
     {'took': 3, 'hits': []}
     """
@@ -318,13 +297,7 @@ def quoted(name: str) -> str:
 
 
 def filled(value: object, words: Mapping[str, str]) -> Any:
-    """Return `value` with `{{NAME}}` replaced in every string.
-
-    Raises
-    ------
-    InvalidInputError
-        On a name that is not among `words`.
-    """
+    """Return `value` with `{{NAME}}` replaced in every string; names that are not among `words` are an error."""
     if isinstance(value, str):
         first, *parts = value.split("{{")
         for part in parts:

@@ -45,10 +45,7 @@ KINDS = ("named-queries", "ltr-log", "solr")
 def read_spec(path: PathLike) -> dict[str, Any]:
     """Read and check a specification in YAML, or in JSON if the name ends in `.json`.
 
-    Raises
-    ------
-    DataFileError
-        On a file that cannot be parsed, an unknown kind or key, and missing features.
+    DataFileError: a file that cannot be parsed, an unknown kind or key, or missing features.
     """
     name = os.fspath(path)
     text = read_text(name)
@@ -105,29 +102,10 @@ def engine_features(
 ) -> tuple[RankingData, int]:
     """Get the feature values of all judged pairs.
 
-    Parameters
-    ----------
-    engine : Engine
-    spec : dict
-        From `read_spec`.
-    queries : list of Document
-    qrels : Qrels
-        The pairs and their grades; negative grades become 0. Topics without a query are left out.
-    resume : path, optional
-        File that stores the answers; stored answers are not requested again. A file for another engine, specification,
-        or file of queries or judgements is an error.
-
-    Returns
-    -------
-    data : RankingData
-        A column for each feature; documents that the engine does not have are left out.
-    n_missing : int
-        Number of these documents.
-
-    Raises
-    ------
-    EngineError
-        If the engine refuses a request, or does not answer after all tries. `resume` keeps the earlier answers.
+    Returns data with a column for each feature, and the number of documents that the engine does not have, which are
+    left out. Negative grades become 0, and topics without a query are left out. `resume` is a file that stores the
+    answers; stored answers are not requested again. A file for another engine, specification, or file of queries or
+    judgements is an error. EngineError: the engine refuses a request, or does not answer after all tries.
     """
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
@@ -334,10 +312,7 @@ def select(
 ) -> tuple[list[Any], float]:
     """Return Solr's documents, each of the form `document`, and the milliseconds of its answer.
 
-    Raises
-    ------
-    EngineError
-        As `Engine.request`, and if the answer is only a part, or has too many documents.
+    EngineError: as `Engine.request`, and if the answer is only a part, or has too many documents.
     """
     header = {"QTime?": float, "partialResults?": bool}
     form = {"response": {"docs": [document]}, "responseHeader?": header}

@@ -107,17 +107,9 @@ def write_group_sizes(sizes: ArrayLike, target: object) -> None:
 
 
 def with_query_ids(source: object, sizes: np.ndarray) -> Any:
-    """Return LETOR text without query ids as an open file whose lines have the ids 0, 1, ... by group sizes.
+    """Return LETOR text without query ids as an open file whose lines have the ids 0, 1, ... by group sizes (m,).
 
-    Parameters
-    ----------
-    source : path, "-", or open file
-    sizes : int64 array (m,)
-
-    Raises
-    ------
-    DataFileError
-        While reading: if the number of lines differs from the sum of the sizes, or lines have query ids.
+    Reading raises DataFileError if the number of lines differs from the sum of the sizes, or if lines have query ids.
     """
     return _Named(source, qid_from_group_sizes(sizes).tolist())
 

@@ -22,19 +22,9 @@ _VALUE = {
 def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
     """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
 
-    Parameters
-    ----------
-    value : object
-    kind : {"score", "grade"}
-        The kind of the values, which decides the names that their column may have.
+    `kind` is "score" or "grade"; it decides which names the column of values may have. InvalidInputError: a frame
+    without the columns, or a document that is listed twice for a query.
 
-    Raises
-    ------
-    InvalidInputError
-        On a frame without the columns, and on a document that is listed twice for a query.
-
-    Examples
-    --------
     >>> import pandas
     >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
     {'1': {'a': 2.0, 'b': 1.0}}

@@ -12,19 +12,10 @@ from truerank.io.streams import Source
 
 
 def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
-    """Read scores, plain or compressed, float64 (n,).
+    """Read scores, plain or compressed, float64 (n,); `n_rows` is the required number of scores.
 
-    Parameters
-    ----------
-    source : path, "-" for standard input, or an open stream
-    n_rows : int, optional
-        Required number of scores.
-
-    Raises
-    ------
-    DataFileError
-        On a line that is not a finite decimal number, and on a wrong number of lines. Blank lines at the end are
-        allowed.
+    DataFileError: a line that is not a finite decimal number, or a wrong number of lines. Blank lines at the end are
+    allowed.
     """
     scores: list[float] = []
     blank = 0

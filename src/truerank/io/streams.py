@@ -40,20 +40,10 @@ _BOM = b"\xef\xbb\xbf"
 class Source:
     """A source of bytes with its name, compression and progress.
 
-    Parameters
-    ----------
-    source : path, "-" for standard input, or an open stream of bytes or text
-        A stream is read to its end but not closed.
-    max_line : int, optional
-        Limit on the bytes of a line, by default MAX_LINE.
-
-    Raises
-    ------
-    DataFileError
-        On an archive that is damaged, truncated or of an unknown kind, on text in UTF-16, on a NUL byte, and on a line
-        that is too long.
-    OSError
-        If the file cannot be opened.
+    `source` is a path, "-" for standard input, or an open stream of bytes or text, which is read to its end but not
+    closed. `max_line` limits the bytes of a line, by default MAX_LINE. OSError: the file cannot be opened.
+    DataFileError: an archive that is damaged, truncated or of an unknown kind, text in UTF-16, a NUL byte, or a line
+    that is too long.
     """
 
     def __init__(self, source: object, max_line: int | None = None) -> None:
@@ -177,10 +167,7 @@ class Source:
     def line_blocks(self) -> Iterator[bytes]:
         """Yield blocks of whole lines, each of about a megabyte, or more if one line is longer.
 
-        Raises
-        ------
-        DataFileError
-            On a NUL byte, and on a line of more than `max_line` bytes.
+        DataFileError: a NUL byte, or a line of more than `max_line` bytes.
         """
         held: list[bytes] = []
         size = length = 0  # bytes held; bytes since the last line end

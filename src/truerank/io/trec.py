@@ -394,14 +394,8 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
 def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offsets: np.ndarray) -> Judgements:
     """Join lists of documents with qrels, including the judged documents that are not in the lists.
 
-    Parameters
-    ----------
-    qrels : Qrels
-    query_ids : str array (m,)
-        Topics of the lists. All documents of a topic that the qrels lack are unjudged.
-    doc_ids : StringDType array (n,)
-    offsets : int64 array (m + 1,)
-        Documents of topic i are `doc_ids[offsets[i]:offsets[i + 1]]`.
+    The documents of topic `query_ids[i]` are `doc_ids[offsets[i]:offsets[i + 1]]`. All documents of a topic that the
+    qrels lack are unjudged.
     """
     place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
     grades: list[float] = []

@@ -346,17 +346,10 @@ class Measure:
         return mean_of(values, query_weight)
 
     def swap_deltas(self, grades: ArrayLike, scores: ArrayLike) -> np.ndarray:
-        """Return the change of the measure when two documents of one query, of grades and scores (n,), swap.
+        """Return the change of the measure when two documents of one query, of grades and scores (n,), swap: (n, n).
 
-        Returns
-        -------
-        float64 array (n, n)
-            Entry (i, j) is the value after documents i and j have swapped ranks, minus the value before. Symmetric, 0
-            on the diagonal. Ties are broken before the swap.
-
-        Notes
-        -----
-        Brute force, O(n³ log n); closed forms are tested against it.
+        Entry (i, j) is the value after documents i and j have swapped ranks, minus the value before. Ties are broken
+        before the swap. Brute force, O(n³ log n); closed forms are tested against it.
         """
         grades = np.asarray(grades, dtype=np.float64)
         n = len(grades)

@@ -81,16 +81,8 @@ class Blocks:
 class _Block:
     """Queries that are sorted as the rows of one matrix.
 
-    Attributes
-    ----------
-    index : (q, length)
-        Rows of the data; n is the padding.
-    first : (q,)
-        First row of each query.
-    target : (r,)
-        Rows in the order of the matrix.
-    full : (r,) or None
-        Flat places of these rows in the matrix; None without padding.
+    `index` (q, length) are rows of the data, n is the padding; `first` (q,) is the first row of each query. `target`
+    (r,) are the rows in the order of the matrix, `full` (r,) their flat places in the matrix (None without padding).
     """
 
     __slots__ = ("first", "full", "index", "shape", "target")

@@ -17,13 +17,7 @@ from truerank.measures.names import parse_measures
 
 
 class ConvertedClaim(dict[str, float]):
-    """The mean of a measure on one ranking by convention, the stated convention first.
-
-    Attributes
-    ----------
-    measure : str
-    evaluations : dict of str to Evaluation
-    """
+    """The mean of a measure on one ranking by convention, the stated one first; `evaluations` has the details."""
 
     def __init__(self, measure: str, evaluations: dict[str, Evaluation]) -> None:
         super().__init__({name: next(iter(one.values())) for name, one in evaluations.items()})

@@ -28,18 +28,9 @@ _SHOWN = 5  # number of runs in messages
 
 @dataclass(frozen=True)
 class Coverage:
-    """Number of topics of the qrels, of the runs, and of the means.
+    """Number of topics of the qrels, of each run (those that the qrels have), and of the means (`used`).
 
-    Attributes
-    ----------
-    topics : "common", "all" or None
-        The choice; None if the runs have the same topics.
-    qrels : int
-        Topics of the qrels.
-    runs : dict of str to int
-        Topics of each run that the qrels have.
-    used : int
-        Topics of the means.
+    `topics` is the choice, "common" or "all"; None if the runs have the same topics.
     """
 
     topics: str | None
@@ -67,24 +58,11 @@ class Coverage:
 def settle_topics(
     judged: Mapping[str, tuple[Judgements, np.ndarray]], topics: str | None = None
 ) -> tuple[dict[str, tuple[Judgements, np.ndarray]], Coverage]:
-    """Return judgements and scores over the topics of a comparison.
+    """Return judgements and scores over the topics of a comparison, and the coverage.
 
-    Parameters
-    ----------
-    judged : mapping of name to (Judgements, scores)
-        From `judge_run`, all over the topics of the qrels; a topic that a run lacks has no rows.
-    topics : {"common", "all"}, optional
-
-    Returns
-    -------
-    judged : dict
-        The same; without `"all"`, over the topics of all runs.
-    coverage : Coverage
-
-    Raises
-    ------
-    InvalidInputError
-        If the runs have different topics and `topics` is None, and if no topic is common to all runs.
+    `judged` is from `judge_run`, by name of run, all over the topics of the qrels; a topic that a run lacks has no
+    rows. Without "all", the result has the topics of all runs. InvalidInputError: the runs have different topics and
+    `topics` is None, or no topic is common to all runs.
     """
     kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
     if kept.all():
@@ -133,10 +111,7 @@ def check_topics(topics: str | None) -> None:
 def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> dict[str, Measure]:
     """Return the measures with the rule for topics that a run lacks: they count 0 with "all", else they are left out.
 
-    Raises
-    ------
-    InvalidInputError
-        With "all", on a measure that is better when lower: a missing topic would count as a perfect one.
+    InvalidInputError: "all" with a measure that is better when lower, because a missing topic would count as perfect.
     """
     missing = "zero" if topics == "all" else "skip"
     errors = [name for name, own in measures.items() if not (own.higher_is_better or own.gives("missing_topics"))]

@@ -17,18 +17,10 @@ SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 class Hits:
     """The documents that can contribute to a measure, for example the relevant ones.
 
-    Attributes
-    ----------
-    key : hashable
-        Rankings cache the ranks of the documents under it.
-    mask : bool array (n,)
-        The documents among the rows.
-    query, ordinal, first_row : int64 arrays (h,)
-        In query order: the query of each document, its number 1, 2, … in the query, and the first row of the query.
-    queries, starts : int64 arrays
-        The queries with such documents, and where they begin in arrays of length h.
-    ranked, total : int64 arrays (m,)
-        Number of such documents among the rows, and including those that were not retrieved.
+    `mask` (n,) marks them among the rows; rankings cache their ranks under `key`. In query order (h,): the `query` of
+    each, its `ordinal` 1, 2, … in the query, and the `first_row` of the query. `queries` are those with such documents,
+    `starts` where they begin in arrays (h,). `ranked` and `total` (m,) count them among the rows, and with those not
+    retrieved.
     """
 
     __slots__ = ("first_row", "key", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")

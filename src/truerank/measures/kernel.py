@@ -49,19 +49,10 @@ class QueryMeasure:
         return self.measure.aggregate(self.of_scores(scores), query_weight)
 
     def of_columns(self, X: Matrix, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        """Return the value of every query ranked by each column: float64 (m, p).
+        """Return the value of every query ranked by each column of X (n, p), in grouped order: float64 (m, p).
 
-        Parameters
-        ----------
-        X : array (n, p) or CSR matrix, in grouped order
-        descending : bool
-            False ranks small values first.
-        n_jobs : int, optional
-            Number of threads; the result does not depend on it.
-
-        Notes
-        -----
-        X is read once in blocks of queries, and never copied as a whole.
+        `descending=False` ranks small values first. X is read once in blocks of queries, and never copied as a whole.
+        The result does not depend on the number of threads `n_jobs`.
         """
         judgements, plan, p = self.judgements, self._plan, X.shape[1]
         result = np.empty((judgements.n_queries, p))

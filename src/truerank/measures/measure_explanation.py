@@ -41,17 +41,10 @@ class ExplainedRank(NamedTuple):
 class MeasureExplanation:
     """The result of `explain_measure`; prints as a table.
 
-    Attributes
-    ----------
-    measure : Measure
-    query : str
-    value : float
-    ranks : list of ExplainedRank
-        At least ten, down to the cutoff and to the last document that changes the value.
-    n_ranked, n_relevant, n_unretrieved, n_unjudged : int
-        Number of documents in the list, of relevant ones, of relevant ones not in the list, of unjudged ones in it.
-    n_tied : int
-        Number of documents with the score of another document in the list.
+    `value` of `measure` for the `query`, and `ranks` (ExplainedRank): at least ten, down to the cutoff and to the last
+    document that changes the value. `n_ranked`, `n_relevant`, `n_unretrieved` and `n_unjudged` count the documents in
+    the list, relevant ones, relevant ones not in the list, and unjudged ones in it; `n_tied` those with the score of
+    another.
     """
 
     def __init__(self, measure: Measure, query: str, judgements: Judgements, scores: np.ndarray) -> None:

@@ -76,16 +76,10 @@ class Ranking:
 
 
 class Ordered:
-    """Documents of k rankings in ranked order within their queries.
+    """Documents of k rankings in ranked order within their queries, under the tie rule `ties`.
 
-    Attributes
-    ----------
-    judgements : Judgements
-    ties : str
-        The tie rule.
-    rows : int64 array (k, n)
-        `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i. If the tie rule is an average,
-        equal scores are ordered by falling grade, so that sums have the same bits for any order of the rows.
+    `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i, int64 (k, n). If the tie rule is an
+    average, equal scores are ordered by falling grade, so that sums have the same bits for any order of the rows.
     """
 
     __slots__ = ("_grades", "_hit_places", "_sorted", "judgements", "rows", "ties")

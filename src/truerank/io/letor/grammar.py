@@ -118,12 +118,7 @@ def is_word(text: str) -> bool:
 
 
 def check_bytes(text: bytes, name: str, first_line: int) -> None:
-    """Refuse bytes that text cannot contain: NUL, and bytes that are not UTF-8.
-
-    Raises
-    ------
-    DataFileError
-    """
+    """Raise DataFileError on bytes that text cannot contain: NUL, and bytes that are not UTF-8."""
     position = text.find(b"\0")
     if position >= 0:
         what = "a NUL byte; the file is damaged or not text (UTF-16 must be converted to UTF-8)"
@@ -137,12 +132,7 @@ def check_bytes(text: bytes, name: str, first_line: int) -> None:
 
 
 def check_line_ends(text: bytes, name: str, first_line: int) -> None:
-    """Refuse a carriage return that is not part of CRLF (or the very last byte).
-
-    Raises
-    ------
-    DataFileError
-    """
+    """Raise DataFileError on a carriage return that is not part of CRLF (or the very last byte)."""
     found = _LONE_RETURN.search(text) if b"\r" in text else None
     if found:
         raise _at(text, found.start(), "a carriage return within a line; end lines with LF or CRLF", name, first_line)
@@ -155,18 +145,10 @@ def _at(text: bytes, position: int, what: str, name: str, first_line: int) -> Da
 
 
 class LineParser:
-    """Parses LETOR lines.
+    """Parses LETOR lines of the file `name`; `line` is the number of its next line.
 
-    Parameters
-    ----------
-    name : str
-        Name of the file, for messages.
-    missing_nan : bool
-        Whether NULL and nan are missing values (else an error).
-    keep_comments : bool
-        Whether to keep what a comment holds beyond the document id.
-    line : int, default=1
-        Number of the line that the next text starts with; it grows with each text.
+    `missing_nan` makes NULL and nan missing values (else an error); `keep_comments` keeps the comment after the
+    document id.
     """
 
     def __init__(self, name: str, missing_nan: bool, keep_comments: bool, line: int = 1) -> None:
