@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
             raise common.UsageError("--top needs DATA: scores alone do not name their queries")
         query = data.restore(data.query_index)
         expected = expected_relevant(probabilities, args.top, qid=data.restore(data.qid), scores=scores)
-        names = map(str, data.query_ids[list(dict.fromkeys(query.tolist()))].tolist())
-        by_query = dict(zip(names, expected.tolist()))
+        queries = data.query_ids[list(dict.fromkeys(query.tolist()))].tolist()
+        by_query = dict(zip(map(str, queries), expected.tolist()))
         mean = None if seen.get("withheld") else float(expected.mean())
         report = {"top": args.top, "queries": len(by_query), "mean": mean, "expected_relevant": by_query} | seen
         _write(args, report, (f"{name} {value!r}\n" for name, value in by_query.items()))
