@@ -1,4 +1,4 @@
-"""A fit of boosted trees to data in memory, stage by stage."""
+"""Fit boosted trees to data in memory."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ CATEGORIES_STAY = "warm_start: a model with categorical features cannot be conti
 class BoostingFit:
     """One fit of an `ObliviousBoosting`, which gets the fitted attributes when `run` ends.
 
-    The ranker is not fitted, or has the trees that the fit goes on from: where it has `begun`, those of `init_model`,
-    which saw other data.
+    The ranker may have trees, which the fit continues; with `begun` they are those of `init_model`, of other data.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class BoostingFit:
             self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + have, learning_rates=rates)
 
     def run(self) -> Status:
-        """Boost, and keep what was found."""
+        """Grow the trees, and store them in the ranker."""
         ranker, data = self.ranker, self.data
         self.tables, self.X = (None, data.X) if ranker.categorical is None else self._categories()
         by_column = summed(self.X).tocsc() if self.sparse else self.X
@@ -98,7 +97,7 @@ class BoostingFit:
         return status
 
     def _check_rows(self) -> None:
-        """Grades and weights that sums of integers can hold, and validation rows in the form of the training rows."""
+        """Check the magnitude of grades and weights, and that validation rows are dense or sparse as the training rows."""
         if self.valid is not None and hasattr(self.valid.X, "tocsc") != self.sparse:
             raise InvalidInputError(
                 f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form"
@@ -126,7 +125,7 @@ class BoostingFit:
         return objective
 
     def _categories(self) -> tuple[CategoryTables | None, Any]:
-        """The tables of the categorical columns, None without any, and the training rows as the trees see them."""
+        """Return the tables of the categorical columns, or None, and the training rows with statistics of categories."""
         ranker, data = self.ranker, self.data
         if self.begun and hasattr(ranker, "category_features_"):
             tables = ranker._category_tables()
@@ -142,7 +141,7 @@ class BoostingFit:
         return fit_categories(data.X, data.y, data.offsets, self.weight, columns, order)
 
     def _columns(self, by_column: Any) -> tuple[float, TrainingColumns]:
-        """The probability of a swap (0 without fuzzy leaves), and what is known of each column before a tree grows."""
+        """Return the probability of a swap (0 without fuzzy leaves), and borders, places and scaling of the columns."""
         ranker, leaves = self.ranker, self.leaves
         p_swap, known_places = 0.0, {}
         copies = self.copies
@@ -164,7 +163,7 @@ class BoostingFit:
         return p_swap, columns
 
     def _start(self, columns: TrainingColumns) -> tuple[Start, np.ndarray, Any]:
-        """Where a first tree starts, the scores (n,) there, and these for the watch over the objective."""
+        """Return the start of the first tree, its scores (n,), and the scores for the watch over the objective."""
         ranker, data = self.ranker, self.data
         assert data.y is not None
         linear, known = None, np.zeros(1)
@@ -179,7 +178,7 @@ class BoostingFit:
         return start, scores, start.constant if linear is None else scores.copy()
 
     def _standing(self) -> tuple[Start, np.ndarray, Any]:
-        """As `_start`, of the trees that are there already."""
+        """Return the same as `_start` for a fit that continues trees."""
         ranker = self.ranker
         start, scores = ranker._start(), ranker._predict(self.data.X)
         if self.begun:
@@ -187,7 +186,7 @@ class BoostingFit:
         return start, scores, start.constant if start.linear is None else start.scores(self.X, ranker.n_jobs)
 
     def _watched(self, valid: RankingData, fitter: Any, columns: TrainingColumns, start: Start) -> WatchedHere:
-        """Return the validation queries; if the trees have not seen them, their values start anew."""
+        """Return the validation queries, and compute the values of existing trees on new ones."""
         ranker, progress = self.ranker, self.progress
         assert self.stopping is not None
         X = valid.X if self.tables is None else self.tables.encode(valid.X)
@@ -201,6 +200,6 @@ class BoostingFit:
         return WatchedHere(rows, scores, judgements, fitter, self.stopping)
 
     def _coded(self, X: Any, borders: list[np.ndarray], training: bool = False) -> Rows:
-        """Rows of an array or a CSC matrix, with their codes."""
+        """Return the rows of an array or a CSC matrix with their codes."""
         matrix = bundle_columns(X, borders) if self.sparse else code_rows(X, borders, self.ranker.n_jobs)
         return Rows(X, matrix, training)

@@ -1,4 +1,4 @@
-"""What a model file holds of boosted trees: the fitted attributes, their check, and the parameters in plain form."""
+"""The model file of boosted trees: fitted attributes and their check, and parameters without functions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def keep(ranker: Scorer, part: Ensemble | FlatPlaces | CategoryTables | Scaling)
 
 
 def kept(ranker: Scorer, kind: type[Part]) -> Part:
-    """A part of the model from the ranker's attributes."""
+    """Return a part of the model from the ranker's attributes."""
     arrays = []
     for one in fields(kind):
         arrays.append(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")))
@@ -64,9 +64,9 @@ def kept(ranker: Scorer, kind: type[Part]) -> Part:
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:
-    """Parameters for a model file, which keeps neither functions nor generators.
+    """Return the parameters for a model file, which keeps no functions and no generators.
 
-    A loaded model predicts all the same; to go on training it, set `objective` to the function again.
+    To continue the training of a loaded model, set `objective` to the function again.
     """
     params: dict[str, Any] = {
         name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"
@@ -87,12 +87,12 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
 
 
 def _objective_of_file(given: object) -> Any:
-    """Return an objective as a model file may hold it."""
+    """Return an objective, or a text that names a function."""
     return f"the function {getattr(given, '__name__', type(given).__name__)}" if callable(given) else given
 
 
 def check_attributes(ranker: Any) -> None:
-    """Raise `ModelFileError` when an attribute from a file is missing or of another kind."""
+    """Raise `ModelFileError` if an attribute from a file is missing or of another kind."""
     try:
         kind_now = ranker.kind_of_leaves
     except InvalidInputError as error:

@@ -1,4 +1,4 @@
-"""Columns that hold categories: the texts of a data frame's as numbers, and a ranker that knows them by these."""
+"""Columns that hold categories: replace the texts of a data frame by numbers, and keep the texts in the ranker."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from truerank.rankers.column_settings import columns_of
 
 
 def frame_of(X: object) -> Any:
-    """An Arrow table as a pandas data frame, whose categories are those of dictionary columns; anything else as it is.
-
-    Raises
-    ------
-    InvalidInputError
-        Where pandas is missing.
-    """
+    """Return an Arrow table as a pandas data frame, or any other X unchanged. Raises an error if pandas is missing."""
     if not (hasattr(X, "column_names") and hasattr(X, "to_pandas")):
         return X
     try:
@@ -38,10 +32,10 @@ def is_frame(X: object) -> bool:
 def numbered_categories(
     X: Any, columns: list[int], texts: dict[str, list[str]], training: bool
 ) -> tuple[Any, dict[str, list[str]]]:
-    """A data frame whose `columns` hold numbers in place of text and categories, and the texts by column number.
+    """Return a data frame with numbers instead of the texts in `columns`, and the texts by column number.
 
-    In training a column's texts are numbered in their order; later by `texts`, and one that is not among them is -1.
-    Columns that hold numbers keep them.
+    In training, texts are numbered in sorted order. Later `texts` gives the numbers, and an unknown text is -1. Columns
+    of numbers stay.
     """
     known: dict[str, list[str]] = {} if training else dict(texts)
     names = list(X.columns)
@@ -65,7 +59,7 @@ def numbered_categories(
 
 
 def refuse_categories(X: Any) -> None:
-    """An error for a data frame's columns that hold categories, text or dates."""
+    """Raise an error for a column of a data frame that holds categories, text or dates."""
     if not is_frame(X):
         return
     for name, dtype in zip(X.columns, X.dtypes):
@@ -77,7 +71,7 @@ def refuse_categories(X: Any) -> None:
 
 
 class CategoryColumns(Ranker):
-    """A ranker whose columns named in `categorical` hold numbers for the texts that `category_names_` keeps."""
+    """A ranker that stores the texts of the columns named in `categorical` as `category_names_`."""
 
     categorical: Any
 
@@ -114,7 +108,7 @@ class CategoryColumns(Ranker):
         self.category_names_ = numbered
 
     def _numbered(self, X: Any, reset: bool) -> Any:
-        """A data frame whose named columns of text or categories hold the numbers of these; anything else as it is."""
+        """Return a data frame with numbers instead of texts in the named columns, or any other X unchanged."""
         if self.categorical is None or not is_frame(X):
             return X
         names = list(X.columns)
@@ -125,7 +119,7 @@ class CategoryColumns(Ranker):
         return X
 
     def _category_columns(self, n_features: int) -> np.ndarray | None:
-        """The columns that hold categories, int64 (u,); None without any."""
+        """Return the columns that hold categories, int64 (u,), or None."""
         if self.categorical is None:
             return None
         found = columns_of(self.categorical, "categorical", n_features, list(getattr(self, "feature_names_in_", [])))

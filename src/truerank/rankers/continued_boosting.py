@@ -1,4 +1,4 @@
-"""Trees that a fit goes on from: the ranker's own (`warm_start`), or those of another model (`init_model`)."""
+"""Continue boosting from existing trees: the ranker's own (`warm_start`), or those of another model (`init_model`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAY_CHANGE = {
 
 
 def begun_progress(ranker: Any, n_features: int) -> Progress:
-    """The trees that a warm start continues from, which must be of the same parameters and data; else none."""
+    """Return the trees that a warm start continues, after a check of their parameters, or no trees."""
     if not (ranker.warm_start and hasattr(ranker, "tree_values_")):
         ranker.seed_ = seed_of(ranker.random_state)
         return Progress()
@@ -58,7 +58,7 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
 
 
 def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
-    """An error where X is not what the trees of a warm start were fitted to."""
+    """Raise an error if X differs from the training rows of the trees of a warm start."""
     same = True
     if leaves.needs_places:
         same = p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places)
@@ -70,7 +70,7 @@ def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_
 
 
 def take_model(ranker: Any, begun: Any, n_features: int) -> None:
-    """Take over a fitted model's trees and what they stand on, to go on from them."""
+    """Copy the trees of a fitted model, and the attributes that they need, to the ranker."""
     if begun.n_features_in_ != n_features:
         raise InvalidInputError(f"init_model was fitted to {begun.n_features_in_} features, X has {n_features}")
     names = getattr(begun, "feature_names_in_", None)
@@ -108,13 +108,13 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
 
 
 def trees_of(ranker: Any) -> Progress:
-    """A fitted ranker's trees, without a history: they may not have seen these data."""
+    """Return the trees of a fitted ranker without a history, since they may have been fitted to other data."""
     arrays = (ranker.tree_features_, ranker.tree_borders_, ranker.tree_missing_right_, ranker.tree_values_)
     return Progress(list(zip(*arrays)), list(ranker.tree_gains_))
 
 
 def fit_settings(ranker: Any) -> dict[str, str]:
-    """The parameters that must stay for a warm start, in a form that can be compared."""
+    """Return the parameters that a warm start must not change, as texts that can be compared."""
     settings = ranker.get_params(deep=False)
     for name in _MAY_CHANGE:
         settings.pop(name, None)

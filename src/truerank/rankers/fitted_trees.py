@@ -1,4 +1,4 @@
-"""Boosted trees once they are fitted: their arrays as attributes of the ranker, their scores, their file."""
+"""Fitted boosted trees: the arrays as attributes of the ranker, scores, and the model file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from truerank.trees.training_columns import TrainingColumns
 
 
 class FittedTrees(CategoryColumns):
-    """What a fitted booster answers: scores, also tree by tree, and what of it a model file holds."""
+    """Base class of boosters: scores of fitted trees, also tree by tree, and the model file."""
 
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes,
@@ -54,20 +54,20 @@ class FittedTrees(CategoryColumns):
 
     @property
     def kind_of_leaves(self) -> Leaves:
-        """The leaves as a value, whatever way they were given."""
+        """The leaves as an object."""
         raise NotImplementedError
 
     def encoded(self, X: np.ndarray) -> np.ndarray:
-        """X (n, p) as the trees see it: statistics in place of categories; X itself without categorical features."""
+        """Return X (n, p) with the statistics of categories instead of their numbers."""
         if not hasattr(self, "category_features_"):
             return X
         return self._category_tables().encode(X)
 
     def category_statistics(self) -> dict[Any, dict[Any, float]]:
-        """The number that stands for each category, by column and category; both by name where they have names.
+        """Return the statistic of each category, by column and category, with names if there are any.
 
-        A category that is not here counts as 0, a missing one is missing. Where a list of categories was given and
-        training rows had others, these are the entry None, which then stands for all that are not here.
+        A category without an entry counts as 0. If training rows had categories outside of a given list, the entry None
+        is the statistic of all categories without an entry. Missing values stay missing.
         """
         check_is_fitted(self)
         if not hasattr(self, "category_features_"):
@@ -85,10 +85,9 @@ class FittedTrees(CategoryColumns):
         return found
 
     def over_statistics(self) -> FittedTrees:
-        """The same trees as a ranker of `encoded` rows, for programs that look up no categories: what exports take.
+        """Return the same trees as a ranker of `encoded` rows, for exports to programs without categories.
 
-        Whoever computes the features hands over `category_statistics` in place of categories. (Training anew on
-        `encoded` rows would be something else: there each row's statistic has seen its own grade.)
+        These programs must compute the features with `category_statistics` instead of categories.
         """
         check_is_fitted(self)
         plain = copy.copy(self)
@@ -114,7 +113,7 @@ class FittedTrees(CategoryColumns):
         return self._advance(X, self._start().scores(X, self.n_jobs))
 
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
-        """Add the values of `trees` to the scores (n,) of rows as `encoded` gives them."""
+        """Add the values of `trees` to the scores (n,) of `encoded` rows."""
 
         predict, n_jobs = self._predictor.predict, self.n_jobs
         if hasattr(X, "tocsr"):
@@ -125,21 +124,21 @@ class FittedTrees(CategoryColumns):
         return np.asarray(self.tree_gains_.sum(axis=0))
 
     def staged_predict(self, X: Matrix) -> Iterator[np.ndarray]:
-        """Scores (n,) after each tree, in the caller's row order; the last are `predict`'s."""
+        """Yield the scores (n,) after each tree, in the caller's row order."""
         check_is_fitted(self)
         rows, restore = self._rows_to_score(X)
         for scores in self._staged(rows):
             yield restore(scores).copy()
 
     def _staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Scores after each tree, in one array that is advanced."""
+        """Yield the scores after each tree, always in the same array."""
         X = self.encoded(X)
         scores = self._start().scores(X, self.n_jobs)
         for t in range(self.n_iter_):
             yield self._advance(X, scores, slice(t, t + 1))
 
     def _keep(self, progress: Progress, start: Start, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
-        """Keep the trees and what they stand on."""
+        """Store the trees and the attributes that they need."""
         for name in OF_SOME:
             self.__dict__.pop(name, None)  # of an earlier fit
         self.start_ = start.constant
@@ -161,10 +160,7 @@ class FittedTrees(CategoryColumns):
         self._fitted_with = fit_settings(self)
 
     def model_params(self) -> dict[str, Any]:
-        """Parameters for a model file, which keeps neither functions nor generators.
-
-        A loaded model predicts all the same; to go on training it, set `objective` to the function again.
-        """
+        """Return the parameters for a model file."""
         return params_for_file(self)
 
     def _flat_places(self) -> FlatPlaces:
@@ -192,7 +188,7 @@ class FittedTrees(CategoryColumns):
             self._prepare()
 
     def check_model(self) -> None:
-        """Called after loading: the arrays of the trees must fit together."""
+        """Check after loading that the arrays of the trees fit together."""
         super().check_model()
         check_attributes(self)
         kind = self.kind_of_leaves

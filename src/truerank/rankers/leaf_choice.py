@@ -1,4 +1,4 @@
-"""Which leaves boosted trees have where the caller leaves it open: cross-validation over the training queries."""
+"""Choose the leaves of boosted trees by cross-validation over the training queries, for `leaves="auto"`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,15 @@ TRIED = ("fuzzy", "constant", "polynomial")
 def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, dict[str, float]]:
     """Return the kind of leaves for these queries, and each kind's mean validation measure on queries left out.
 
-    A fifth of the trees, at least twenty, are fitted to two thirds of the queries and measured on the third, in three
-    folds by content, so that the order of the file has no say, of as many queries as have 100,000 rows; queries of
-    weight 0 are left out. A kind that is not ahead of "fuzzy" after a fold is not tried further, and three hundred
-    queries left out are enough. A kind that stays ahead takes the place of "fuzzy" where its mean, by `query_weight`,
-    is better by more than twice the standard error of the difference by query, of several such kinds the best: smaller
-    gains of a choice are mostly luck. Kinds that cannot be fitted are left out: polynomial ones to sparse rows or under
-    monotone constraints, and one whose training diverges. Callbacks do not hear of the two to nine fits.
+    Each trial fits a fifth of the trees, at least twenty, to two thirds of the queries, and measures the other third.
+    There are three folds, by content, of the first queries of positive weight up to 100,000 rows. A kind that is not
+    better than "fuzzy" after a fold is dropped, and the trials end after 300 left-out queries. The result is the best
+    kind whose weighted mean is above that of "fuzzy" by more than two standard errors of the difference by query, else
+    "fuzzy". Kinds that cannot be fitted are dropped: polynomial leaves with sparse rows or monotone constraints, and a
+    kind whose training diverges. Callbacks are not called.
 
-    Fuzzy leaves are taken untried with fewer than ten queries that weigh something, and with a function as
-    objective, which may hold arrays of all rows. Positions are left out with their queries. `read`
-    gives the queries, all or those of `queries_for_trials`, which come here from a cluster.
+    With fewer than ten queries of positive weight, or a function as objective, the result is "fuzzy" without trials.
+    `read` returns the queries: all, or on a cluster those of `queries_for_trials`.
     """
     first, *others = TRIED
     if not isinstance(ranker.objective, str):
@@ -85,7 +83,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
 
 
 def _trial_settings(ranker: Any) -> dict[str, Any]:
-    """The ranker's parameters, with the trees of a trial."""
+    """Return the ranker's parameters, with the number of trees of a trial."""
     n_estimators = check_positive_int(ranker.n_estimators, "n_estimators")
     trees = min(n_estimators, max(_TREES, n_estimators // _SHARE))
     return ranker.get_params(deep=False) | {
@@ -95,14 +93,14 @@ def _trial_settings(ranker: Any) -> dict[str, Any]:
 
 
 def queries_for_trials(queries: np.ndarray, sizes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The first of some queries that weigh something, as many as trials have rows for; `sizes`, `weight` are of all."""
+    """Return the first of some queries of positive weight, up to 100,000 rows; `sizes` and `weight` are of all queries."""
     queries = queries[weight[queries] > 0]
     rows = np.cumsum(sizes[queries])
     return queries[: max(_FEWEST, int(np.searchsorted(rows, _MOST_ROWS, side="right")))]
 
 
 def _divisions(data: RankingData) -> Iterator[tuple[RankingData, RankingData]]:
-    """Queries to train and to validate on, in three folds of those that trials have rows for."""
+    """Yield training and validation queries of three folds of the queries for trials."""
     assert data.y is not None
     _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
     queries = queries_for_trials(queries, data.group_sizes, data.weight_by_query)

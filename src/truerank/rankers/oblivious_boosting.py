@@ -276,10 +276,9 @@ class ObliviousBoosting(FittedTrees):
         position : array (n,) of integers >= 1, optional
             Where each row was shown, 1 is first; for unbiased-lambdarank (default: those of the data).
         init_model : fitted ObliviousBoosting, optional
-            A model to go on from, on other data (also `xgb_model`): its trees stay as they are, and `n_estimators`
-            trees are added to them. Leaves and `depth` must be the model's; statistics of categories, scales of
-            polynomials and the places of fuzzy borders stay the model's, and for features of its trees new borders
-            stand where fuzzy ones know a place.
+            Model to continue on other data (also `xgb_model`): its trees stay, and `n_estimators` trees are added.
+            Leaves and `depth` must be those of the model. Statistics of categories, scales of polynomials and places of
+            fuzzy borders stay; the features of its trees have new borders at places of fuzzy borders only.
         """
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
@@ -324,7 +323,7 @@ class ObliviousBoosting(FittedTrees):
         return parse_leaves(given)
 
     def _choose_leaves(self, read: Callable[[], RankingData], continued: bool) -> None:
-        """Settle `leaves="auto"`, on queries that are read for it; the trees of a continued fit have their leaves."""
+        """Choose the leaves for "auto", unless the fit continues trees, on the queries that `read` returns."""
         automatic = isinstance(self.leaves, str) and self.leaves == "auto"
         if automatic and continued:
             return
@@ -334,7 +333,7 @@ class ObliviousBoosting(FittedTrees):
             self.leaves_, self.leaf_scores_ = choose_leaves(self, read)
 
     def _take(self, begun: Any, n_features: int) -> None:
-        """Take over the trees of `init_model`."""
+        """Copy the trees of `init_model`."""
         if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
             found = "one that is not fitted" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
             hint = "; read it first, load_model(path)" if isinstance(begun, str) else ""
@@ -342,7 +341,7 @@ class ObliviousBoosting(FittedTrees):
         take_model(self, begun, n_features)
 
     def _parts(self) -> int:
-        """Into how many parts the values of a feature are cut."""
+        """Return the number of parts of the values of a feature."""
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
             raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
@@ -359,7 +358,7 @@ class ObliviousBoosting(FittedTrees):
         return None
 
     def _rates(self, n_estimators: int) -> np.ndarray:
-        """The learning rate of each tree (n_estimators,)."""
+        """Return the learning rate of each tree (n_estimators,)."""
         given: Any = self.learning_rate
         if not isinstance(given, list | tuple | np.ndarray):
             return np.full(n_estimators, check_number(given, "learning_rate", minimum=0.0, open_minimum=True))
@@ -370,7 +369,7 @@ class ObliviousBoosting(FittedTrees):
         return np.array([check_number(rate, "learning_rate", minimum=0.0, open_minimum=True) for rate in given])
 
     def _plan(self) -> Plan:
-        """The settings of the boosting loop."""
+        """Return the settings of the boosting loop, checked."""
         n_estimators = check_positive_int(self.n_estimators, "n_estimators")
         depth = check_positive_int(self.depth, "depth")
         if depth > MAX_DEPTH:
