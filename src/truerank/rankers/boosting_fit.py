@@ -97,7 +97,7 @@ class BoostingFit:
         return status
 
     def _check_rows(self) -> None:
-        """Check the magnitude of grades and weights, and that validation rows are dense or sparse as the training rows."""
+        """Check the magnitude of grades and weights, and that training and validation rows have one form."""
         if self.valid is not None and hasattr(self.valid.X, "tocsc") != self.sparse:
             raise InvalidInputError(
                 f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form"
@@ -125,7 +125,7 @@ class BoostingFit:
         return objective
 
     def _categories(self) -> tuple[CategoryTables | None, Any]:
-        """Return the tables of the categorical columns, or None, and the training rows with statistics of categories."""
+        """Return the tables of categorical columns, or None, and the training rows with their statistics."""
         ranker, data = self.ranker, self.data
         if self.begun and hasattr(ranker, "category_features_"):
             tables = ranker._category_tables()

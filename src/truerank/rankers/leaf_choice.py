@@ -93,7 +93,7 @@ def _trial_settings(ranker: Any) -> dict[str, Any]:
 
 
 def queries_for_trials(queries: np.ndarray, sizes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the first of some queries of positive weight, up to 100,000 rows; `sizes` and `weight` are of all queries."""
+    """Return the first queries of positive weight up to 100,000 rows; `sizes` and `weight` are those of all queries."""
     queries = queries[weight[queries] > 0]
     rows = np.cumsum(sizes[queries])
     return queries[: max(_FEWEST, int(np.searchsorted(rows, _MOST_ROWS, side="right")))]
