@@ -22,7 +22,7 @@ for Unbiased Learning to Rank in Personal Search, WSDM 2018.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from statistics import NormalDist
 from typing import Any
 
@@ -257,9 +257,8 @@ class Examination:
 
     def click_rates(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return α and β of positions >= 1; NaN below the deepest that was fitted."""
-        inside = np.asarray(position) <= self.K_
-        at = np.where(inside, position, 1) - 1
-        return np.where(inside, self.propensities_[at], np.nan), np.where(inside, self.beta_[at], np.nan)
+        at = np.minimum(position, self.K_ + 1) - 1
+        return np.append(self.propensities_, np.nan)[at], np.append(self.beta_, np.nan)[at]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results as JSON types."""
@@ -299,6 +298,13 @@ def groups_of(query: np.ndarray, n_queries: int) -> tuple[np.ndarray, int]:
     return mixed.astype(np.int64) % _GROUPS, _GROUPS
 
 
+def _equals(key: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of places that have equal keys, in parts of one distance; the key is sorted, each at most `most` times."""
+    for step in range(1, most):
+        first = np.flatnonzero(key[step:] == key[:-step])
+        yield first, first + step
+
+
 def tables(
     pair: np.ndarray,
     group: np.ndarray,
@@ -315,11 +321,7 @@ def tables(
     """
     A, M = np.zeros((2, n_groups * K * K))
     documents = np.zeros(K * K)
-    for step in range(1, K):
-        first = np.flatnonzero(pair[step:] == pair[:-step])
-        if not len(first):
-            break
-        second = first + step
+    for first, second in _equals(pair, K):
         both = n[first] + n[second]
         w = 1.0 if weight is None else weight[first]
         for k, other in ((first, second), (second, first)):
@@ -440,9 +442,7 @@ def _steepness(
     """
     total, K = np.zeros(int(owner[-1]) + 1), len(theta)
     known = ~np.isnan(high) & ~np.isnan(theta[place])
-    for step in range(1, K):
-        k = np.flatnonzero((owner[step:] == owner[:-step]) & known[step:] & known[:-step])
-        m = k + step
+    for k, m in _equals(np.where(known, owner, -1 - np.arange(len(owner))), K):
         both, at = n[k] + n[m], place[k] * K + place[m]
         mass = (clicks[k] + clicks[m]) * n[k] * n[m] / both
         sums = [np.bincount(at, weights=weights, minlength=K * K) for weights in (mass * high[k], mass)]
@@ -477,9 +477,7 @@ def _same_spot_tests(log: ClickLog, cells: Cells, group: np.ndarray, K: int) -> 
     owner, ranker, spot = groups[full].max(axis=1).astype(np.int64), cell % size, cell // size
     rate, load = hits / shown, (before / shown)[:, ::-1]
     context, balance = np.zeros(int(owner.max()) + 1), np.zeros((size, int(owner.max()) + 1))
-    for step in range(1, size):
-        first = np.flatnonzero(spot[step:] == spot[:-step])
-        second = first + step
+    for first, second in _equals(spot, size):
         difference = shown[first] * shown[second] / (shown[first] + shown[second]) * (rate[first] - rate[second])
         product = (difference * (load[first] - load[second])).sum(axis=1)
         context += np.bincount(owner[first], weights=product, minlength=len(context))

@@ -271,15 +271,12 @@ def _coded_arrow(values: Any, name: str) -> Coded:
         return coded_ids(values.to_numpy(), name)
     if not pyarrow.types.is_dictionary(values.type):
         values = compute.dictionary_encode(values)
-    chunks = values.unify_dictionaries().chunks if isinstance(values, pyarrow.ChunkedArray) else [values]
-    if not chunks:
-        return Coded(np.zeros(0, np.int32), _texts([]))
-    parts = [compute.fill_null(chunk.indices.cast("int32"), -1).to_numpy(zero_copy_only=False) for chunk in chunks]
-    codes = np.concatenate(parts)
-    dictionary = chunks[0].dictionary
-    if str(dictionary.type).endswith("string") and (empty := dictionary.index("").as_py()) >= 0:
+    if isinstance(values, pyarrow.ChunkedArray):
+        values = values.unify_dictionaries().combine_chunks()
+    codes = compute.fill_null(values.indices.cast("int32"), -1).to_numpy(zero_copy_only=False)
+    if str(values.dictionary.type).endswith("string") and (empty := values.dictionary.index("").as_py()) >= 0:
         codes = np.where(codes == empty, np.int32(-1), codes)
-    return Coded(codes, _texts(id_texts(dictionary.to_pylist()) if name != "impression" else []))
+    return Coded(codes, _texts(id_texts(values.dictionary.to_pylist()) if name != "impression" else []))
 
 
 def _texts(names: Iterable[object]) -> np.ndarray:
@@ -318,13 +315,13 @@ def _clicks(values: ArrayLike) -> np.ndarray:
 def _times(values: ArrayLike, place: Place) -> np.ndarray | None:
     """Times as int64, dates as nanoseconds; None if a row has none."""
     array = as_array(values, "time")
-    if array.dtype.kind == "M":
-        return None if np.isnat(array).any() else array.astype("datetime64[ns]").astype(np.int64)
-    if array.dtype.kind not in "OUT":
-        return None if np.isnan(array).any() else as_numbers(array, "time").astype(np.int64)
-    if any(is_missing(value) or value == "" for value in array.tolist()):
+    texts = array.dtype.kind in "OUT"
+    if any(is_missing(value) or value == "" for value in array.tolist()) if texts else np.isnan(array).any():
         return None
-    return np.array([_time(value, row, place) for row, value in enumerate(array.tolist())], dtype=np.int64)
+    if texts:
+        return np.array([_time(value, row, place) for row, value in enumerate(array.tolist())], dtype=np.int64)
+    numbers = array.astype("datetime64[ns]") if array.dtype.kind == "M" else as_numbers(array, "time")
+    return numbers.astype(np.int64)
 
 
 def _time(value: object, row: int, place: Place) -> int | float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -181,10 +183,8 @@ def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]
 def _at(row: object, path: str) -> Any:
     """The value at a dotted path: through nested objects, names with dots, and objects in text; None if missing."""
     if isinstance(row, str) and row.startswith("{"):
-        try:
+        with suppress(ValueError, RecursionError):
             row = json.loads(row)
-        except (ValueError, RecursionError):
-            return None
     if not isinstance(row, dict) or path in row:
         return row[path] if isinstance(row, dict) else None
     steps = path.split(".")
@@ -209,14 +209,13 @@ def _text(value: object, name: str, place: tuple[str, int]) -> str:
 def _json_columns(path: PathLike, named: dict[str, str], required: set[str]) -> tuple[dict[str, Any], np.ndarray]:
     """Columns of JSON lines, and the line of each row."""
     columns: dict[str, list[Any]] = {name: [] for name in named}
-    same: dict[str, str] = {}  # one object for equal ids
     lines, keys = list[int](), dict[str, None]()
     for place, row in _json_rows(path):
         keys |= dict.fromkeys(row)
         lines.append(place[1])
         for name, own in named.items():
             value = _id_at(row, own, place) if name in _IDS else _at(row, own)
-            columns[name].append(same.setdefault(value, value) if isinstance(value, str) else value)
+            columns[name].append(intern(value) if isinstance(value, str) else value)
     if not lines:
         raise DataFileError("the file has no rows", os.fspath(path))
     seen = [name for name, values in columns.items() if any(value is not None for value in values)]
