@@ -7,7 +7,7 @@ convex, lies above F and touches it at the current w, so that its minimum, from 
 F's current value. F decreases to a point that depends on the start; a certificate is that of one round's convex
 problem.
 
-References ---------- Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle,
+References: Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle,
 Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS, section 4.
 """
 

@@ -12,7 +12,7 @@ The certificate is the gap `P(best w) - D(best α)`, with `D = Σ α_j q_j - ½�
 evaluated in full, so that rounding or an early stop of the small program does not affect it. Planes remain valid for
 another C, so that a path over C starts with the planes of the last problem.
 
-References ---------- Joachims, Finley, Yu (2009), Cutting-plane training of structural SVMs, Machine Learning 77.
+References: Joachims, Finley, Yu (2009), Cutting-plane training of structural SVMs, Machine Learning 77.
 Teo et al. (2010), Bundle methods for regularized risk minimization, JMLR 11. Franc & Sonnenburg (2009), Optimized
 cutting plane algorithm for large-scale risk minimization, JMLR 10 (best point and cutting point apart).
 """
