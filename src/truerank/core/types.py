@@ -42,7 +42,7 @@ class Matrix(Protocol):
         ...
 
 
-class SparseMatrix(Protocol):
+class SparseMatrix(Matrix, Protocol):
     """A CSR or CSC matrix of SciPy."""
 
     data: np.ndarray
@@ -51,11 +51,6 @@ class SparseMatrix(Protocol):
     nnz: int
     has_sorted_indices: bool
     has_canonical_format: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        ...
 
     def sorted_indices(self) -> SparseMatrix:
         """Return a copy whose indices are sorted."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_number
-from truerank.core.types import MeasureLike
 from truerank.losses.boosting_kernels import discounted_pairs, given_pairs
 from truerank.losses.by_query import Block, ByQuery
 from truerank.losses.swap_costs import SwapCosts
+from truerank.measures.base import Measure
 from truerank.measures.rank_form import SUM
 
 
@@ -24,7 +24,7 @@ class LambdaRank(ByQuery):
 
     by_place = True
 
-    def __init__(self, measure: MeasureLike, sigma: float = 1.0) -> None:
+    def __init__(self, measure: Measure, sigma: float = 1.0) -> None:
         self.measure = measure
         self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)
         self._of: np.ndarray | None = None

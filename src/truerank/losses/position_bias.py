@@ -23,11 +23,11 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.losses.by_query import Block
 from truerank.losses.lambda_rank import LambdaRank
 from truerank.matrices.sorting import best_first
+from truerank.measures.base import Measure
 
 _LEAST = 1e-3  # of a propensity: no pair weighs more than a million times another
 
@@ -43,7 +43,7 @@ class UnbiasedLambdaRank(LambdaRank):
 
     def __init__(
         self,
-        measure: MeasureLike,
+        measure: Measure,
         sigma: float = 1.0,
         norm: float = 1.0,
         max_position: int = 50,

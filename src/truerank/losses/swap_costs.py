@@ -17,12 +17,11 @@ rank for graded relevance, CIKM 2009 (ERR).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.data.ranking_data import Judgements
+from truerank.measures.base import Measure
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.rank_form import FIRST, PRECISION
 
@@ -38,7 +37,7 @@ class SwapCosts:
     can change.
     """
 
-    def __init__(self, measure: Any, y: np.ndarray, offsets: np.ndarray) -> None:
+    def __init__(self, measure: Measure, y: np.ndarray, offsets: np.ndarray) -> None:
         judgements = Judgements(y, offsets)
         self.measure, self.y, self.offsets = measure, y, offsets
         longest = int(np.diff(offsets).max(initial=0))

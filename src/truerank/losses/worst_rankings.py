@@ -24,7 +24,6 @@ nDCG@k O(k²) more for each query.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
 from truerank.losses.graded_pairs import order_by_rank
 from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
+from truerank.measures.base import Measure
 from truerank.measures.ndcg import discounts
 
 _AP, _ROC, _RR, _CONVEX, _LATTICE = range(5)
@@ -99,7 +99,7 @@ class RankingOracle:
         return loss, coefficients
 
 
-def oracle_for(measure: Any, grades: np.ndarray, offsets: np.ndarray, rel: float) -> RankingOracle:
+def oracle_for(measure: Measure, grades: np.ndarray, offsets: np.ndarray, rel: float) -> RankingOracle:
     """Return the oracle of a measure: AP, ROC, RR, nDCG or nDCG@k, with binary gains."""
     name, cutoff = measure.NAME, measure.cutoff
     if name not in ("AP", "ROC", "RR", "nDCG") or (cutoff is not None and name != "nDCG"):

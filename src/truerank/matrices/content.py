@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
-from truerank.core.types import Matrix
+from truerank.core.types import SparseMatrix
 from truerank.data.grouping import at_places, sums_by_query
+from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.stored_values import csr_parts, kernel_array
 
 LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `column_scales`
+_Rows = np.ndarray | SparseMatrix | BinnedMatrix
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 
 
 def order_by_content(
-    X: Matrix, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
+    X: _Rows, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return an order of the rows of X (n, p) within queries, and of queries, that depends on their content only.
 
@@ -56,7 +56,7 @@ def order_by_content(
 
 
 def content_hashes(
-    X: Matrix, y: np.ndarray, offsets: np.ndarray
+    X: _Rows, y: np.ndarray, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return hashes and grades of rows, and hashes of queries without and with grades."""
     keys = _row_hashes(X)
@@ -68,7 +68,7 @@ def content_hashes(
 
 
 def column_scales(
-    X: Matrix, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
+    X: _Rows, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Return scales that bring columns of very different spread together, or None if that is not necessary.
 
@@ -88,7 +88,7 @@ def column_scales(
     >>> column_scales(X[:, :1], np.array([0, 2])) is None
     True
     """
-    if getattr(X, "is_binned_matrix", False) or X.shape[0] == 0 or X.shape[1] == 0:
+    if isinstance(X, BinnedMatrix) or X.shape[0] == 0 or X.shape[1] == 0:
         return None
     positions = np.arange(X.shape[0]) if rows is None else rows
     unit = powers_of_two(largest_magnitudes(X))
@@ -98,7 +98,7 @@ def column_scales(
 
 
 def squares_and_counts(
-    X: Any, rows: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray, unit: np.ndarray
+    X: np.ndarray | SparseMatrix, rows: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray, unit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of squares of each column (p,) for `column_scales`, in a `unit` (p,), and their number.
 
@@ -106,7 +106,7 @@ def squares_and_counts(
     """
     by_position = np.repeat(query_weight, np.diff(offsets))
     p = X.shape[1]
-    if not hasattr(X, "tocsr"):
+    if isinstance(X, np.ndarray):
         return squares_within(kernel_array(X), rows, offsets, query_weight, 1.0 / unit), np.full(p, by_position.sum())
     data, indices, starts = csr_parts(X)
     weight = np.repeat(at_places(by_position, rows), np.diff(starts))
@@ -117,9 +117,9 @@ def squares_and_counts(
     return np.bincount(indices, weight * shares**2, minlength=p), np.bincount(indices, weight, minlength=p)
 
 
-def largest_magnitudes(X: Any) -> np.ndarray:
+def largest_magnitudes(X: np.ndarray | SparseMatrix) -> np.ndarray:
     """Return the largest magnitude in each column of an array or a CSR matrix, float64 (p,); 0 without entries."""
-    if not hasattr(X, "tocsr"):
+    if isinstance(X, np.ndarray):
         return np.maximum(X.max(axis=0, initial=0), -X.min(axis=0, initial=0)).astype(np.float64)
     largest = np.zeros(X.shape[1])
     np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64)))
@@ -158,13 +158,13 @@ def hashed(words: np.ndarray) -> np.ndarray:
     return words
 
 
-def _row_hashes(X: Any) -> np.ndarray:
+def _row_hashes(X: _Rows) -> np.ndarray:
     """Return uint64 (n,): `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0."""
     n, p = X.shape
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
-    if hasattr(X, "tocsr"):
-        return hashed(sums_by_query(_words(X.data) * constants[X.indices], X.indptr))
-    values = X.codes if getattr(X, "is_binned_matrix", False) else X
+    values = X.codes if isinstance(X, BinnedMatrix) else X
+    if not isinstance(values, np.ndarray):
+        return hashed(sums_by_query(_words(values.data) * constants[values.indices], values.indptr))
     keys = np.empty(n, dtype=np.uint64)
     with np.errstate(over="ignore"):  # where kernels run as plain Python
         for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small

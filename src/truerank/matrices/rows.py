@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import row_blocks, run_blocks
-from truerank.core.types import Matrix
+from truerank.core.types import Matrix, SparseMatrix
+from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.stored_values import BLOCK, DenseValues, SparseValues, StoredValues, binned_values, csr_parts
 
@@ -46,7 +47,7 @@ class LinearRows:
 
     def __init__(
         self,
-        X: Any,
+        X: np.ndarray | SparseMatrix | BinnedMatrix,
         *,
         order: np.ndarray | None = None,
         scale: np.ndarray | None = None,
@@ -56,12 +57,10 @@ class LinearRows:
         self.n_jobs, self.n_rows = n_jobs, int(X.shape[0])
         if order is not None and not isinstance(X, np.ndarray) and _bytes_of(X) <= _COPIED_BYTES:
             X, order = X[order], None
-        if getattr(X, "is_binned_matrix", False):
+        if isinstance(X, BinnedMatrix):
             self._values: StoredValues = binned_values(X)
-        elif hasattr(X, "tocsr"):
-            self._values = SparseValues(X)
         else:
-            self._values = DenseValues(X)
+            self._values = DenseValues(X) if isinstance(X, np.ndarray) else SparseValues(X)
         self._order = None if order is None else np.ascontiguousarray(order, dtype=np.int64)
         self._unit = None if scale is None else inverse_scales(scale)
         self._intercept = intercept
@@ -190,13 +189,13 @@ def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     >>> linear_scores(np.array([[1.0, 2.0], [0.0, 4.0]]), np.array([0.5, 0.25])).tolist()
     [1.0, 1.0]
     """
-    coef = np.ascontiguousarray(coef, dtype=np.float64)
-    if hasattr(X, "linear_scores"):  # rows that live elsewhere
-        return X.linear_scores(coef)
+    coef, rows = np.ascontiguousarray(coef, dtype=np.float64), cast(Any, X)
+    if hasattr(rows, "linear_scores"):  # rows that live elsewhere
+        scores: np.ndarray = rows.linear_scores(coef)
+        return scores
     used = np.flatnonzero(coef)
-    dense = not hasattr(X, "tocsr") and not getattr(X, "is_binned_matrix", False)
-    if not dense or len(used) > FEW:
-        return LinearRows(X).scores(coef)
+    if not isinstance(X, np.ndarray) or len(used) > FEW:
+        return LinearRows(rows).scores(coef)
     scores = np.zeros(X.shape[0])
     if len(used):
         for start, stop in row_blocks(X.shape[0], max(1, _FEW_BLOCK_VALUES // X.shape[1])):
@@ -215,5 +214,5 @@ def combine_columns(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.nd
     return total
 
 
-def _bytes_of(X: Any) -> int:
-    return int(X.data.nbytes + X.indices.nbytes if hasattr(X, "tocsr") else X.nbytes)
+def _bytes_of(X: SparseMatrix | BinnedMatrix) -> int:
+    return X.nbytes if isinstance(X, BinnedMatrix) else int(X.data.nbytes + X.indices.nbytes)
