@@ -7,7 +7,7 @@ import pytest
 
 from truerank import ObliviousBoosting
 from truerank.core.errors import InvalidInputError
-from truerank.losses.ips_lambda_rank import IPSLambdaRank
+from truerank.losses.lambda_rank import IPSLambdaRank
 
 OFFSETS = np.array([0, 5, 6, 6, 12])
 

@@ -15,7 +15,7 @@ With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_
                        decay^place · (y_i - y_j) if i and j are neighbours in it
     softmax            -Σ_i t_i log(exp(s_i) / Σ_j exp(s_j)), t = softmax(y)
     xe-ndcg            the same with t in proportion to 2^y - γ, γ uniform in [0, 1) anew for each tree
-    ips-lambdarank     Σ_i y_i Σ_j of the same terms, for relevances estimated from clicks; see `ips_lambda_rank`
+    ips-lambdarank     Σ_i y_i Σ_j of the same terms, for relevances estimated from clicks; see `lambda_rank`
     unbiased-lambdarank  lambdarank, each pair divided by the propensities of its positions; see `position_bias`
 
 A pair's gradient is -σ w ρ for i and σ w ρ for j, its hessian σ² w ρ (1 - ρ) for both.
@@ -38,8 +38,7 @@ from truerank.core.types import MeasureLike
 from truerank.data.grouping import sums_by_query
 from truerank.losses.boosting_kernels import discounted_pairs, neighbour_pairs
 from truerank.losses.by_query import Block, ByQuery
-from truerank.losses.ips_lambda_rank import IPSLambdaRank
-from truerank.losses.lambda_rank import LambdaRank
+from truerank.losses.lambda_rank import IPSLambdaRank, LambdaRank
 from truerank.losses.listwise import LISTWISE
 from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.losses.protocols import BoostingObjective, FunctionObjective, PlainObjective

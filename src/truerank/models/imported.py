@@ -13,8 +13,7 @@ from truerank.matrices.rows import linear_scores
 from truerank.models.foreign.model import ForeignModel
 from truerank.rankers.base import Ranker
 from truerank.trees.binary import BinaryTrees
-from truerank.trees.ensemble import Ensemble
-from truerank.trees.predictor import ConstantPredictor
+from truerank.trees.ensemble import ConstantPredictor, Ensemble
 from truerank.trees.stumps import StepFunctions
 
 _PARTS: dict[str, tuple[str, ...]] = {

@@ -23,9 +23,8 @@ from truerank.rankers.boosting_model import keep
 from truerank.rankers.continued_boosting import begun_progress, check_same_columns, trees_of
 from truerank.solvers.result import Status
 from truerank.trees.boosted_rows import RowsHere, WatchedHere
-from truerank.trees.boosting import boost
+from truerank.trees.boosting import boost, check_limits
 from truerank.trees.categories import CategoryTables, fit_categories
-from truerank.trees.limits import check_limits
 from truerank.trees.linear_start import Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows
 from truerank.trees.training_columns import TrainingColumns, scan_training_columns

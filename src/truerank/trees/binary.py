@@ -1,4 +1,4 @@
-"""Binary trees of any shape, which other tools grew. `predictor` is faster for oblivious trees."""
+"""Binary trees of any shape, which other tools grew. `ConstantPredictor` is faster for oblivious trees."""
 
 from __future__ import annotations
 

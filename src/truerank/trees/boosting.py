@@ -19,6 +19,8 @@ from truerank.trees.ensemble import pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.histogram import GradientSizes, blocks_of_sums, for_kernel
 
+_LARGEST = 1e100  # of grades and weights, so that squares of their sums are finite
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -131,6 +133,22 @@ def change_parts(
     workers.run(add, blocks, parts)
     total: np.ndarray = parts.sum(axis=0)
     return total
+
+
+def check_limits(largest_grade: float, largest_weight: float | None) -> None:
+    """Raise if squares of sums of grades or weights would over- or underflow, or if all weights of rows are 0."""
+    if largest_grade > _LARGEST:
+        raise InvalidInputError(f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest_grade:g}: scale it")
+    if largest_weight is None:
+        return
+    largest = largest_weight
+    if largest <= 0:
+        raise InvalidInputError("Sample weights must contain at least one non-zero number")
+    if not 1.0 / _LARGEST <= largest <= _LARGEST:
+        raise InvalidInputError(
+            f"the largest weight of a row is {largest:g}; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}: "
+            "divide all weights by it"
+        )
 
 
 def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Progress, quadratic: bool) -> Status:

@@ -42,12 +42,11 @@ from truerank.rankers.sums.column_summaries import LIMIT, ColumnSummary, merge_s
 from truerank.rankers.sums.shared_growth import PartitionGrower, SumSearch
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
-from truerank.trees.boosting import Plan, Progress, boost, change_parts
+from truerank.trees.boosting import Plan, Progress, boost, change_parts, check_limits
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.grower import TreeStructure
 from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
 from truerank.trees.leaves.base import Leaves
-from truerank.trees.limits import check_limits
 from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
 from truerank.trees.sampled_rows import SampledRows

@@ -9,9 +9,8 @@ import numpy as np
 
 from truerank.core.threads import Workers
 from truerank.core.types import Scorer
-from truerank.trees.ensemble import Ensemble
+from truerank.trees.ensemble import ConstantPredictor, Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.predictor import ConstantPredictor
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.training_columns import TrainingColumns
 

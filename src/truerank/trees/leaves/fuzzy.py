@@ -14,10 +14,9 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.grower import GrowthRules, TreeStructure
-from truerank.trees.leaves.averages import add_averages, leaves_in_order
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import constrain, newton_values
-from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor
+from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor, add_averages, leaves_in_order
 from truerank.trees.leaves.places import MOST_PLACES, Norms, PlaceTable, Shares, make_shares, smoothing_of
 from truerank.trees.rows import Rows, Sample
 from truerank.trees.training_columns import TrainingColumns
