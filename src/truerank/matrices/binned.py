@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike
+from truerank.core.types import ArrayLike, SparseMatrix
 from truerank.data.grouping import offsets_of
 
 MAX_EDGES = 254
@@ -147,3 +147,7 @@ def check_edges(edges: ArrayLike, column: int) -> np.ndarray:
             f"got {edges!r}"
         )
     return array
+
+
+StoredMatrix = np.ndarray | SparseMatrix | BinnedMatrix
+"""Rows of a linear scorer, after the checks of the border."""

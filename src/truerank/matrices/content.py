@@ -8,17 +8,16 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks
 from truerank.core.types import SparseMatrix
 from truerank.data.grouping import at_places, sums_by_query
-from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.stored_values import csr_parts, kernel_array
 
 LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `column_scales`
-_Rows = np.ndarray | SparseMatrix | BinnedMatrix
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 
 
 def order_by_content(
-    X: _Rows, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
+    X: StoredMatrix, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return an order of the rows of X (n, p) within queries, and of queries, that depends on their content only.
 
@@ -56,7 +55,7 @@ def order_by_content(
 
 
 def content_hashes(
-    X: _Rows, y: np.ndarray, offsets: np.ndarray
+    X: StoredMatrix, y: np.ndarray, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return hashes and grades of rows, and hashes of queries without and with grades."""
     keys = _row_hashes(X)
@@ -68,7 +67,7 @@ def content_hashes(
 
 
 def column_scales(
-    X: _Rows, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
+    X: StoredMatrix, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
 ) -> np.ndarray | None:
     """Return scales that bring columns of very different spread together, or None if that is not necessary.
 
@@ -158,7 +157,7 @@ def hashed(words: np.ndarray) -> np.ndarray:
     return words
 
 
-def _row_hashes(X: _Rows) -> np.ndarray:
+def _row_hashes(X: StoredMatrix) -> np.ndarray:
     """Return uint64 (n,): `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0."""
     n, p = X.shape
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)

@@ -15,7 +15,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.core.types import Matrix, SparseMatrix
-from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.stored_values import BLOCK, DenseValues, SparseValues, StoredValues, binned_values, csr_parts
 
@@ -47,7 +47,7 @@ class LinearRows:
 
     def __init__(
         self,
-        X: np.ndarray | SparseMatrix | BinnedMatrix,
+        X: StoredMatrix,
         *,
         order: np.ndarray | None = None,
         scale: np.ndarray | None = None,

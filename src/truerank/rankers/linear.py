@@ -9,14 +9,14 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.types import Matrix, MatrixLike, MeasureLike
+from truerank.core.types import Matrix, MeasureLike
 from truerank.data.columns import shown_names
 from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, weight_by
 from truerank.losses.hinge_oracles import HingeOracle, PairHingeOracle
-from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
@@ -59,7 +59,7 @@ class Problem:
         self.rows = self.rows_of(data.X)
         self.n_weights = self.rows.n_weights
 
-    def rows_of(self, X: MatrixLike) -> LinearRows:
+    def rows_of(self, X: StoredMatrix) -> LinearRows:
         """Return these documents as rows of a linear scorer."""
         return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
 
