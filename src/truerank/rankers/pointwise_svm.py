@@ -11,10 +11,9 @@ import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.types import Matrix
 from truerank.data.ranking_data import RankingData
 from truerank.losses.hinge_oracles import HingeOracle
-from truerank.matrices.binned import BinnedMatrix
+from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows
 from truerank.rankers.constructor_names import estimator
@@ -177,7 +176,7 @@ class PointwiseSVM(BinnedLinearRanker):
             return own, other
         raise InvalidInputError(f"class_weight must be None, 'ratio' or {{0: number, 1: number}}, got {given!r}")
 
-    def _liblinear(self, X: Matrix, hinge: HingeOracle, C: float) -> SolverResult:
+    def _liblinear(self, X: StoredMatrix, hinge: HingeOracle, C: float) -> SolverResult:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 
