@@ -10,7 +10,7 @@ from truerank.data.samples import load_sample
 from truerank.losses import by_query as objectives
 from truerank.losses.protocols import FunctionObjective
 from truerank.matrices import binning as borders
-from truerank.trees import boosted_rows, grower, histogram, predictor
+from truerank.trees import boosted_rows, ensemble, grower, histogram
 from truerank.trees.leaves import constant, fuzzy, polynomial
 
 
@@ -20,7 +20,7 @@ class ByRow(FunctionObjective):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (borders, boosted_rows, constant, fuzzy, grower, histogram, polynomial, predictor):
+    for module in (borders, boosted_rows, constant, ensemble, fuzzy, grower, histogram, polynomial):
         monkeypatch.setattr(module, "row_blocks", lambda n, block=0: row_blocks(n, 97))
     monkeypatch.setattr(
         objectives, "query_blocks", lambda offsets, block: [(i, i + 1) for i in range(len(offsets) - 1)]

@@ -222,6 +222,7 @@ def _assign(starts, rows, ranks, order, widths, taken):
     for k in order:
         if widths[k] == 0:
             continue  # constant: any bundle
+        # Stage 1. The first open bundle with room for the codes and no row in common.
         chosen = -1
         for place in range(n_open):
             if number[place] < 0:
@@ -238,6 +239,7 @@ def _assign(starts, rows, ranks, order, widths, taken):
             if apart:
                 chosen = place
                 break
+        # Stage 2. Without one, close the oldest; then add the feature.
         if chosen < 0:
             chosen = oldest
             oldest = (oldest + 1) % n_open

@@ -214,6 +214,7 @@ def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, fi
     n_nodes = first.size
     for start in range(0, n, 256):
         rows = min(256, n - start)
+        # Stage 1. The used columns of codes, with NaN on the side of each.
         for k in range(sources.size):
             own, lane = codes[sources[k] >> 3], sources[k] & 7
             lost = np.uint8(255 if missing_right[k] else 0)
@@ -222,6 +223,7 @@ def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, fi
                 block[k, i] = lost if code == 255 else code
         for tree in range(starts.size - 1):
             value = values[starts[tree] + tree :]
+            # Stage 2. Small trees: every node moves rows to its right child. Else all rows take one step at a time.
             if steps[tree] == 0 or (starts[tree + 1] - starts[tree] < 256 and rows > 8):
                 for i in range(rows):
                     leaf[i] = 0

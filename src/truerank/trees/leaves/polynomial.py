@@ -422,6 +422,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
     zero = np.uint16(0)
     for start in range(0, n, 128):
         rows = min(128, n - start)
+        # Stage 1. Columns of the block, as they are (x) and standardised (z).
         for i in range(rows):
             own = X[start + i]
             for k in range(used.size):
@@ -437,6 +438,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
                 value = (value - mean) / scale
                 out[i] = value if value == value else 0.0
         for tree in range(n_trees):
+            # Stage 2. The leaf of each row: bit t is set if the answer at level t is no.
             for i in range(rows):
                 leaf[i] = zero
             for level in range(depth):
@@ -449,6 +451,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
                 else:
                     for i in range(rows):
                         leaf[i] |= bit if here[i] > c else zero
+            # Stage 3. The monomials x_j, each an earlier one times a variable, times their coefficients in the leaf.
             coefficients = values[tree, 0]
             for i in range(rows):
                 total[i] = coefficients[leaf[i]]
