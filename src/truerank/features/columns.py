@@ -25,8 +25,7 @@ def unit_of(magnitude: np.ndarray) -> np.ndarray:
 class UnitDeviation(StandardScaler):
     """scikit-learn's `StandardScaler` (mean 0, deviation 1) for columns of any scale, which model files can hold.
 
-    Columns above 1e100 or below 1e-100 are divided by a power of two before squaring. `var_` is at most the largest
-    float.
+    Columns above 1e100 or below 1e-100 are divided by a power of two before squaring; `var_` is a finite float.
 
     Examples
     --------

@@ -21,12 +21,10 @@ _HASH, _BEGIN, _TOPIC = 0, 1, 2
 def join_lists(
     runs: Sequence[Run], lists: np.ndarray
 ) -> tuple[DocumentIds, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Join the documents of r runs' lists for m topics; `lists` int64 (m, r, 2) are first entry and length of each
-    list.
+    """Join the documents of r runs' lists for m topics; `lists` int64 (m, r, 2) are first entry and length of lists.
 
     Returns ids (n,), by descending id within a topic, and their offsets (m + 1,) by topic; list offsets (m r + 1,),
-    for run j and topic i from `i * r + j`; and the document and score of each entry (e,), in the order of the runs'
-    lists.
+    for run j and topic i from `i * r + j`; and the document and score of each entry (e,).
 
     Each block of topics has a hash table. Cost: e look-ups and a sort of each topic's documents.
     """

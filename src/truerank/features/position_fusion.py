@@ -26,8 +26,7 @@ from truerank.measures import AP
 class PositionFusion(BaseEstimator, ABC):
     """Base of the fusions by position: `Σ_j value(run j, rank_j)` over the runs that retrieved the document.
 
-    `run_names_` are the names of the r runs, and `table_` float64 (r, ·) the learned values, whose columns each
-    class defines.
+    `run_names_` are the names of the r runs, `table_` float64 (r, ·) the learned values of each class.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("run_names_", "table_")
@@ -168,12 +167,11 @@ class PosFuse(PositionFusion):
 
 
 class SlideFuse(PositionFusion):
-    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`; width 0 is
-    PosFuse.
+    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
 
-    The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that
-    of PosFuse (Lillis, Toolan, Collier, Dunnion 2008, Extending probabilistic data fusion using sliding windows,
-    ECIR).
+    Width 0 is PosFuse. The window ends with the fused list. Ranks below the longest training list count 0. `table_`
+    is that of PosFuse (Lillis, Toolan, Collier, Dunnion 2008, Extending probabilistic data fusion using sliding
+    windows, ECIR).
     """
 
     def __init__(self, width: int = 5) -> None:

@@ -18,8 +18,7 @@ K = 60  # the value of Cormack et al. for reciprocal rank fusion
 
 
 def reciprocal_rank_fusion(pool: RunPool, k: float = K) -> np.ndarray:
-    """RRF: `Σ_j 1 / (k + rank_j)` (Cormack, Clarke, Büttcher 2009, Reciprocal rank fusion outperforms Condorcet and
-    individual rank learning methods, SIGIR).
+    """RRF: `Σ_j 1 / (k + rank_j)` (Cormack, Clarke, Büttcher 2009, Reciprocal rank fusion …, SIGIR).
 
     >>> pool = RunPool({"a": {"1": {"d1": 4.0, "d2": 2.0}}, "b": {"1": {"d2": 7.0, "d3": 6.0}}})
     >>> pool.doc_ids.tolist(), reciprocal_rank_fusion(pool, k=0).tolist()
@@ -46,9 +45,7 @@ def lognorm_inverse_square_rank(pool: RunPool, sigma: float = 0.01) -> np.ndarra
 
 
 def rank_biased_centroid(pool: RunPool, phi: float = 0.8) -> np.ndarray:
-    """RBC: `Σ_j (1 - φ) φ^(rank_j - 1)`, the weight of rank-biased precision with persistence φ (Bailey, Moffat,
-    Scholer, Thomas 2017, Retrieval consistency in the presence of query variations, SIGIR).
-    """
+    """RBC: `Σ_j (1 - φ) φ^(rank_j - 1)`, the weight of rank-biased precision (Bailey et al. 2017, SIGIR)."""
     check_number(phi, "phi", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     return pool.add_up_ranks((1.0 - phi) * phi ** np.arange(pool.longest))
 

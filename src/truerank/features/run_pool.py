@@ -202,9 +202,7 @@ class RunPool(RowsByQuery):
         return chosen
 
     def best(self, scores: np.ndarray, depth: int | None = None) -> np.ndarray:
-        """Return the rows of each topic by descending score, ties by descending document id, at most `depth` for a
-        topic.
-        """
+        """Return at most `depth` rows of each topic by descending score, ties by descending document id."""
         values = -np.asarray(scores, dtype=np.float64)
         parts = [
             start + np.argsort(values[start:stop], kind="stable")[:kept]
@@ -217,8 +215,7 @@ class RunPool(RowsByQuery):
         return sizes if depth is None else np.minimum(sizes, check_positive_int(depth, "depth"))
 
     def judgements(self, rows: np.ndarray) -> Judgements:
-        """Return judgements of a retrieved list, the chosen rows by topic; every other judged document counts as
-        missing.
+        """Return judgements of the chosen rows by topic; every other judged document counts as missing.
 
         Topics without a chosen row become queries without rows. Under `trec`, ties break by descending document id.
         """

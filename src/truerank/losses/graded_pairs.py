@@ -102,8 +102,8 @@ class GradedPairs:
 
 
 def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rank of each grade among its query's distinct grades, from 0, int32 (n,), and by query the number of
-    grades, int64 (m,), and of pairs with different grades, float64 (m,).
+    """Return ranks of grades within queries, from 0, int32 (n,), and numbers of grades and of mixed pairs by query
+    (m,).
     """
     n, m = int(offsets[-1]), len(offsets) - 1
     ranks, n_grades, n_pairs = np.zeros(n, dtype=np.int32), np.zeros(m, dtype=np.int64), np.zeros(m)

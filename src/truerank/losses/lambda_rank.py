@@ -72,9 +72,7 @@ class LambdaRank(ByQuery):
 
 
 class IPSLambdaRank(ByQuery):
-    """LambdaRank that is linear in relevances in [0, 1], with the slope `sigma` > 0 of the logistic function. O(Σ n²)
-    time.
-    """
+    """LambdaRank for relevances in [0, 1], with the slope `sigma` > 0 of the logistic function. O(Σ n²) time."""
 
     by_place = True
 

@@ -37,8 +37,7 @@ class UnbiasedLambdaRank(LambdaRank):
 
     `norm` >= 0 regularises: 0 uses the ratios of sums, large values pull all propensities to 1. Positions beyond
     `max_position` share one propensity. `rows_as_shown` uses the places of the rows in their query if no positions
-    are given, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and t⁻ of the positions 1 …
-    K.
+    are given, as XGBoost does. `click_propensities` and `skip_propensities` (K,) are t⁺ and t⁻.
     """
 
     def __init__(

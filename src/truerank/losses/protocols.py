@@ -99,8 +99,8 @@ class Oracle(Protocol):
     kept: np.ndarray
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the loss (m,) of each worst outcome and coefficients c (n,) of the scores; the value is `loss + Σ
-        c·scores`.
+        """Return the loss (m,) of each worst outcome and coefficients c (n,) of the scores: the value is `loss + Σ
+        c·s`.
         """
         ...
 
@@ -120,9 +120,7 @@ class SumOverQueries(Protocol):
 
 
 class SmoothLoss(Protocol):
-    """A smooth convex loss of linear weights, for L-BFGS (`cross_entropy`); without `has_hessian` it has `curvature`
-    only.
-    """
+    """A smooth convex loss of linear weights, for L-BFGS (`cross_entropy`); `hessian` needs `has_hessian`."""
 
     n_weights: int
     has_hessian: bool

@@ -29,14 +29,12 @@ from truerank.measures.ndcg import discounts, gain_of_grade
 
 
 class RampOracle:
-    """The convex part of nDCG's ramp bound around an anchor (Chapelle et al. 2008, section 3; Le & Smola 2007, section
-    3.2).
+    """The convex part of nDCG's ramp bound around an anchor, as an oracle of the cutting-plane solver.
 
     `cutoff` None counts the whole list; `gain` and `discount` are as in nDCG. Queries with different gains are
     `kept` (m,). Equal values keep the order of the rows. O(n log n) for each sort.
 
-    Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the bound is the loss,
-    `1 - 1/log2(3)`.
+    Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the bound is the loss.
 
     >>> oracle = RampOracle(np.array([1.0, 0.0]), np.array([0, 2]), cutoff=2)
     >>> oracle.bounds(np.array([-1.0, 0.0])).round(4).tolist()

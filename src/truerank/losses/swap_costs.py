@@ -1,8 +1,7 @@
 """Closed forms of the change of a measure if two documents of a query swap.
 
 `Measure.swap_deltas` computes a measure anew for every swap, O(n³ log n) for a query. With a known rank form, the
-change follows from sums over the ranking, O(1) for a pair. For documents at the places a < b (from 0), relevant or not
-(r):
+change follows from sums over the ranking, O(1) for a pair. For documents at the places a < b (from 0) of relevance r:
 
     SUM        (gain_a - gain_b) (w_b - w_a) / norm
     PRECISION  the change at the two places, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them
@@ -31,10 +30,10 @@ CASCADE, ASK = 3, 4
 class SwapCosts:
     """Changes of one measure over the queries of given grades (n,).
 
-    `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form); `gains` (n,) the gain of each row, or for ERR,
-    whose default `max_grade` is the largest grade, the probability of stopping; `weights` (longest query,) that of
-    each rank; `limits` (m,) the number of ranks that count; `inverse` (m,) 1 / norm, 0 for a query in which nothing
-    can change.
+    `kind` is SUM, PRECISION, FIRST, CASCADE, or ASK (no closed form). `gains` (n,) are the gains of rows, or for ERR
+    the probabilities of stopping, with the largest grade as its default `max_grade`. `weights` (longest query,) are
+    those of ranks, `limits` (m,) the ranks that count, `inverse` (m,) 1 / norm, 0 for a query in which nothing can
+    change.
     """
 
     def __init__(self, measure: Measure, y: np.ndarray, offsets: np.ndarray) -> None:

@@ -209,8 +209,7 @@ def _merged_tails(s, t):
 
 @kernel
 def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
-    """Write place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents down to rank k, plus a merged
-    tail.
+    """Write place[j - 1] for nDCG@k: the best path over (a relevant, b other) documents to rank k, and a merged tail.
 
     Relevant a+1 after b others adds `-D(r)/ideal - scale·b·s`, another one after a relevant ones `scale·(R-a)·t`: H
     against the perfect ranking, up to the constant 1.

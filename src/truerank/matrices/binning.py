@@ -30,8 +30,8 @@ _COLUMN_BYTES = 32 << 20  # columns that are copied at once
 
 
 def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None) -> np.ndarray:
-    """Return the candidate borders of a feature (Belous 2015): the least and the largest value of each of `parts` equal
-    parts.
+    """Return the candidate borders of a feature (Belous 2015): the least and the largest value of each of equal
+    `parts`.
 
     A feature with at most `parts` different values has a border at each, although the thesis would leave out rare
     ones. With more than 127 parts, the least values are left out, because a code has room for 254 borders. The
@@ -69,9 +69,7 @@ def values_at(ranks: np.ndarray, values: np.ndarray, ends: np.ndarray | None) ->
 
 
 def border_ranks(n: int, parts: int) -> np.ndarray:
-    """Return the ranks of the candidate borders among n sorted values: the start and end of each of `parts` equal
-    parts.
-    """
+    """Return the ranks of candidate borders among n sorted values: the start and end of each of `parts` equal parts."""
     edges = (np.arange(parts + 1) * n) // parts
     start, stop = edges[:-1], edges[1:]
     start, stop = start[start < stop], stop[start < stop]

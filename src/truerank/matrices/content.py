@@ -214,12 +214,10 @@ def _hash_queries(keys, grades, offsets, own, with_grades):
 
 @kernel
 def _sort_within(keys, offsets, queries, rows, ends):
-    """Write the rows of each query to `rows` by ascending key, equal ones in their order; return whether keys are
-    equal.
+    """Write the rows of each query to `rows` by ascending key, stably; return whether keys are equal.
 
     Keys are hashes, uniform over 64 bits: a row goes to the part of the query's range given by its key, and
-    insertion does the rest, O(n) in the mean and a third of the time of a merge sort. `ends` is scratch for the
-    longest query.
+    insertion does the rest, in a third of the time of a merge sort. `ends` is scratch for the longest query.
     """
     half = np.uint64(32)
     first, tied = 0, False
@@ -248,9 +246,7 @@ def _sort_within(keys, offsets, queries, rows, ends):
 
 @kernel
 def squares_within(X, rows, offsets, weight, inverse):
-    """Return the sum of squared deviations of each column, times `inverse`, from its mean within the query, by weight
-    (m,).
-    """
+    """Return the weighted squared deviations of each column, times `inverse`, from its mean within the query."""
     p = X.shape[1]
     total, mean, origin = np.zeros(p), np.zeros(p), np.zeros(p)
     for query in range(len(offsets) - 1):

@@ -117,8 +117,7 @@ class LinearRows:
         return self._finished(total, coefficients, blocks)
 
     def pair_spread(self, order: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return `Σ weight (x_a - x_b)²` over all pairs of a query with different ranks, by feature, float64
-        (n_weights,).
+        """Return `Σ weight (x_a - x_b)²` over all pairs of a query with different ranks, by feature (n_weights,).
 
         `order` int64 (n,) are the positions of each query from the lowest of the `ranks` to the highest, `weight`
         (m,) those of queries. For sparse and binned rows the products `x_a x_b` are left out. The intercept has 0.
@@ -146,8 +145,8 @@ class LinearRows:
         return self._values.block(rows, self._unit)
 
     def parts(self) -> tuple[Any, np.ndarray | None]:
-        """Return an array, or the three arrays of a CSR matrix, as the learner sees them, and the row at each position
-        or None.
+        """Return the arrays of X, one or the three of CSR, as the learner sees them, and the row at each position or
+        None.
         """
         if self._unit is None:
             return self._values.arrays(), self._order

@@ -46,8 +46,7 @@ class StoredValues:
     """Base of rows of one kind, with one weight for each column.
 
     `table` turns weights into an argument of the kernels, `by_feature` turns their sums into those of features.
-    `parts` are the arrays of the rows, `kernels` compute scores and sums, `widths` is the shape of the sums if a
-    kernel needs it.
+    `parts` are the arrays of the rows, `kernels` compute scores and sums, `widths` is the shape of the sums.
     """
 
     n_weights: int

@@ -64,8 +64,7 @@ def descend_ramp(problem: Any, C: float, start: np.ndarray, *, tol: float, max_i
 
     The start comes first, then each round's solution while the bound falls by more than `LEAST_FALL` of itself, at
     most `MAX_ROUNDS`; `tol` and `max_iter` are those of each round. `objective`, `dual_objective` and `gap` belong
-    to the round's convex problem (NaN for the start); `details` has `risk`, Σ v_i R_i, `ramp`, which is F, and
-    `round`.
+    to the convex problem of the round; `details` has `risk`, Σ v_i R_i, `ramp`, which is F, and `round`.
     """
 
     def ramp(w: np.ndarray) -> tuple[float, float]:

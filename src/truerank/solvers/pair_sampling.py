@@ -53,9 +53,7 @@ class Sampler:
         return 2 if self.single is None else 3
 
     def draw(self, generator: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the next n draws, rows (a, b), b = -1 for a single row; each uses `n_numbers` numbers of the
-        generator.
-        """
+        """Return the next n draws, rows (a, b), b = -1 for a single row; each uses `n_numbers` random numbers."""
         u = generator.random((n, self.n_numbers))
         if self.pair_share <= 0.0:
             return self._single(u), np.full(n, -1, dtype=np.int64)

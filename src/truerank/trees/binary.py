@@ -172,9 +172,7 @@ def binary_of_oblivious(ensemble: Ensemble) -> BinaryTrees:
 
 @kernel
 def _survey(roots, left, right):
-    """Return each node's tree, first leaf, first leaf on its right, and height; leaves count from the left in each
-    tree.
-    """
+    """Return each node's tree, first leaf, first leaf on its right, and height; leaves count from the left."""
     nodes = left.size
     tree = np.zeros(nodes, dtype=np.int64)
     leaves = np.zeros(nodes, dtype=np.int64)

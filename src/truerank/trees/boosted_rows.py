@@ -20,9 +20,10 @@ from truerank.trees.rows import ContentOrder, Rows, Sample
 
 
 class RowsHere:
-    """`BoostedRows` of data in memory; `scores` (n,) include the trees of a continued model, whose `gains` are given,
-    and change in place. `start`, a number or an array (n,), are the scores before the first tree. `copies` None
-    counts each row once.
+    """`BoostedRows` of data in memory; `scores` (n,) change in place.
+
+    The scores include the trees of a continued model, whose `gains` are given. `start` is a number or an array (n,),
+    the scores before the first tree.
     """
 
     def __init__(

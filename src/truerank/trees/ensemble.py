@@ -97,9 +97,7 @@ class ConstantPredictor:
 
 @kernel
 def _add_constant(X, used, columns, borders, missing_right, values, scores):
-    """Add every tree's leaf value to `scores` (n,), 256 rows at a time; columns of 272 values share no lines of the
-    cache.
-    """
+    """Add every tree's leaf value to `scores` (n,), 256 rows at a time, in columns of 272 to spread over the cache."""
     n = X.shape[0]
     n_trees, depth = columns.shape
     block = np.empty((used.size, 272), dtype=X.dtype)

@@ -137,7 +137,7 @@ class LevelSearch:
         total: np.ndarray | None,
         loss_unit: float = 0.0,
     ) -> TreeStructure:
-        """Grow a tree; `total` (1,), the sum of the words of `n_rows` rows, may be None without a penalty for small
+        """Grow a tree; `total` (1,) is the sum of the words of `n_rows` rows, or None without a penalty for small
         leaves.
         """
         together = self.rules.together
@@ -277,8 +277,8 @@ class Grower(HistogramSearch):
     def grow(self, packed: PackedGradients, allowed: np.ndarray, counted: float | None = None) -> TreeStructure:
         """Grow a tree of at most `rules.depth` levels from the features `allowed` (p,).
 
-        Growth ends early if no allowed question improves the objective. The sampled rows count as `counted` rows; None
-        counts each once.
+        Growth ends early if no allowed question improves the objective. The sample counts as `counted` rows (None:
+        once).
         """
         self._sampled = SampledRows(self.matrix, packed, self.workers)
         total, n_rows = packed.words.sum(keepdims=True), len(packed.rows)

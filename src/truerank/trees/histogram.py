@@ -230,9 +230,7 @@ def _add_eight(eight, word, hist):
 
 @kernel
 def split_histograms(parents, hist, small_is_right):
-    """Turn the smaller children in `hist[n_parents:]` into the right ones, and write the left ones to
-    `hist[:n_parents]`.
-    """
+    """Turn the smaller children in `hist[n_parents:]` into the right ones; write the left ones before them."""
     n_parents, width = small_is_right.size, hist.shape[1]
     for q in range(n_parents):
         parent, left, right = parents[q], hist[q], hist[q + n_parents]

@@ -41,9 +41,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Sample:
-    """One tree's gradients and hessians (n,), weights included, and the draws of each row (None: once); `unit` is the
-    mean hessian of a row by weight.
-    """
+    """One tree's weighted gradients and hessians (n,), and the draws of each row; `unit` is a row's mean hessian."""
 
     gradients: np.ndarray = field(repr=False)
     hessians: np.ndarray = field(repr=False)

@@ -98,9 +98,7 @@ def loss_unit_of(parts: np.ndarray, total: np.ndarray, shift: int) -> float:
 
 @kernel
 def answer(codes, shift, rows, leaf, level, code, missing_right):
-    """Set bit `level` of the leaves of `rows` (all rows if empty) if their code, eight bits from `shift`, is above
-    `code`.
-    """
+    """Set bit `level` of the leaves of `rows` (empty: all) if their code, eight bits from `shift`, is above `code`."""
     last = np.int64(255 if missing_right else 254)
     if rows.size:
         for i in range(rows.size):

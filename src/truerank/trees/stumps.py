@@ -163,9 +163,7 @@ def _add_steps(X, columns, steps, starts, values, absent, scores, first, last):
 
 @kernel
 def _largest_edges(order, present, units, first, last):
-    """Return the largest |r| of each column first … last - 1, int64, by 256 sums at a time, which one instruction
-    compares.
-    """
+    """Return the largest |r| of each column first … last - 1, int64; one instruction compares many of 256 sums."""
     result = np.zeros(last - first, dtype=np.int64)
     sums = np.empty(256, dtype=np.int64)
     for k in range(first, last):

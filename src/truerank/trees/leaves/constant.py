@@ -64,9 +64,8 @@ def constrain(values: np.ndarray, weights: np.ndarray, features: np.ndarray, mon
     """Return the values nearest to `values`, in least squares weighted by `weights`, that satisfy `monotone`.
 
     A leaf's value must not fall (1) or rise (-1) if the answer at a level of a constrained feature changes from no
-    to yes. Dykstra's alternating projections over the levels (An algorithm for restricted least squares regression,
-    JASA 1983) find these values; a final running maximum removes the rounding error, so that the constraint holds
-    exactly.
+    to yes. Dykstra's alternating projections over the levels (JASA 1983) find these values; a final running maximum
+    removes the rounding error.
 
     >>> constrain(np.array([2.0, 0.0]), np.array([1.0, 3.0]), np.array([0]), np.array([1])).tolist()
     [0.5, 0.5]

@@ -155,8 +155,7 @@ def make_places(
 ) -> PlaceTable:
     """Return the table of a feature, with at most `limit + len(borders)` knots, from its sorted observed values.
 
-    A value has `places_a_copy` places for each copy (`ends` as in `binning.find_borders`), rounded, at least one for
-    each knot.
+    A copy (`ends` as in `binning.find_borders`) has `places_a_copy` places, rounded, and a knot at least one.
     """
     if len(values) == 0:
         return PlaceTable(np.empty(0), np.empty(0), np.zeros(1, dtype=np.int64))
