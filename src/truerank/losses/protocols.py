@@ -102,7 +102,6 @@ class Oracle(Protocol):
         """Return the loss (m,) of each worst outcome and coefficients c (n,) of the scores: the value is `loss + Σ
         c·s`.
         """
-        ...
 
 
 class SumOverQueries(Protocol):
@@ -112,11 +111,9 @@ class SumOverQueries(Protocol):
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the objective, penalty included, and its gradient (n_weights,)."""
-        ...
 
     def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
         """Step after each query; `weights` change in place."""
-        ...
 
 
 class SmoothLoss(Protocol):
@@ -126,13 +123,10 @@ class SmoothLoss(Protocol):
     has_hessian: bool
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective, penalty included, and its gradient (n_weights,)."""
-        ...
+        """See `SumOverQueries`."""
 
     def hessian(self, weights: np.ndarray, max_rows: float = ...) -> np.ndarray:
         """Return second derivatives (n_weights, n_weights), from the first queries up to `max_rows` rows."""
-        ...
 
     def curvature(self) -> np.ndarray:
         """Return an upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""
-        ...

@@ -48,7 +48,6 @@ class RampProblem:
         self.n_left_out = int((~oracle.kept).sum())
 
     def risk(self, w: np.ndarray) -> float:
-        """Return `Σ v_i R_i(w)`."""
         return float(np.sum(self._weight * self._oracle.bounds(self._rows.scores(w), self._n_jobs)))
 
     def planes_around(self, w: np.ndarray) -> CuttingPlanes:

@@ -67,5 +67,4 @@ class EarlyStopping:
 
     @property
     def is_best(self) -> bool:
-        """Whether the latest round is the best."""
         return self.best_round == len(self.values) > 0

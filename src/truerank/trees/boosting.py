@@ -53,7 +53,6 @@ class Progress:
         self.gains.append(gains)
 
     def keep(self, n_trees: int) -> None:
-        """Keep the first `n_trees` trees."""
         for values in (self.trees, self.gains):
             del values[n_trees:]
 
@@ -68,15 +67,12 @@ class BoostedRows(Protocol):
 
     def sizes(self) -> GradientSizes:
         """Return the magnitudes of the last derivatives; before `derive`, of those before a continued model's trees."""
-        ...
 
     def change(self) -> float:
         """Return the change of the training objective since the start, from these derivatives (see `Watchman`)."""
-        ...
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
         """Return tree t, which uses the features `allowed` (p,), and its leaf values; drop the derivatives."""
-        ...
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
         """Add tree t to the scores."""
@@ -89,7 +85,6 @@ class Watched(Protocol):
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
         """Add a tree to the scores, and return the mean of the measure."""
-        ...
 
 
 class Watchman:

@@ -36,7 +36,6 @@ class Ensemble:
 
     @property
     def depth(self) -> int:
-        """Levels of each tree d, padding included."""
         return int(self.features.shape[1])
 
     def check(self, n_features: int, n_values: int | None) -> None:

@@ -212,7 +212,6 @@ class HistogramSearch(LevelSearch):
         return members, len(members)
 
     def _begin(self, level: Level) -> None:
-        """Prepare the search of a level."""
         raise NotImplementedError
 
     def _fill(self, block: int, fresh: np.ndarray) -> None:

@@ -223,7 +223,6 @@ def accumulate_all(codes, words, hist):
 
 @kernel
 def _add_eight(eight, word, hist):
-    """Add a row's word to the bins of its eight codes."""
     for k in range(8):
         hist[np.uint64(256 * k) + ((eight >> np.uint64(8 * k)) & np.uint64(255))] += word
 

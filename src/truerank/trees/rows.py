@@ -35,7 +35,6 @@ class Rows:
         return values
 
     def leaf_numbers(self, tree: TreeStructure, workers: Workers) -> np.ndarray:
-        """Return the leaf of every row, int32 (n,)."""
         return tree.leaf if self.training and tree.leaf is not None else leaf_numbers(self.matrix, tree, workers)
 
 
@@ -66,12 +65,10 @@ class ContentOrder:
         self.y = data.y[self.rows]
 
     def draw(self, rng: np.random.Generator, unit: str, replace: bool, share: float) -> np.ndarray | None:
-        """As `draw_rows`."""
         drawn = draw_rows(rng, self.offsets, unit, replace, share)
         return None if drawn is None else at_places(drawn, self.rows)
 
     def derivatives(self, objective: BoostingObjective, scores: np.ndarray) -> Derivatives:
-        """Return the objective's gradients and hessians (n,) at scores (n,)."""
         gradients, hessians = checked(objective, self.y, scores[self.rows], self.offsets)
         return at_places(gradients, self.rows), at_places(hessians, self.rows)
 

@@ -26,11 +26,9 @@ class LeafFitter(Protocol):
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
         """Return the leaf values of a tree, (2^d,) or (2^d, n_values)."""
-        ...
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:
         """Add the values of a tree to the scores (n,) of rows."""
-        ...
 
 
 class LeafPredictor(Protocol):
@@ -38,7 +36,6 @@ class LeafPredictor(Protocol):
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = ...) -> np.ndarray:
         """Add the values of `trees` for the rows of X to `scores` (n,), and return these."""
-        ...
 
 
 @dataclass(frozen=True)

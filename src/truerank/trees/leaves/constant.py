@@ -48,7 +48,6 @@ class ConstantFitter:
         self.alpha, self.monotone, self.workers = alpha, monotone, workers
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None = None) -> np.ndarray:
-        """Return leaf values (2^d,) from the sums in the tree."""
         values = newton_values(tree.gradients, tree.hessians, self.alpha)
         if self.monotone is None:
             return values

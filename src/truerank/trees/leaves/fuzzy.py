@@ -128,7 +128,6 @@ class FuzzyFitter:
         return (total,)
 
     def values(self, tree: TreeStructure, total: np.ndarray, unit: float) -> np.ndarray:
-        """Return leaf values (2^d,) from the sums over all rows; `unit` is not used."""
         return constrain(newton_values(total[0], total[1], self.alpha), total[1], tree.features, self.monotone)
 
     def add(self, tree: TreeStructure, rows: Rows, values: np.ndarray, scores: np.ndarray) -> None:

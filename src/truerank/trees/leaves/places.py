@@ -51,7 +51,6 @@ class PlaceTable:
 
     @property
     def n(self) -> int:
-        """Number of places."""
         return int(self.starts[-1])
 
     @property

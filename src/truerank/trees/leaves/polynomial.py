@@ -146,7 +146,6 @@ class PolynomialFitter:
             )
 
     def fit(self, tree: TreeStructure, rows: Rows, sample: Sample | None) -> np.ndarray:
-        """Return coefficients (2^d, M), 0 for monomials of features that the tree repeats."""
         assert sample is not None
         return self.values(tree, *self.sums(tree, rows, sample), sample.unit)
 
