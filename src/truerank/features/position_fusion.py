@@ -39,6 +39,7 @@ class PositionFusion(BaseEstimator, ABC):
         path, or `{topic: {document: score}}`. `qrels` is a Qrels, a path, or `{topic: {document: grade}}`, and None
         for a RunPool. Raises `InvalidInputError` on no qrels, or no topic with a judged document.
         """
+        self._columns()  # checks the parameters
         pool = judged_pool(runs, qrels)
         assert pool.grades is not None  # judged_pool has checked
         assert pool.unretrieved_offsets is not None
@@ -67,7 +68,7 @@ class PositionFusion(BaseEstimator, ABC):
             )
 
     def _columns(self) -> int | None:
-        """Return the number of columns of `table_`; None if it depends on the training lists."""
+        """Check the parameters; return the columns of `table_`, or None if they depend on the training lists."""
         return None
 
     def predict(self, runs: object, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
@@ -166,7 +167,7 @@ class PosFuse(PositionFusion):
         return chances[pool.run_of_entry, np.minimum(pool.ranks - 1, self.table_.shape[1])]
 
 
-class SlideFuse(PositionFusion):
+class SlideFuse(PosFuse):
     """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
 
     Width 0 is PosFuse. The window ends with the fused list. Ranks below the longest training list count 0. `table_`
@@ -179,10 +180,6 @@ class SlideFuse(PositionFusion):
 
     def _columns(self) -> None:
         check_positive_int(self.width, "width", minimum=0)
-
-    def _learn(self, pool: RunPool) -> np.ndarray:
-        check_positive_int(self.width, "width", minimum=0)
-        return _chances_by_rank(pool)
 
     def _values(self, pool: RunPool) -> np.ndarray:
         sums = np.cumsum(np.pad(self.table_, ((0, 0), (1, 0))), axis=1)
@@ -208,7 +205,6 @@ class ProbFuse(PositionFusion):
         return check_positive_int(self.n_segments, "n_segments")
 
     def _learn(self, pool: RunPool) -> np.ndarray:
-        check_positive_int(self.n_segments, "n_segments")
         segment, size = _segments(pool, self.n_segments)
         length = np.minimum(size, pool.spread(pool.list_sizes) - segment * size)
         return _sum_by_run(pool, segment, self.n_segments, 1.0 / length) / pool.n_queries
