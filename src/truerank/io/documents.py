@@ -36,14 +36,10 @@ from truerank.io.streams import Source
 from truerank.io.tables import first_line, holds_rows, table_kind
 from truerank.io.trec import Qrels, as_qrels, read_qrels
 
-BETWEEN = "\x1e"
-"""Separator of the entries of a list in a field of `texts`, because labels may have line ends."""
-LONGEST_LINE = 1 << 26
-"""Limit on the bytes of a line or record."""
-
+BETWEEN = "\x1e"  # separator of the entries of a list in a field of `texts`, because labels may have line ends
+LONGEST_LINE = 1 << 26  # limit on the bytes of a line or record
 ID_NAMES = ("id", "_id", "doc_id", "docno", "docid", "query_id", "qid")
-QUERY_FIELDS = ("text", "title", "query")
-"""Default fields of a query's text, in order of preference."""
+QUERY_FIELDS = ("text", "title", "query")  # default fields of a query's text, in order of preference
 SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
 # The best grade of Cranfield is 1; -1 marks pairs that are not relevant.
 CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}

@@ -19,21 +19,11 @@ from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
 from truerank.core.files import atomic_write, atomic_writes
 from truerank.core.types import PathLike
 
-CHUNK = 1 << 20
-"""Bytes of text in each block."""
-
-MAX_LINE = 1 << 24
-"""Default limit on the bytes of a line, because a damaged file may have no line ends."""
-
-MAX_WINDOW = 1 << 27
-"""Largest window of a decompressor in bytes; archives that require more are refused."""
-
-PROGRESS_AFTER = 2.0
-"""Seconds of reading after which a progress bar appears (on a terminal only)."""
-
-COMPRESSED = (".gz", ".xz", ".zst")
-"""File name endings of compressed text."""
-
+CHUNK = 1 << 20  # bytes of text in each block
+MAX_LINE = 1 << 24  # default limit on the bytes of a line, because a damaged file may have no line ends
+MAX_WINDOW = 1 << 27  # largest window of a decompressor in bytes; archives that require more are refused
+PROGRESS_AFTER = 2.0  # seconds of reading after which a progress bar appears (on a terminal only)
+COMPRESSED = (".gz", ".xz", ".zst")  # file name endings of compressed text
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -31,8 +31,7 @@ from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
-UNSEEN = -1.0
-"""The code of a category that is not in the list of known categories."""
+UNSEEN = -1.0  # the code of a category that is not in the list of known categories
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")

@@ -20,8 +20,7 @@ from truerank.measures.base import Measure
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import student_quantile
 
-FEWEST_RESIDUALS = 10
-"""Residuals other than 0 below which there is no interval."""
+FEWEST_RESIDUALS = 10  # residuals other than 0 below which there is no interval
 _SHOWN_PAIRS = 30
 
 

@@ -22,10 +22,8 @@ from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
 
 COLUMNS = ("topic", "document", "round", "budget", "probability", "judge", "grade")
-SCALE = (0.0, 4.0)
-"""Lowest and highest grade that people give, unless `scale` says other."""
-LEAST_SHARE = 0.1
-"""Least probability of a document, as a share of budget / documents."""
+SCALE = (0.0, 4.0)  # lowest and highest grade that people give, unless `scale` says other
+LEAST_SHARE = 0.1  # least probability of a document, as a share of budget / documents
 _LEAST_DEVIATION = 0.1
 
 

@@ -28,7 +28,8 @@ _HEADER = re.compile(rb"#\s*features:\s*(.*)", re.ASCII)
 # Comments with the grades of judged documents that have no row, with the rows that were not judged, and with the rows
 # that were pooled but not judged.
 _JUDGING = re.compile(rb"#\s*(not retrieved|unjudged|pooled):\s*qid:(\S+)\s+(.*)", re.ASCII)
-_COMMENT = re.compile(rb"^#.*", re.MULTILINE)
+_COMMENT = re.compile(rb"^[ \t\v\f]*#.*", re.MULTILINE)
+_ROW = re.compile(rb"^[ \t\v\f]*[^#\s]", re.MULTILINE)
 MAX_UNRANKED = 10_000_000
 _GRADE_COUNT = re.compile(rb"([+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?)\*([0-9]{1,9})")
 
@@ -157,27 +158,13 @@ def iter_letor(
     reader = _Reader(missing, dtype, sparse, n_features, comments, max_line)
     seen: set[bytes] = set()
     again: set[bytes] = set()
-    held, waiting = [], 0
     with Source(source, reader.max_line) as stream:
-        for rows in reader.parsed(stream):
-            held.append(rows)
-            waiting += rows.n_rows
-            if waiting <= block_rows:
-                continue
-            whole = Rows.concatenate(held)
-            start = 0
-            while (stop := _last_whole_query(whole, start, block_rows)) > start:
-                block = whole.part(start, stop)
-                _note_queries(block, seen, again)
-                yield reader.block(block, stream.name)
-                start = stop
-            held = [whole.part(start, whole.n_rows)]
-            waiting = whole.n_rows - start
-        if waiting:
-            block = Rows.concatenate(held)
-            _note_queries(block, seen, again)
-            yield reader.block(block, stream.name)
-        elif not seen:
+        for rows in _whole_queries(reader.parsed(stream), block_rows):
+            names = {name for _, name in rows.pieces}
+            again |= names & seen
+            seen |= names
+            yield reader.block(rows, stream.name)
+        if not seen:
             raise DataFileError("the file holds no rows", stream.name)
     reader.check_queries(stream.name)
     if again:
@@ -187,20 +174,25 @@ def iter_letor(
         )
 
 
-def _last_whole_query(rows: Rows, start: int, block_rows: int) -> int:
-    """Return the end of a block of whole queries from row `start`; `start` if there are too few rows yet."""
-    if rows.n_rows - start <= block_rows:
-        return start
-    ends = np.array([row for row, _ in rows.pieces if row > start], dtype=np.int64)
-    if not len(ends):
-        return start
-    return int(ends[max(0, int(np.searchsorted(ends, start + block_rows, side="right")) - 1)])
-
-
-def _note_queries(rows: Rows, seen: set[bytes], again: set[bytes]) -> None:
-    names = {name for _, name in rows.pieces}
-    again |= names & seen
-    seen |= names
+def _whole_queries(parts: Iterator[Rows], block_rows: int) -> Iterator[Rows]:
+    """Yield blocks of whole queries: as many as have at most `block_rows` rows, or one."""
+    held, waiting = [], 0
+    for rows in parts:
+        held.append(rows)
+        waiting += rows.n_rows
+        if waiting <= block_rows:
+            continue
+        whole, start = Rows.concatenate(held), 0
+        ends = np.array([row for row, _ in whole.pieces[1:]], dtype=np.int64)
+        while whole.n_rows - start > block_rows and (ends > start).any():
+            reached = int(np.searchsorted(ends, start + block_rows, side="right"))
+            stop = int(ends[max(reached - 1, int(np.searchsorted(ends, start, side="right")))])
+            yield whole.part(start, stop)
+            start = stop
+        held = [whole.part(start, whole.n_rows)]
+        waiting = whole.n_rows - start
+    if waiting:
+        yield Rows.concatenate(held)
 
 
 class _Reader:
@@ -238,7 +230,7 @@ class _Reader:
             for rows in self.parsed(stream):
                 expected = stream.expected_size
                 self._store.extend(rows, self._parsed / expected if expected else 0.0, stream.name)
-        self._store.close_source()
+        self._store.before = self._store.n_rows
         self._parsed_before += self._parsed
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
@@ -247,8 +239,6 @@ class _Reader:
         self._parsed, compiled, started = 0, False, False
         for text in stream.line_blocks():
             check_bytes(text, stream.name, parser.line)
-            first = 0 if started else self._header(text, stream.name, parser.line)
-            started = first < len(text)
             self._parsed += len(text)
             size = self._parsed_before + max(self._parsed, stream.expected_size)
             if not compiled and size > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
@@ -259,33 +249,23 @@ class _Reader:
             line = parser.line
             rows = parser.parse(text)
             if rows.n_rows < parser.line - line + (not text.endswith(b"\n")):  # some lines are no rows
-                self._later_comments(text, first, stream.name, line)
+                self._comment_lines(text, started, stream.name, line)
+            started = started or rows.n_rows > 0
             rows.text, rows.first_line = text, line
             if rows.n_rows:
                 self._check_width(rows, stream.name)
                 yield rows
 
-    def _header(self, text: bytes, name: str, line: int) -> int:
-        """Read the comment lines before the first row, and return the place of that row."""
-        place = 0
-        while place < len(text):
-            end = text.find(b"\n", place)
-            end = len(text) if end < 0 else end
-            content = text[place:end].strip()
-            if content and not content.startswith(b"#"):
-                return place
-            if not self._take_names(content, name, line):
-                self._take_judging(content, name, line)
-            place, line = end + 1, line + 1
-        return len(text)
-
-    def _later_comments(self, text: bytes, start: int, name: str, line: int) -> None:
-        """Read the comment lines from a place on, for example in concatenated files."""
+    def _comment_lines(self, text: bytes, started: bool, name: str, line: int) -> None:
+        """Read the comment lines of a block; those after the first row are of concatenated files, for example."""
+        row = None if started else _ROW.search(text)
+        first = 0 if started else len(text) if row is None else row.start()
         counted = 0
-        for found in _COMMENT.finditer(text, start):
+        for found in _COMMENT.finditer(text):
             line += text.count(b"\n", counted, found.start())
             counted, content = found.start(), found.group().strip()
-            if self._names is None or not self._take_names(content, name, line):
+            known = counted < first or self._names is not None
+            if not (known and self._take_names(content, name, line)):
                 self._take_judging(content, name, line)
 
     def _take_names(self, content: bytes, name: str, line: int) -> bool:
@@ -428,7 +408,7 @@ class _Store:
         self._starts: list[int] = []  # first row and query id of each run of rows with one id
         self._qids: list[bytes] = []
         self.n_rows = 0
-        self._before = 0  # rows of the sources before the present one
+        self.before = 0  # rows of the sources before the present one
 
     def set_width(self, n_features: int) -> None:
         """Set the number of columns before rows are stored, or check that it is the same."""
@@ -438,7 +418,7 @@ class _Store:
     def extend(self, rows: Rows, share: float, name: str) -> None:
         """Append rows; `share` is the share of the source that has been read (0 if unknown)."""
         total = self.n_rows + rows.n_rows
-        expected = self._before + int((total - self._before) / share * 1.02) + 64 if share > 0 else 0
+        expected = self.before + int((total - self.before) / share * 1.02) + 64 if share > 0 else 0
         self._X.extend(rows, expected, name)
         self._y.extend(rows.grades, expected)
         self._doc_ids.append(rows.doc_ids)
@@ -449,10 +429,6 @@ class _Store:
             self._starts.append(self.n_rows + row)
             self._qids.append(qid)
         self.n_rows = total
-
-    def close_source(self) -> None:
-        """Note the end of a source."""
-        self._before = self.n_rows
 
     def result(self, feature_names: list[str] | None) -> RankingData:
         """Return the data grouped by query."""
