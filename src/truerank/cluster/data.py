@@ -37,34 +37,13 @@ def read_letor(
 ) -> Any:
     """Read judged rankings from LETOR files on the workers, one partition per file.
 
-    Parameters
-    ----------
-    paths : str or list of str
-        Files or patterns, such as `"parts/*.txt"`. Every worker must have access to them under these names.
-    client : distributed.Client, optional
-        By default the current client of this process (`distributed.Client(...)`). Without a client this process
-        holds the partitions.
-    hold : bool, default True
-        Whether the workers keep the rows in memory. With False each pass reads the files, for data beyond memory.
-    n_jobs : int, optional
-        Threads without a client; workers use their own threads.
-    columns : Columns, optional
-        Columns that are features (`truerank.data.columns`); by default all.
-    **options
-        Options of `truerank.read_letor` (`missing`, `n_features`, `dtype`, …).
+    `paths` are files or patterns, such as `"parts/*.txt"`, to which every worker has access under these names. `client`
+    is by default the current client of this process; without a client this process holds the partitions and uses
+    `n_jobs` threads. With `hold=False` each pass reads the files, for data beyond memory; by default the workers keep
+    the rows. `columns` chooses the features (`truerank.data.columns`). `options` are those of `truerank.read_letor`;
+    give `n_features` if a file lacks the highest features.
 
-    Returns
-    -------
-    ClusterRankingData
-
-    Raises
-    ------
-    InvalidInputError, DataFileError
-        If no file matches, or a file cannot be read; the message names file and line.
-
-    Notes
-    -----
-    Give `n_features` if a file lacks the highest features. Each file is read once for its queries.
+    InvalidInputError or DataFileError: no file matches, or a file cannot be read; the message names file and line.
     """
     return ClusterRankingData(
         [LetorSource(path, options, columns or Columns()) for path in expand(paths)], client, hold, n_jobs
@@ -126,27 +105,11 @@ def from_dask_dataframe(
 ) -> Any:
     """Return judged rankings from a Dask data frame with the same partitions; split queries are joined.
 
-    Parameters
-    ----------
-    ddf : dask.dataframe.DataFrame
-        One row per document. The tasks of a partition run on the worker that holds it, and on another worker if that
-        one is lost. The frame must not be persisted, because its tasks would be gone.
-    qid, y : str
-        Columns of the query and of the grade. All others are features, unless `features` is given.
-    client, hold
-        As in `read_letor`.
-    **options
-        Options of `truerank.read_table`.
-
-    Raises
-    ------
-    InvalidInputError
-        If the frame is not a Dask data frame, or was persisted.
-
-    Notes
-    -----
-    Each partition runs all tasks that it depends on. After a shuffle, write the frame to Parquet first and use
-    `read_parquet`.
+    A row is a document. `qid` and `y` are the columns of the query and of the grade; all others are features, unless
+    the option `features` is given. `client` and `hold` are as in `read_letor`, `options` those of
+    `truerank.read_table`. The tasks of a partition run on the worker that holds it, and on another worker if that one
+    is lost, so the frame must not be persisted (InvalidInputError). Each partition runs all tasks that it depends on:
+    after a shuffle, write the frame to Parquet and use `read_parquet`.
     """
     client = current_client(client)
     if not hasattr(ddf, "to_delayed"):
@@ -175,18 +138,9 @@ class ClusterRankingData(PartitionedData):
     """Judged rankings in partitions of whole queries on workers; `read_parquet` and other functions return it.
 
     `fit`, `predict` and `rank` of rankers and `evaluate` accept it in place of a `RankingData`. The client holds one
-    number per query and partition.
+    number per query and partition. `query_ids` (m,) are in the order of the partitions. `crew.bytes_sent` and
+    `crew.bytes_received` count the traffic of the workers.
 
-    Attributes
-    ----------
-    n_partitions, n_rows, n_queries, n_features : int
-    feature_names : list of str or None
-    category_names : dict of column name to list of str, or None
-    query_ids : array (m,)
-        Names of the queries, partition by partition.
-    crew : Crew
-        The workers; `crew.bytes_sent` and `crew.bytes_received` count the traffic.
-    checkpoint : path or None
-        A folder, to be set before `fit`. If the client is killed, the same fit to the same data resumes there and ends
-        with the same bits. The file grows by some kilobytes per round and is deleted when the fit is done.
+    Set `checkpoint` to a folder before `fit`. If the client is killed, the same fit to the same data resumes there and
+    ends with the same bits. The file grows by some kilobytes per round and is deleted when the fit is done.
     """

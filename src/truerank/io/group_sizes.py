@@ -15,24 +15,10 @@ from truerank.io.streams import Source, open_output
 
 
 def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
-    """Return the query of each row, 0, 1, ..., from group sizes.
+    """Return the query of each row, 0, 1, ..., int64 (n,), from group sizes (m,), integers >= 1.
 
-    Parameters
-    ----------
-    sizes : array-like (m,) of int
-        Number of rows of each query, as in `lightgbm.Dataset(group=...)` and `xgboost.DMatrix.set_group`.
+    Group sizes are the arguments of `lightgbm.Dataset(group=...)` and `xgboost.DMatrix.set_group`.
 
-    Returns
-    -------
-    int64 array (n,)
-
-    Raises
-    ------
-    InvalidInputError
-        If a size is not an integer >= 1.
-
-    Examples
-    --------
     >>> qid_from_group_sizes([2, 1, 3]).tolist()
     [0, 0, 1, 2, 2, 2]
     """
@@ -40,23 +26,10 @@ def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
 
 
 def group_sizes(qid: ArrayLike) -> np.ndarray:
-    """Return group sizes from the query of each row.
+    """Return group sizes, int64 (m,), from the query of each row (n,).
 
-    Parameters
-    ----------
-    qid : array-like (n,) of hashables
+    The rows of a query must be adjacent. `RankingData(X, y, qid)` groups rows, and has `group_sizes`.
 
-    Returns
-    -------
-    int64 array (m,)
-
-    Raises
-    ------
-    InvalidInputError
-        If the rows of a query are not adjacent. `RankingData(X, y, qid)` groups rows, and has `group_sizes`.
-
-    Examples
-    --------
     >>> group_sizes(["a", "a", "b"]).tolist()
     [2, 1]
     """
@@ -72,14 +45,7 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
 def read_group_sizes(source: object) -> np.ndarray:
     """Read a file with one group size on each line (LightGBM's `.query`, XGBoost's `.group`).
 
-    Parameters
-    ----------
-    source : path, "-", or open file
-
-    Raises
-    ------
-    DataFileError
-        On a line that is not an integer >= 1.
+    DataFileError: a line that is not an integer >= 1.
     """
     sizes: list[int] = []
     with Source(source) as stream:
@@ -95,13 +61,7 @@ def read_group_sizes(source: object) -> np.ndarray:
 
 
 def write_group_sizes(sizes: ArrayLike, target: object) -> None:
-    """Write group sizes, one on each line.
-
-    Parameters
-    ----------
-    sizes : array-like (m,) of int
-    target : path, "-", or open file
-    """
+    """Write group sizes (m,) to a path, "-" or an open file, one on each line."""
     with open_output(target) as stream:
         stream.write("".join(f"{size}\n" for size in np.asarray(sizes).tolist()).encode())
 

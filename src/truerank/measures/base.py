@@ -281,22 +281,11 @@ class Measure:
         return self(ties="average" if self.TIE_AVERAGE else "pessimistic")
 
     def per_query(self, judgements: Judgements, scores: ArrayLike) -> np.ndarray:
-        """Return the value of every query.
+        """Return the value of every query, float64 (m,), for scores (n,); or (k, m) for k rankings (k, n).
 
-        Parameters
-        ----------
-        judgements : Judgements
-        scores : array (n,) or (k, n)
-            Scores of one or k rankings in the row order of the judgements; higher is better.
-
-        Returns
-        -------
-        float64 array (m,) or (k, m)
-            NaN only if a query is skipped (`empty="skip"`, `missing_topics="skip"`).
-
-        Notes
-        -----
-        Sorts the documents of each query once. Several measures share the sort through `values` and a `Ranking`.
+        Scores are in the row order of the judgements; higher is better. A value is NaN only if a query is skipped
+        (`empty="skip"`, `missing_topics="skip"`). Sorts the documents of each query once. Several measures share the
+        sort through `values` and a `Ranking`.
         """
         scores = np.asarray(scores)
         if scores.ndim == 2 and scores.size > _BLOCK and len(scores) > 1:

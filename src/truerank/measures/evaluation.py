@@ -27,21 +27,10 @@ from truerank.measures.ranking import Ranking
 class Evaluation(Tabular, dict[str, float]):
     """Mean of each measure by name, with the data for reports.
 
-    Attributes
-    ----------
-    measures : dict of str to Measure
-    per_query : dict of str to float64 array (m,)
-        NaN for skipped queries.
-    judgements : Judgements
-    query_ids : array (m,)
-    convention : str
-    n_queries : int
-    empty : int
-        Queries without a document of positive grade.
-    missing_topics : int
-        Queries with judgements but without a ranked document.
-    note : str
-        Printed after the means: that rows without `qid` were evaluated as one query, or "".
+    `measures` has the measures by name, `per_query` their values (m,), NaN for skipped queries, in the order of
+    `query_ids`. `empty` counts queries without a document of positive grade, `missing_topics` queries with judgements
+    but without a ranked document. `note` is printed after the means: that rows without `qid` were evaluated as one
+    query, or "".
     """
 
     note = ""

@@ -16,16 +16,10 @@ from truerank.measures.ranking import Ordered
 class FunctionMeasure(Measure):
     """`function(grades_in_ranked_order) -> float`, called once for each query that has documents.
 
-    Ties, conventions and `judged_only` apply as for other measures, but no query is empty. The measure is printed as
-    the name of the function, which cannot be parsed; model files do not store it.
+    The function maps a float64 array (n_i,) to a finite number. Ties, conventions and `judged_only` apply as for other
+    measures, but no query is empty. The measure is printed as the name of the function, which cannot be parsed; model
+    files do not store it.
 
-    Parameters
-    ----------
-    function : callable
-        Maps a float64 array (n_i,) to a finite number.
-
-    Examples
-    --------
     >>> from truerank.measures import FunctionMeasure, evaluate
     >>> def second(grades):
     ...     return grades[1]
