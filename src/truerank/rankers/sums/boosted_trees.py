@@ -1,12 +1,11 @@
-"""Boosted oblivious trees over partitions: a tree is a sum of histograms of whole numbers, level by level.
+"""Boosted oblivious trees over partitions: a tree is made of sums of integer histograms, level by level.
 
-What a partition remembers: codes (one byte a value), scores, and while a tree grows gradients and the leaf of each row;
-fuzzy and polynomial leaves need the values too. `shared_growth` grows a tree, all members together; after each tree the
-journal holds that tree alone, so that a lost partition is made again from its source and the model so far.
+A partition keeps codes (one byte for each value) and scores, and while a tree grows, gradients and the leaf of each
+row; fuzzy and polynomial leaves need the values, too. `shared_growth` grows a tree on all members together. After each
+tree the journal keeps that tree alone, so a lost partition is rebuilt from its source and the model so far.
 
-Histograms of plain leaves are integers and all scales are sums without rounding, so the trees are one machine's, bit
-for bit, for any partitioning. Sums of fuzzy and polynomial leaves are floating-point, along the fixed
-tree over partitions.
+Histograms of constant leaves are integers and all scales are exact sums, so the trees have the bits of one machine for
+any partitioning. Fuzzy and polynomial leaves add floating-point numbers along a fixed tree over the partitions.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _COLUMNS = 8  # columns all of whose values are summarised in one round
 
 @dataclass(frozen=True)
 class Setup:
-    """What every partition must know of a fit: sent once."""
+    """The settings of a fit, which every partition receives once."""
 
     objective: Any
     plan: Plan
@@ -76,7 +75,7 @@ class Setup:
     query_places: list[np.ndarray] | None
 
     def fitter(self, workers: Workers) -> Any:
-        """What fits and evaluates the leaves."""
+        """The object that fits and evaluates the leaves."""
         return self.leaves.fitter(self.plan.rules, self.columns, self.p_swap, workers)
 
 
@@ -149,7 +148,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
 
 
 def _check_fits_partitions(ranker: Any, data: RowSource) -> None:
-    """Some objectives need all rows in one place."""
+    """Raise for objectives that need all rows in one place."""
     check_choice(ranker.start, "start", ("constant", "linear"))
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(
@@ -175,7 +174,7 @@ def _look_at_columns(
     unit: CopyUnit | None,
     places_a_copy: float,
 ) -> TrainingColumns:
-    """Borders of all columns, and where leaves need them places and scaling, from summaries of whole columns."""
+    """Return the borders of all columns and, if the leaves need them, places and scaling, from summaries of columns."""
     if not scaled and not leaves.needs_places:
         return TrainingColumns.of([(own, None, None) for own in column_borders(data, parts, unit)], bool(ranker.clip))
 
@@ -194,7 +193,7 @@ def _look_at_columns(
 
 
 def _encode_categories(ranker: Any, data: RowSource, continued: bool) -> CategoryTables | None:
-    """The tables of the categorical columns, which come to the client; the partitions get their statistics by row."""
+    """Bring the tables of the categorical columns to the client, and give the partitions their statistics by row."""
     columns = ranker._category_columns(data.n_features)
     if columns is None:
         return None
@@ -211,25 +210,25 @@ def _encode_categories(ranker: Any, data: RowSource, continued: bool) -> Categor
 
 
 def _queries_by_content(data: RowSource) -> tuple[np.ndarray, np.ndarray]:
-    """All queries in the order by content, and the sizes of all."""
+    """Return all queries in the order by content, and their sizes."""
     own, with_grades, sizes = (np.concatenate(parts) for parts in zip(*data.statistics(_hashes, merge=beside)))
     return np.lexsort((data.weight_by_query, with_grades, own)), sizes
 
 
 def _queries_for_trials(data: RowSource) -> RankingData:
-    """The queries on which kinds of leaves are tried, brought here: those that one machine would try them on."""
+    """Return the queries on which kinds of leaves are compared: the same as on one machine."""
     return data.sample(queries_for_trials(*_queries_by_content(data), data.weight_by_query))
 
 
 def _places(data: RowSource) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The order of all queries by content: starts of places (m + 1,), and by partition where its queries start."""
+    """Return the starts of all places in the order by content (m + 1,), and of the queries of each partition."""
     order, sizes = _queries_by_content(data)
     offsets = offsets_of(sizes[order])
     return offsets, np.split(at_places(offsets[:-1], order), np.cumsum(data.queries_by_part)[:-1])
 
 
 class RowsInPartitions:
-    """`BoostedRows` whose sums over partitions take the place of passes over rows."""
+    """`BoostedRows` with sums over partitions instead of passes over rows."""
 
     def __init__(
         self, crew: RowSource, setup: Setup, has_missing: np.ndarray, workers: Workers, copies: RowCopies | None
@@ -242,7 +241,7 @@ class RowsInPartitions:
         self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
 
     def go_on(self, ranker: Scorer, progress: Progress) -> None:
-        """Take the scores of the trees that are there already."""
+        """Set the scores to those of the existing trees."""
         crew = self._rows
         crew.rewind(self._trees_end)
         crew.statistics(_go_on, ranker, keep=True)
@@ -250,7 +249,7 @@ class RowsInPartitions:
         self._derived = crew.statistics(_derive, len(progress.trees), keep=True)
 
     def derive(self, t: int) -> None:
-        """Done already, in the round that added the last tree."""
+        """Do nothing: the round that added the last tree has done it."""
 
     def sizes(self) -> GradientSizes:
         """See `BoostedRows`."""
@@ -281,7 +280,7 @@ class RowsInPartitions:
         return self._rows.remembered("tree", one_tree)
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
-        """See `BoostedRows`; the derivatives for the next tree come back in the same round."""
+        """See `BoostedRows`; the same round computes the derivatives for the next tree."""
         crew = self._rows
         self._derived = crew.statistics(_add_and_derive, tree, values, t + 1)
         crew.rewind(self._trees_end)
@@ -291,13 +290,13 @@ class RowsInPartitions:
 
 
 class WatchedInPartitions:
-    """`Watched` of validation queries in partitions."""
+    """`Watched` for validation queries in partitions."""
 
     def __init__(self, crew: RowSource, stopping: EarlyStopping) -> None:
         self._rows, self.stopping = crew, stopping
 
     def go_on(self, ranker: Scorer, progress: Progress) -> None:
-        """Take the scores of the trees that are there already, and their measures where they were not watched."""
+        """Set the scores to those of the existing trees, and measure those that were not watched."""
         if len(progress.valid) != len(progress.trees):
             staged = np.concatenate(self._rows.statistics(_staged, ranker, self.stopping.measure, merge=beside), axis=1)
             progress.valid = [float(self.stopping.measure.aggregate(by_query)) for by_query in staged]
@@ -315,7 +314,7 @@ class WatchedInPartitions:
 
 
 class PartitionTrees:
-    """Codes, grades, scores, and the tree that grows."""
+    """Codes, grades and scores of a partition, and the tree that grows."""
 
     g: np.ndarray
     h: np.ndarray
@@ -348,7 +347,7 @@ class PartitionTrees:
             self.positions = np.arange(data.n_rows) + shift
 
     def derive(self, t: int) -> None:
-        """Gradients, hessians and draws of tree t."""
+        """Compute gradients, hessians and draws of tree t."""
         setup, y, plan = self.setup, self.light.y, self.setup.plan
         assert y is not None
         g: Any
@@ -372,7 +371,7 @@ class PartitionTrees:
         self.sampled = None
 
     def sizes(self, t: int) -> dict[str, Any]:
-        """What the scales of tree t and the watch over the objective rest on."""
+        """Return the sums that determine the scales of tree t and the value of the objective."""
         rows, g, h = drawn_rows(self.g, self.h, self.drawn)
         sizes = GradientSizes.of(g, h, self.workers)
         sums = _Sums(
@@ -395,32 +394,32 @@ class PartitionTrees:
 
 
 class _Sums(dict[str, Any]):
-    """Named sums that add up."""
+    """Named sums that can be added."""
 
     def __add__(self, other: dict[str, Any]) -> _Sums:
         return _Sums({name: value + other[name] for name, value in self.items()})
 
 
 class _RowDraws:
-    """The draws of a generator over all rows at some positions: what one machine would draw for these."""
+    """The draws of a generator for all rows, of which those at some positions are used, as on one machine."""
 
     def __init__(self, rng: np.random.Generator, n: int, positions: np.ndarray) -> None:
         self.rng, self.n, self.positions = rng, n, positions
 
     def logistic(self, size: tuple[int, int]) -> np.ndarray:
-        """As `Generator.logistic`; O(k n) for the n rows of all partitions."""
+        """Draw as `Generator.logistic`, in O(k n) for the n rows of all partitions."""
         result = np.empty(size)
         for k in range(size[0]):
             result[k] = self.rng.logistic(size=self.n)[self.positions]
         return result
 
     def random(self, size: int) -> np.ndarray:
-        """As `Generator.random`."""
+        """Draw as `Generator.random`."""
         return self.rng.random(self.n)[self.positions]
 
 
 def _matrix(partition: Part, data: RankingData) -> np.ndarray:
-    """The partition's training rows as trees see them: dense, with the statistics of categories."""
+    """Return the partition's training rows for trees: dense, with the statistics of categories."""
     X = dense(data.X)
     if "statistics" in partition.memory:
         columns, values = partition.memory["statistics"]
@@ -430,7 +429,7 @@ def _matrix(partition: Part, data: RankingData) -> np.ndarray:
 
 
 def dense(X: Any) -> np.ndarray:
-    """An array of the values, those of a sparse matrix that stand twice added up."""
+    """Return a dense array of a matrix; repeated entries of a sparse matrix are added."""
     return X.toarray() if hasattr(X, "tocsr") else X
 
 

@@ -1,12 +1,12 @@
-"""Trees that grow over partitions, with the histograms of a level shared out over workers by features.
+"""Trees that grow over partitions; the workers share the histograms of a level by features.
 
-All members run the same level search. A member adds up the histograms of its own rows; for each share of the features
-one of the first eight members, its owner, collects the sums over all, takes the larger children as differences, and
-finds the best question about its features. The owners tell one another what they found, and all choose the same. A
-member beyond the first eight sends its sums to one that passes them on with its own, at most eight to each.
+All members run the same level search. A member adds up the histograms of its own rows. Each share of the features has
+an owner, one of the first eight members, which adds up these sums over all members, takes the larger children as
+differences, and finds the best question about its features. The owners exchange what they found, and all choose the
+same question. The other members send their sums through one of the first eight, with at most eight senders for each.
 
-While the sums are small, every owner gets those of all features, and there is nothing to be told. What an owner holds
-is lost with it: a tree that loses a worker begins anew, with the same questions.
+While the sums are small, every owner receives those of all features and nothing is exchanged. If a worker is lost, its
+sums are lost, and the tree starts again with the same questions.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _WHOLE = 16  # messages between owners, times leaves, up to which each of them g
 
 
 class Communicator(Protocol):
-    """What members of one program tell one another."""
+    """Messages between the members of one program."""
 
     rank: int
     size: int
 
     def tell(self, other: int, value: object) -> None:
-        """Begin to send a value to another member."""
+        """Start to send a value to another member."""
         ...
 
     def hear(self, other: int) -> Any:
-        """The next value that another member tells."""
+        """Return the next value that another member sends."""
         ...
 
 
 class PartitionGrower:
-    """Grows trees over the partitions of a crew."""
+    """Grow trees over the partitions of a crew."""
 
     def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self._rows = crew
@@ -73,7 +73,7 @@ def _grow_together(
     allowed: np.ndarray,
     packed: tuple[np.ndarray, float] | None,
 ) -> TreeStructure | None:
-    """The tree, at the first member; `packed` is the sum of all words and the loss unit where rows are packed."""
+    """Return the tree, at the first member; `packed` is the sum of all words and the loss unit if rows are packed."""
     together = [partition.memory["trees"] for partition in partitions]
     if packed is None:
         workers.run(_packed, [(trees, scales) for trees in together])
@@ -82,7 +82,7 @@ def _grow_together(
 
 
 class GrowthTogether(LevelSearch):
-    """The level search as one of the members of a communicator, with the rows of some partitions."""
+    """The level search of one member, with the rows of some partitions."""
 
     def __init__(self, communicator: Communicator, workers: Workers, together: list[Any]) -> None:
         first = together[0]
@@ -105,7 +105,7 @@ class GrowthTogether(LevelSearch):
         n_rows: float,
         packed: tuple[np.ndarray, float] | None,
     ) -> TreeStructure:
-        """The tree, the same at every member."""
+        """Return the tree, which is the same at every member."""
         used = _blocks(allowed & ((self.n_bins > 1) | self.has_missing))
         bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
         self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
@@ -139,7 +139,7 @@ class GrowthTogether(LevelSearch):
         return smaller
 
     def _best_of_owners(self, level: Level, used: np.ndarray, from_below: list[np.ndarray]) -> Question | None:
-        """The best question; `from_below` are sums for the blocks `used`."""
+        """Return the best question; `from_below` are sums for the blocks `used`."""
 
         def sums(blocks: np.ndarray) -> np.ndarray:
             there = np.searchsorted(used, blocks)
@@ -163,7 +163,7 @@ class GrowthTogether(LevelSearch):
         return max(questions, key=lambda question: (question.gain, -question.feature))
 
     def _histograms(self, level: Level, blocks: np.ndarray) -> np.ndarray:
-        """Words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
+        """Return words by leaf, feature and code, int64 (blocks, leaves, 8, codes + 1), missing values last."""
         leaves, width = 1 << max(0, level.number - 1), self._width
         words = np.empty((len(blocks), leaves, BLOCK, width + 1), dtype=np.int64)
 
@@ -180,7 +180,7 @@ class GrowthTogether(LevelSearch):
 
 
 def _blocks(features: np.ndarray) -> np.ndarray:
-    """The blocks in which one of some features is, a mask (p,)."""
+    """Return the blocks that contain a feature of a mask (p,)."""
     return np.unique(np.flatnonzero(features) // BLOCK)
 
 
@@ -188,13 +188,13 @@ class SumSearch(HistogramSearch):
     """The search over histograms that were summed elsewhere."""
 
     def best(self, level: Level, blocks: np.ndarray, sums: np.ndarray) -> Question | None:
-        """The best question about the features of some blocks, given the sums for these."""
+        """Return the best question about the features of some blocks, given the sums for these."""
         self._sums = dict(zip(blocks.tolist(), sums))
         here = np.isin(np.arange(len(self.n_bins)) // BLOCK, blocks)
         return self._best(replace(level, permitted=level.permitted & here))
 
     def _begin(self, level: Level) -> None:
-        """The sums are there already."""
+        """Do nothing: the sums exist."""
 
     def _fill(self, block: int, fresh: np.ndarray) -> None:
         sums = self._sums[block]
