@@ -115,7 +115,7 @@ def test_the_verdict_is_the_headline():
     summary = text[text.index('id="summary"') : text.index('id="measures"')]
     assert "system 1 is better than system 0.</p>" in summary
     alone = make_report(systems[:1])
-    assert '<p class="headline">AP of system 0 is 0.' in alone
+    assert '<p class="headline">nDCG@10 of system 0 is 0.' in alone
     reverse = make_report(systems[::-1])
     assert "system 1 is better than system 0.</p>" in reverse  # the baseline may be the better one
     names = re.findall(r"<details><summary><h2[^>]*>([^<]*)</h2>", text)

@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     options.share(parser, "baseline")
     add("-o --output FILE", "output file of the page", default="report.html", type=options.Output)
-    add("--measures NAME …", "measures; the first decides the verdict", default=["AP nDCG@10 RR"])
+    add("--measures NAME …", "measures; the first decides the verdict", default=["nDCG@10 AP RR"])
     add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
     add("--title TEXT", "heading of the page", default="Ranking report")
     options.share(parser, "plan", "judges", "topics", "training")

@@ -50,7 +50,7 @@ class ObliviousBoosting(FittedTrees):
 
     Parameters
     ----------
-    leaves : {"constant", "fuzzy", "polynomial", "auto"}, or a value of these with its parameters, default "auto"
+    leaves : {"auto", "constant", "fuzzy", "polynomial"}, or a value of these with its parameters, default "auto"
         `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)`, or
         `PolynomialLeaves(degree=1, smoothing=1000.0)`. In files, a dict: `{"kind": "fuzzy", "fuzziness": 0.05}`.
         "auto" is fuzzy, or another kind if that ranks left-out queries clearly better by `validation_measure` after a
@@ -87,7 +87,7 @@ class ObliviousBoosting(FittedTrees):
         grades within queries on the standardised features. A linear start helps on small data.
     start_alpha : float >= 0, default 0.1
         Ridge penalty of the linear start, as a share of the rows.
-    bootstrap : {"row", "query"}, optional
+    bootstrap : {"row", "query"}, default None
         Unit of the sample that each tree is fitted to, drawn with replacement. None draws rows without replacement.
     replace : bool, default True
         With `bootstrap`, False draws its unit without replacement.
