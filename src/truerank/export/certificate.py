@@ -14,7 +14,6 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import INPUTS, are_float32, largest_rounding_to, shortest_decimal
-from truerank.core.names import resolve
 from truerank.core.printing import counted
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
@@ -183,11 +182,8 @@ def certify_export(
     left_out = constant_left_out(form, format, properties)
     scale = 1.0 + float(np.abs(ours).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
-    own = {"mimic": resolve(properties.scorer)(content, form.names)} if properties.scorer else None
-    found = {
-        evaluator: score(rows) / factor + left_out
-        for evaluator, score in (own or evaluators(content, form, format)).items()
-    }
+    scorers = evaluators(content, form, format, properties.scorer)
+    found = {name: score(rows) / factor + left_out for name, score in scorers.items()}
     measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form)
     if properties.float32 and measured["largest_difference"] > tolerance:
         notes += (_moved_by_rounding(form, X, ours, tolerance),)

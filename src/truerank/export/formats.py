@@ -9,7 +9,7 @@ from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import holds_missing, inputs_of, stored
+from truerank.core.float32 import INPUTS, holds_missing, inputs_of, stored
 from truerank.core.names import resolve
 from truerank.core.plugins import Table
 from truerank.core.types import Scorer
@@ -177,19 +177,12 @@ def export_model(
         form, distilled = distilled_form(form, distil, certify)
     if certify is not None and certify.n_rows == 0:
         raise InvalidInputError("certify has no rows, so nothing would be compared. Give rows as the engine logs them.")
-    inputs = _inputs(form, certify)
-    if inputs == "close" and own.float64_if_close and form.kind != "trees":
-        own = replace(own, float32=False)
-    elif inputs == "close":
-        inputs = "float64"
+    own, inputs = _inputs(own, form, certify)
+    writer = resolve(own.module)
+    if format == "painless":
+        writer = partial(writer, least=least_score(form, certify, missing or own.missing))
     try:
-        if format == "painless":
-            from truerank.export.painless import write
-
-            content: str | bytes = write(form, name, inputs, least_score(form, certify, missing or own.missing))
-        else:
-            writer = resolve(own.module)
-            content = writer(form, name, inputs)
+        content: str | bytes = writer(form, name, inputs)
     except RecursionError:
         raise InvalidInputError(
             f"the model's trees are too deep for {format}, which nests their questions. Train with a smaller depth, or "
@@ -209,13 +202,6 @@ def export_model(
             found = compared(other, factor=factor, step=step)
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
-    if certificate.made_up and own.float32 and form.inputs == "close" and not force:
-        raise InvalidInputError(
-            f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
-            f"{format} round features to float32: how many documents this moves only rows can show. Give rows with "
-            "certify=data (--certify DATA), export to lightgbm, python, c, painless or vespa, or pass force=True "
-            "(--force)."
-        )
     certificate = _accepted(certificate, force, _missing_matters(form, certify, missing))
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
@@ -224,7 +210,15 @@ def export_model(
 
 def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> Certificate:
     """Raise if the differences are not acceptable; add a note if only rows with missing features differ."""
-    format = certificate.format
+    format, policy = certificate.format, certificate.policy
+    close = policy["trained_on"] == INPUTS["close"] and policy["features"] == "float32"
+    if certificate.made_up and close and not force:
+        raise InvalidInputError(
+            f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
+            f"{format} round features to float32: how many documents this moves only rows can show. Give rows with "
+            "certify=data (--certify DATA), export to lightgbm, python, c, painless or vespa, or pass force=True "
+            "(--force)."
+        )
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
     if not force and (certificate.rank_agreement < 1.0 or unscored):
         why = ", and has no score where a column that it adds up is missing" if unscored else ""
@@ -292,11 +286,13 @@ def least_score(form: ModelForm, data: RankingData, missing: str) -> float | Non
     return float(reference_scores(form, X).min(initial=0.0))
 
 
-def _inputs(form: ModelForm, data: RankingData) -> str:
-    """Return the kind of numbers to export for: that of the training data, or that of the given rows."""
-    known = form.inputs
-    if data is not None and known != "float32":
+def _inputs(own: Format, form: ModelForm, data: RankingData) -> tuple[Format, str]:
+    """Return the format with its float type, and the kind of numbers in training or in the given rows."""
+    kind = form.inputs or "decimal"
+    if data is not None and form.inputs != "float32":
         given = inputs_of(data.X[:, form.used])
-        if known in (None, "decimal") or given in ("float32", "close"):
-            return given
-    return known or "decimal"
+        if form.inputs in (None, "decimal") or given in ("float32", "close"):
+            kind = given
+    if kind == "close" and own.float64_if_close and form.kind != "trees":
+        return replace(own, float32=False), kind
+    return own, "float64" if kind == "close" else kind

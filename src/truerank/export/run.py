@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.export.form import ModelForm
 from truerank.models.foreign.model import Reader
 from truerank.models.foreign.read import read_foreign
@@ -88,8 +89,10 @@ def _scores_of_program(kind: str, file: str, program: bytes, X: np.ndarray) -> n
     )
 
 
-def evaluators(content: str | bytes, form: ModelForm, format: str) -> dict[str, Evaluator]:
-    """Return a scoring function for each evaluator: "mimic" first, then the engines that are installed."""
+def evaluators(content: str | bytes, form: ModelForm, format: str, scorer: str = "") -> dict[str, Evaluator]:
+    """Return a scoring function for each evaluator: "mimic" (or `scorer`) first, then the installed engines."""
+    if scorer:
+        return {"mimic": resolve(scorer)(content, form.names)}
     if format == "python":
         return {"python": run_python(str(content))}
     if format == "c":
