@@ -295,7 +295,7 @@ def test_numbers_that_fill_a_range_are_not_close(many):
 def test_thresholds_that_lightgbm_takes_for_zero_are_refused():
     """LightGBM compares numbers of up to 1e-35 as 0; the scores of most rows were off, and nothing was said."""
     model = trees(DATA.replaced(X=DATA.X * 1e-40))
-    with pytest.raises(InvalidInputError, match=r"lightgbm take numbers of a magnitude up to 1e-35 for 0"):
+    with pytest.raises(InvalidInputError, match=r"lightgbm read numbers of a magnitude up to 1e-35 as 0"):
         export_model(model, "lightgbm")
 
 

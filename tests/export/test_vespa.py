@@ -69,5 +69,5 @@ def test_trees_that_are_too_deep_are_refused():
         np.array([0]), np.zeros(count, dtype=np.int64), number.astype(float), np.zeros(count, dtype=bool),
         np.zeros(count, dtype=bool), ~number, right, np.arange(count + 1.0),
     )  # fmt: skip
-    with pytest.raises(InvalidInputError, match="250 questions"):
+    with pytest.raises(InvalidInputError, match="depth 250"):
         vespa.write(ModelForm(("age",), Plain(trees)), "deep", False)

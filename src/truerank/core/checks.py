@@ -18,8 +18,8 @@ def check_not_masked(values: ArrayLike, name: str) -> None:
     """Raise for masked entries: a conversion to a plain array would turn them into values."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InvalidInputError(
-            f"{name} is a masked array with masked entries; say what they are: {name}.filled(np.nan) for missing "
-            "values, or leave their rows out"
+            f"{name} is a masked array with masked entries. Fill missing values with {name}.filled(np.nan), or leave "
+            "their rows out"
         )
 
 
@@ -27,9 +27,9 @@ def check_plain(values: Any, name: str) -> None:
     """Raise for values that a conversion would misread: Dask collections, masked entries, dates and durations."""
     if is_dask(values):
         raise InvalidInputError(
-            "X is a Dask collection, which would be taken whole into memory; data of it are made by "
-            "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, and X.compute() brings all "
-            "rows here"
+            "X is a Dask collection, and all its rows would be loaded into memory. Convert it with "
+            "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, or load all rows with "
+            "X.compute()"
         )
     check_not_masked(values, name)
     is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
@@ -38,8 +38,8 @@ def check_plain(values: Any, name: str) -> None:
         if getattr(dtype, "kind", "") in ("m", "M"):
             what = name if label is None else f"column {label!r}"
             raise InvalidInputError(
-                f"{what} has dates or durations ({dtype}), not numbers; say in what unit they count, as in "
-                "(values - values.min()) / np.timedelta64(1, 'D') for days"
+                f"{what} has dates or durations ({dtype}), not numbers. Convert them to a unit, such as days with "
+                "(values - values.min()) / np.timedelta64(1, 'D')"
             )
 
 

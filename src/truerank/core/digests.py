@@ -23,7 +23,7 @@ def content_digest(value: object) -> str:
     The digest depends on dtype, shape and values of arrays; on class and attributes of objects, or on the result of
     their method `digested()`; and on code, defaults, enclosed values and named global values of functions (code and
     defaults in installed packages). Classes count with their methods, and those of installed packages by name, like
-    everything that truerank defines: store the version beside a digest that outlives a process. Modules count with
+    everything that truerank defines: store the version with a digest that outlives a process. Modules count with
     their files and those of the modules that they use, and installed ones by name and `__version__`.
 
     Raises
@@ -96,7 +96,7 @@ class _Writer(pickle.Pickler):
 
     def _code_of(self, value: Any) -> Any:
         name = f"{value.__module__}.{value.__qualname__}"
-        ours = name.startswith("truerank.") and "<" not in name  # the version stands for it
+        ours = name.startswith("truerank.") and "<" not in name  # identified by the version
         if ours or id(value) in self._met or (isinstance(value, type) and _installed(value)):
             return _of, (name,)
         self._met.add(id(value))

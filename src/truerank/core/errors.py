@@ -1,6 +1,6 @@
 """Exceptions and warnings that truerank raises on purpose.
 
-Every message says what was received, what is required and what to do. Errors derive from the built-in
+Every message states what was received, what is required and what to do. Errors derive from the built-in
 class that a caller would expect (`ValueError`, `OSError`), so code that does not know truerank still works.
 """
 

@@ -121,7 +121,7 @@ class Workers:
             return list(starmap(work, blocks))
         results: list[Any] = [None] * len(blocks)
         errors: dict[int, BaseException] = {}
-        left = iter(range(len(blocks)))  # shared: a thread takes the next block when it has done one
+        left = iter(range(len(blocks)))  # shared by the threads
         ended: SimpleQueue[int] = SimpleQueue()
 
         def work_off() -> None:
@@ -144,7 +144,7 @@ class Workers:
             for _ in blocks:
                 ended.get()
         if errors:
-            raise errors[min(errors)]  # the first block's, whoever was first
+            raise errors[min(errors)]  # of the first block
         return results
 
     def __enter__(self) -> Workers:

@@ -91,8 +91,8 @@ def calibration_of(model: Any) -> Calibration:
     """
     if len(model.statistics_coef_):
         raise InvalidInputError(
-            "with query_statistics a probability depends on the other documents of the query, and an engine sees one "
-            "document at a time; calibrate without, or export the ranker alone (its ranker_)"
+            "with query_statistics a probability depends on the other documents of the query, but an engine scores one "
+            "document at a time. Calibrate without query_statistics, or export the ranker alone (ranker_)"
         )
     place = int(np.searchsorted(model.grades_, model.rel))
     if place == len(model.grades_):
@@ -132,8 +132,8 @@ def _member(calibrator: object) -> Member:
             return _between_corners(LOG_ODDS, corners, calibrator.monotone_log_odds_)
         return _of_densities(calibrator)
     raise InvalidInputError(
-        f"a {type(calibrator).__name__} has no formula that another program could compute; the calibrators of "
-        "`truerank calibrate` have (pool, platt, isotonic, beta, …)"
+        f"a {type(calibrator).__name__} has no formula that another program can compute. Use a method of `truerank "
+        "calibrate`: pool, platt, isotonic, beta, …"
     )
 
 

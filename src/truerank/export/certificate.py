@@ -282,8 +282,8 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
     if len(small):
         name, value = form.names[features[small[0]]], thresholds[small[0]]
         raise InvalidInputError(
-            f"the thresholds hold {value:.3g} in column {name!r}, and programs that read {format} take numbers of a "
-            f"magnitude up to {tiny:g} for 0. Scale the column and train again, or export to python, c, painless or "
+            f"column {name!r} has the threshold {value:.3g}, and programs that read {format} read numbers of a "
+            f"magnitude up to {tiny:g} as 0. Scale the column and train again, or export to python, c, painless or "
             "vespa."
         )
 

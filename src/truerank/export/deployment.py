@@ -73,13 +73,13 @@ def deploy(
     """
     engine = Engine(url, timeout)
     kind = kind_of(kind, url)
-    if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII):  # it stands in addresses as it is
+    if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII):  # it becomes part of addresses
         raise InvalidInputError(
-            f"the name must be of letters a to z, digits, '_', '-' and '.', and begin with none of the last two, "
+            f"the name must be of letters a to z, digits, '_', '-' and '.', and must not begin with '-' or '.', "
             f"got {name!r}"
         )
     if kind == "ltr" and not feature_set:
-        raise InvalidInputError("the LTR plugin keeps models by feature set: pass feature_set (--feature-set)")
+        raise InvalidInputError("the LTR plugin stores models by feature set: pass feature_set (--feature-set)")
     export = export_model(model, {"ltr": "opensearch-ltr"}.get(kind, kind), feature_names, name=name, certify=certify)
     body = json.loads(export)
     if kind == "painless":

@@ -264,8 +264,8 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
         name = type(step).__name__
         if name.endswith("InQuery"):
             raise InvalidInputError(
-                f"{name} scales a column by the other documents of the query, and an engine scores one document at a "
-                "time: no format can hold it. Train on features as the engine computes them, or scale them there"
+                f"{name} scales a column by the other documents of the query, but an engine scores one document at a "
+                "time, so no format can hold it. Train on features as the engine computes them, or scale them there"
             )
         if hasattr(step, "get_support"):
             kept = np.flatnonzero(step.get_support()).tolist()
@@ -275,8 +275,8 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
         else:
             if form.normalizers is not None:
                 raise InvalidInputError(
-                    f"a {name} before another scaling has no form in an export, which holds one scaling of each "
-                    "column; leave one of the two out and fit again, or scale once before the features are written"
+                    f"an export can hold one scaling of each column, but there is a {name} before another scaling; "
+                    "leave one of the two out and fit again, or scale once before the features are written"
                 )
             form = replace(form, normalizers=_normalizers(step))
     named = model if getattr(model, "feature_names_in_", None) is not None else before[0]
@@ -290,8 +290,8 @@ def _unbinned(form: ModelForm, binning: Any) -> ModelForm:
         return form  # trained on codes, with the thresholds of the columns
     if not isinstance(form.body, Linear):
         raise InvalidInputError(
-            "ScoreBinning before a ranker that is not linear has no form in an export; fit it without ScoreBinning: "
-            "trees and RankBoost cut the columns themselves"
+            "an export cannot hold ScoreBinning before a ranker that is not linear; fit it without ScoreBinning: trees "
+            "and RankBoost bin the columns themselves"
         )
     form = as_linear(form)
     names = tuple(default_names(len(binning.edges_)))
@@ -315,13 +315,13 @@ def _normalizers(step: Any) -> Normalizers:
         return Normalizers(step.scale_, step.min_, affine=True)
     if name in ("ColumnTransformer", "FeatureUnion"):
         raise InvalidInputError(
-            f"a {name} before the ranker has no form in an export; choose and prepare the columns before the features "
-            "are written, and fit the ranker on these, or make_pipeline(one scaling of all columns, ranker)"
+            f"an export cannot hold a {name} before the ranker; choose and prepare the columns before the features are "
+            "written, and fit the ranker on these, or use make_pipeline(one scaling of all columns, ranker)"
         )
     raise InvalidInputError(
-        f"a {name} before the ranker has no form in an export; StandardScaler, RobustScaler, MaxAbsScaler, "
-        "MinMaxScaler(clip=False), ScoreBinning and choices of columns have; do in the engine, or before the features "
-        "are written, what it does"
+        f"an export cannot hold a {name} before the ranker, only StandardScaler, RobustScaler, MaxAbsScaler, "
+        "MinMaxScaler(clip=False), ScoreBinning and selections of columns. Apply it in the engine, or before the "
+        "features are written"
     )
 
 
@@ -358,8 +358,8 @@ def _form_of_ranker(model: Any) -> ModelForm:
     if hasattr(model, "tree_features_"):
         return _form_of_trees(model, names)
     raise InvalidInputError(
-        f"a {type(model).__name__} has no formula that another program could compute; linear rankers, RankBoost, "
-        "boosted trees and imported models have"
+        f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, RankBoost, "
+        "boosted trees or an imported model"
     )
 
 
@@ -437,7 +437,7 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
     """Return for each threshold t the largest x with a normalised value of at most t, found exactly by bisection."""
     scales = normalizers.first if normalizers.affine else normalizers.second
     if (scales[features] <= 0).any():
-        raise InvalidInputError("a column is multiplied by zero or a negative number, which turns a tree's questions")
+        raise InvalidInputError("a scaling multiplies a column by zero or a negative number, which reverses thresholds")
     one = Normalizers(normalizers.first[features], normalizers.second[features], normalizers.affine)
     finite = np.isfinite(thresholds)
     low = np.full(thresholds.shape, _ordinal(np.array(-np.finfo(np.float64).max)))

@@ -215,28 +215,28 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> C
     if certificate.made_up and close and not force:
         raise InvalidInputError(
             f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
-            f"{format} round features to float32: how many documents this moves only rows can show. Give rows with "
-            "certify=data (--certify DATA), export to lightgbm, python, c, painless or vespa, or pass force=True "
+            f"{format} round features to float32. Only your rows can show how many documents this moves: add "
+            "certify=data (--certify DATA), export to lightgbm, python, c, painless, vespa or onnx, or pass force=True "
             "(--force)."
         )
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
     if not force and (certificate.rank_agreement < 1.0 or unscored):
-        why = ", and has no score where a column that it adds up is missing" if unscored else ""
+        why = ", and has no score if a column of its sum is missing" if unscored else ""
         raise InvalidInputError(
-            f"the {format} export puts {certificate.out_of_order} documents in another place than predict does (rank "
-            f"agreement {certificate.rank_agreement:.4f} of queries){why}; pass force=True (--force) to take it all "
-            "the same" + (f", or {_AS_ZERO}" if unscored else "")
+            f"the {format} export ranks {certificate.out_of_order} documents in another place than predict does (rank "
+            f"agreement {certificate.rank_agreement:.4f} of queries){why}; pass force=True (--force) to export it "
+            "nevertheless" + (f", or {_AS_ZERO}" if unscored else "")
         )
     if not force and 2 * certificate.ties_made > certificate.neighbours:
         raise InvalidInputError(
             f"the {format} export gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours "
-            "that predict tells apart, so that its order says little. Export to a format of float64 (lightgbm, python, "
-            "c, vespa), or pass force=True (--force) to take it all the same"
+            "with different scores in predict. Export to a format of float64 (lightgbm, python, c, vespa), or pass "
+            "force=True (--force) to export it nevertheless"
         )
     if certificate.missing_differences and not missing_matters:
         note = (
-            f"the model saw no missing value in training, and this export scores documents without a feature otherwise "
-            f"than predict ({certificate.missing_differences} of {certificate.missing_cases} cases)"
+            f"the model saw no missing value in training, and this export and predict score documents without a "
+            f"feature differently ({certificate.missing_differences} of {certificate.missing_cases} cases)"
         )
         return replace(certificate, notes=(note, *certificate.notes))
     if not force and certificate.missing_differences:
@@ -262,14 +262,14 @@ def reason_against(form: ModelForm, format: str) -> str | None:
     if form.kind not in own.kinds:
         holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
         advice = "; or distil it to plain trees with distil=DATA (--distil DATA)" if form.kind != "linear" else ""
-        return f"it is of {form.kind} form, which these formats hold: {holding}{advice}"
+        return f"it has the form {form.kind}, which only these formats can hold: {holding}{advice}"
     if form.linear_start is not None and not own.expression:
         return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"
     if format == "catboost" and not len(form.used):
-        return "it has one score for all documents, and CatBoost needs a question about a feature"
+        return "all documents have the same score, and CatBoost requires a question about a feature"
     stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch-ltr", "opensearch-ltr", "onnx")
     if stumps and not len(form.body.features):
-        return "it has no stump, so that all documents have one score"
+        return "it has no stump, so all documents have the same score"
     return None
 
 

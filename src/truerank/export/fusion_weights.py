@@ -167,11 +167,11 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
     check_choice(engine, "engine", ENGINES)
     if not isinstance(model, RunFusion):
         raise InvalidInputError(
-            f"engines take one weight a run, of a RunFusion with nonnegative=True; got a {type(model).__name__}"
+            f"engines need one weight per run, from a RunFusion with nonnegative=True; got a {type(model).__name__}"
         )
     weights = model.run_weights()
     if not model.nonnegative:
-        raise InvalidInputError("engines take weights of at least 0: learn with nonnegative=True")
+        raise InvalidInputError("engines need weights of at least 0: fit RunFusion(nonnegative=True)")
     feature = parse_features(model.features or "min-max").parts[0]
     if not isinstance(feature, ENGINES[engine]):
         known = " or ".join(kind.NAME for kind in ENGINES[engine])

@@ -16,7 +16,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     """Return the text for `Booster(model_file=…)`, without `name`."""
     bad = next((own for own in form.names if any(c.isspace() or c in '",:[]{}' for c in own)), None)
     if bad is not None:
-        raise InvalidInputError(f"LightGBM's feature names hold no blanks and none of \",:[]{{}}, got {bad!r}")
+        raise InvalidInputError(f'LightGBM allows no blanks and none of ",:[]{{}} in feature names, got {bad!r}')
     trees = as_plain(form).body.trees
     blocks = [_tree(trees, root) for root in trees.roots.tolist()]
     if form.start or not blocks:

@@ -16,7 +16,7 @@ def nested_trees(trees: BinaryTrees, leaf: Callable[[int], Any], split: Callable
         return built[c] if c >= 0 else leaf(~c)
 
     left, right = trees.left.tolist(), trees.right.tolist()
-    for node in range(len(built) - 1, -1, -1):  # children stand after their parent
+    for node in range(len(built) - 1, -1, -1):  # children come after their parent
         built[node] = split(node, child(left[node]), child(right[node]))
     return [child(root) for root in trees.roots.tolist()]
 

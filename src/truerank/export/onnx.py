@@ -187,7 +187,7 @@ def _states(graph: _Graph, v: str, lost: str, a: dict[str, Any]) -> str:
     """Find the state of each value by a binary search in all features at once."""
     first, used = a["first"], len(a["used"])
     size = np.diff(first)
-    # Each feature's knots are padded with inf to a power of two, so that all features take the same steps.
+    # Each feature's knots are padded with inf to a power of two, so that all features need the same steps.
     width = 1 << max(1, int(size.max(initial=1)).bit_length())
     upper, lower = np.full((used, width), np.inf), np.full((used, width), np.inf)
     for i in range(used):

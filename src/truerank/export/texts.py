@@ -36,5 +36,5 @@ def check_name(name: str, what: str, remedy: str) -> None:
     bad = next((c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
     if bad is not None:
         raise InvalidInputError(
-            f"the {what} {name!a:.80} holds the character U+{ord(bad):04X}, which engines have no names with. {remedy}"
+            f"the {what} {name!a:.80} contains the character U+{ord(bad):04X}, which engines do not allow. {remedy}"
         )

@@ -43,7 +43,8 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     bad = next((own for own in form.names if own in _WORDS or not _FEATURE.fullmatch(own)), None)
     if bad is not None:
         raise InvalidInputError(
-            f"{bad!r} is no feature of Vespa, which are like bm25(title), attribute(age) or age; pass feature_names"
+            f"{bad!r} is no feature of Vespa, such as bm25(title), attribute(age) or age; pass feature_names=[...] "
+            "(--features FILE)"
         )
     prefix = identifier(name)
     prefix = prefix if prefix[:1].isalpha() else f"m{prefix}"
@@ -155,7 +156,7 @@ def _trees(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> 
     deepest = max((depth for depth, _ in built), default=0)
     if deepest > _DEEPEST:
         raise InvalidInputError(
-            f"a tree has {deepest} questions below one another; an expression is held to {_DEEPEST}. Export it as "
+            f"a tree has the depth {deepest}, and an expression can have at most {_DEEPEST} levels. Export it as "
             "lightgbm, whose JSON Vespa reads, or as onnx"
         )
     return [text for _, text in built]

@@ -19,7 +19,7 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     """Return the JSON for `Booster(model_file=…)`, without `name`."""
     bad = next((own for own in form.names if any(c in "[]<" for c in own)), None)
     if bad is not None:
-        raise InvalidInputError(f"XGBoost's feature names hold none of []<, got {bad!r}")
+        raise InvalidInputError(f"XGBoost allows none of []< in feature names, got {bad!r}")
     constant = form.start + form.intercept
     if isinstance(form.body, Linear):
         form, constant = as_linear(form), 0.0  # a constant would cost the float32 sums their last digits

@@ -154,7 +154,7 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
     except (ModelFileError, RecursionError):
         raise
     except MemoryError as error:
-        raise ModelFileError(f"{name}: its attributes ask for more memory than there is: {error}") from error
+        raise ModelFileError(f"{name}: its attributes require too much memory: {error}") from error
     except Exception as error:
         text = " ".join(str(error).split())[:200]
         raise ModelFileError(
@@ -200,9 +200,9 @@ def encode(value: Any) -> Any:
         return {"$measure": repr(value)}
     if type(value).__name__ in ("ColumnTransformer", "FeatureUnion"):
         raise InvalidInputError(
-            f"a model file cannot keep a {type(value).__name__}, which may hold any code; apply it yourself before fit "
-            "and predict and save the ranker alone, or fit a pipeline of transformers of all columns, of which these "
-            f"are kept: {', '.join(scikit_learn.FITTED)}"
+            f"a model file cannot keep a {type(value).__name__}, which may contain any code. Apply it before fit and "
+            "predict and save the ranker alone, or fit a pipeline of these transformers of all columns: "
+            f"{', '.join(scikit_learn.FITTED)}"
         )
     raise InvalidInputError(
         f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "
@@ -305,8 +305,8 @@ def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[
             copy.copy(model).check_model()
         except ModelFileError as error:
             raise ModelFileError(
-                f"not saved, because it could not be loaded: {error}. Weights that are not finite come of columns of "
-                "huge values, or of training that diverges: scale the columns, or regularise more"
+                f"not saved, because it could not be loaded: {error}. Weights that are not finite result from huge "
+                "values or from training that diverges: scale the columns, or regularise more"
             ) from error
     return {"$class": type(model).__name__, "params": params, "fitted": fitted}
 
