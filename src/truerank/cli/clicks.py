@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from truerank.cli import common, options
+
+if TYPE_CHECKING:
+    from truerank.clicks.examination import Examination
+    from truerank.clicks.log import ClickLog
 from truerank.core.files import atomic_write
 from truerank.io.tables import write_table
 from truerank.report.figures import Figure
@@ -81,14 +85,14 @@ def run(args: argparse.Namespace) -> int:
     return {"examine": _examine, "value": _value, "train-data": _train_data}[args.action](args)
 
 
-def _read(args: argparse.Namespace, path: str) -> Any:
+def _read(args: argparse.Namespace, path: str) -> ClickLog:
     from truerank.clicks.read import read_clicks
 
     columns = common.key_values("--columns", "name=column", args.columns or ())
     return read_clicks(path, columns=columns, **common.given(args, *(name for name in LOG if name != "columns")))
 
 
-def _fitted(args: argparse.Namespace, log: Any) -> Any:
+def _fitted(args: argparse.Namespace, log: ClickLog) -> Examination:
     from truerank.clicks.examination import Examination
 
     if args.method == "em" and args.data is None:
@@ -112,7 +116,7 @@ def _examine(args: argparse.Namespace) -> int:
     return common.show(args, seen.to_dict() | about, text)
 
 
-def _plot(seen: Any, path: str) -> None:
+def _plot(seen: Examination, path: str) -> None:
     ending = path.rpartition(".")[2].lower()
     if ending not in ("png", "svg", "pdf"):
         raise common.UsageError(f"--plot writes .png, .svg or .pdf, got {path}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from truerank.data.grouping import query_of_rows, ranks_by_query
 from truerank.io.trec import as_run
 
 
-def team_draft(lists: Mapping[str, Any], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
+def team_draft(lists: Mapping[str, Iterable[str]], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
     """Return a mixed list of (document, team): in rounds, rankers in random order pick their best document left.
 
     Radlinski et al. 2008; for several rankers Schuth et al. 2014.
@@ -42,7 +42,7 @@ def team_draft(lists: Mapping[str, Any], length: int, rng: np.random.Generator) 
 
 
 def interleave(
-    rankers: Mapping[str, Any], *, length: int = 10, random_state: RandomState = None
+    rankers: Mapping[str, object], *, length: int = 10, random_state: RandomState = None
 ) -> dict[str, list[tuple[str, str]]]:
     """Return a mixed list for each query, by team draft; with three or more rankers, team draft multileaving.
 

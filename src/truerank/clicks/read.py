@@ -29,7 +29,7 @@ _LONGEST = 16 << 20  # bytes of a JSON line
 
 
 def read_clicks(
-    source: Any,
+    source: object,
     queries: PathLike | None = None,
     *,
     format: str | None = None,
@@ -74,31 +74,31 @@ def read_clicks(
     check_choice(bad, "bad", ("error", "skip"))
     if isinstance(first_position, bool) or first_position not in (0, 1):
         raise InvalidInputError(f"first_position must be 0 or 1, got {first_position!r}")
-    is_path = isinstance(source, str | os.PathLike)
-    kind = format or _kind(source) if is_path else "table"
+    path = source if isinstance(source, str | os.PathLike) else None
+    kind = "table" if path is None else format or _kind(path)
     check_choice(kind, "format", ("table", "json-lines", "ubi"))
     if queries is not None and kind != "ubi":
         raise InvalidInputError('queries belong to UBI; add format="ubi" (--format ubi), or leave them out')
     known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
     for name in sorted(set(columns) - set(known)):
         raise InvalidInputError(f"columns has {name!r}{nearest(name, known)}; expected names of {', '.join(known)}")
-    if kind == "ubi":
-        return _read_ubi(source, queries, _UBI | columns, (shown_action, click_action), first_position, bad)
+    if path is not None and kind == "ubi":
+        return _read_ubi(path, queries, _UBI | columns, (shown_action, click_action), first_position, bad)
     named, required = {name: name for name in known} | columns, {*REQUIRED, *columns}
-    if not is_path:
+    if path is None:
         names, column = tables._columns(source)
         found: dict[str, Any] = {name: column(own) for name, own in _present(named, required, names).items()}
         return ClickLog(**found, first_position=first_position, bad=bad)
     line: int | np.ndarray | None = None
     try:
         if kind == "json-lines":
-            found, line = _json_columns(source, named, required)
+            found, line = _json_columns(path, named, required)
         else:
-            found = _file_columns(source, named, required)
-            line = 2 if tables.table_kind(source) in ("csv", "tsv") else None
+            found = _file_columns(path, named, required)
+            line = 2 if tables.table_kind(path) in ("csv", "tsv") else None
     except InvalidInputError as error:
-        raise DataFileError(str(error), os.fspath(source)) from error
-    return ClickLog(**found, first_position=first_position, bad=bad, place=Place(os.fspath(source), line))
+        raise DataFileError(str(error), os.fspath(path)) from error
+    return ClickLog(**found, first_position=first_position, bad=bad, place=Place(os.fspath(path), line))
 
 
 def _kind(path: PathLike) -> str:
@@ -245,7 +245,7 @@ def _read_ubi(
                 known[key] = _at(row, path) if key == "time" else _id_at(row, path, place)
         return name
 
-    def show(name: str, document: str, position: Any, line: int) -> None:
+    def show(name: str, document: str, position: object, line: int) -> None:
         row = rows.setdefault((name, document), len(shown))
         if row == len(shown) or shown[row][2] != position:  # else the user scrolled to it again
             shown.append((name, document, position, line))

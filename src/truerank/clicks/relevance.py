@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.clicks.log import ClickLog
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import MatrixLike
 from truerank.data.grouping import id_texts
 from truerank.data.ranking_data import RankingData
 
@@ -17,10 +16,11 @@ _PENALTY = 1e-3  # of squared coefficients of standardised features, per unit of
 class LogisticRelevance:
     """P(relevant | x) = σ(x'w + b) of standardised features X (n, p); labels are shares of weights."""
 
-    def __init__(self, X: Any) -> None:
-        X = np.nan_to_num(np.asarray(X.toarray() if hasattr(X, "tocsr") else X, dtype=np.float64))
-        spread = X.std(axis=0)
-        self.X = np.column_stack([(X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), np.ones(len(X))])
+    def __init__(self, X: MatrixLike) -> None:
+        dense = np.nan_to_num(np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64))
+        spread = dense.std(axis=0)
+        scaled = (dense - dense.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        self.X = np.column_stack([scaled, np.ones(len(dense))])
 
     def predict(self, coefficients: np.ndarray) -> np.ndarray:
         """Probabilities (n,)."""
