@@ -70,7 +70,7 @@ class Cutoff(BaseEstimator):
     at_most : float, default 0.1
     confidence : float, optional
         None bounds the expected loss, which only losses of the kind "missed" allow.
-    kind : {"answer", "missed", "shown"}, default None
+    kind : "answer", "missed", "shown" or None, default None
         Kind of a loss that is a function (default: "answer"). "missed" never rises when more is shown.
     query_score : str, default "mean-top"
         Score that decides which queries are answered, with the k of the loss, else 3: "mean-top" (mean of the k highest

@@ -117,7 +117,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     ----------
     log : ClickLog
         With `team`, the ranker of each document. Units are sorted by `time`, or else by their order in the log.
-    unit : {"session", "query", "impression"}, default None
+    unit : "session", "query", "impression" or None, default None
         The independent unit. Default: session if the log has sessions, else impression.
     level : float in (0, 1), default=0.95
         Of all intervals together: each has level 1 - (1 - level) / (number of pairs).

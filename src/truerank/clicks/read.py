@@ -50,7 +50,7 @@ def read_clicks(
     queries : path, optional
         UBI's queries as JSON lines, whose `query_response_hit_ids` are the shown lists. Without this file, the events
         named `shown_action` are the shown documents.
-    format : {"table", "json-lines", "ubi"}, default None
+    format : "table", "json-lines", "ubi" or None, default None
         Default: by the ending.
     columns : dict of str to str, optional
         Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from those of `ClickLog`. For UBI:

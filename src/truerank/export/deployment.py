@@ -41,7 +41,7 @@ def deploy(
     url : str
     name : str
         Name of the stored script or model.
-    kind : {"painless", "ltr", "solr"}, default None
+    kind : "painless", "ltr", "solr" or None, default None
         "painless" stores a script for OpenSearch or Elasticsearch without a plugin; each request carries the
         parameters. "ltr" uses the model store of the LTR plugin and requires `feature_set`. "solr" uses Solr's model
         store. By default "solr" for an address that contains /solr/, else "painless".

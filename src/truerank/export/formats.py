@@ -132,7 +132,7 @@ def export_model(
     certify : RankingData, optional
         Rows for the comparison. By default rows are generated, and the certificate's first line states it. Thresholds
         for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
-    missing : {"zero", "nan"}, default None
+    missing : "zero", "nan" or None, default None
         Value of an absent feature; by default the value in the format's programs. With "zero", nan in the data counts
         as 0 on both sides. With "nan", an export that scores missing features differently is refused. By default it
         is refused only if the training data or `certify` had missing values; otherwise a note is added.

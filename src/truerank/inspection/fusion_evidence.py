@@ -183,7 +183,7 @@ def cross_validate_fusion(
     n_folds : int, default 5
         Folds of topics, drawn by the seed and the topics' names.
     depth : int, default 1000
-    topics : {"common", "all"}, default None
+    topics : "common", "all" or None, default None
         Required for runs with different topics: use the topics that all runs have, or all topics of the qrels, where a
         topic that a list lacks counts 0.
     random_state : seed of the folds and the tests

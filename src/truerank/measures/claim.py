@@ -44,7 +44,7 @@ def convert_claim(
     stated : str, optional
         The convention to put first.
     qid : array-like (n,), optional
-    topics : {"common", "all"}, default None
+    topics : "common", "all" or None, default None
         As in `evaluate` with qrels: whether topics without scores are left out or count 0. The default is the rule of
         each convention.
 

@@ -159,7 +159,7 @@ def evaluate(
     convention : str, optional
         Convention for settings that the names do not give, by default ranklib for rows and trec for runs. Names of
         trec_eval always have the convention trec.
-    topics : {"common", "all"}, default None
+    topics : "common", "all" or None, default None
         Topics of the means of runs. By default the topics that the run and the qrels have; "all" means those of the
         qrels, where a topic that the run lacks counts 0 (trec_eval -c). Several runs with different topics require a
         choice; "common" means the topics of all runs.

@@ -87,7 +87,7 @@ class ObliviousBoosting(FittedTrees):
         grades within queries on the standardised features. A linear start helps on small data.
     start_alpha : float >= 0, default 0.1
         Ridge penalty of the linear start, as a share of the rows.
-    bootstrap : {"row", "query"}, default None
+    bootstrap : "row", "query" or None, default None
         Unit of the sample that each tree is fitted to, drawn with replacement. None draws rows without replacement.
     replace : bool, default True
         With `bootstrap`, False draws its unit without replacement.

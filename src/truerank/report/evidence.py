@@ -79,7 +79,7 @@ def make_report(
         Heading; the command that made the page.
     sources : dict of str to str, optional
         What the page was made from, by name, with a hash or a remark.
-    topics : {"common", "all"}, default None
+    topics : "common", "all" or None, default None
         Required where systems have different topics; see `measures.coverage`.
     about_training : str, optional
         Text about training queries that were left out of the data. If remaining queries trained a model, the page has

@@ -427,12 +427,12 @@ def compare_rankers(
     baseline : str or None
         Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
     test : {"randomisation", "t", "wilcoxon", "sign"}
-    correction : {"max-t", "holm", "bonferroni", "benjamini-hochberg", "none"}, default None
+    correction : "max-t", "holm", "bonferroni", "benjamini-hochberg", "none" or None, default None
         For all pairs and measures together. The default is step-down max-T for tests of the mean ("randomisation",
         "t"), and Holm's for "wilcoxon" and "sign".
     convention : str, optional
         By default ranklib for rows and trec for runs.
-    topics : {"common", "all"}, default None
+    topics : "common", "all" or None, default None
         Required for runs with different topics: compare over the topics that all runs have, or over all topics of the
         qrels, where a topic that a run lacks counts 0 (trec_eval -c).
     margin : float, optional
