@@ -109,7 +109,7 @@ def test_runs_agree(files, capsys):
             "make a cutoff with truerank cutoff fit",
         ),
         (["apply", "--scores", "use.scores", "--data", "use.txt"], 2, "name the file that `truerank cutoff fit` wrote"),
-        (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "the file keeps it"),
+        (["apply", "cutoff.json", "--loss", "no-relevant@2", "--runs", "use-a.run"], 2, "stores it in the file"),
     ],
 )
 def test_misuse_says_what_to_type(files, words, code, message, capsys, monkeypatch):

@@ -114,7 +114,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
     if args.cv is not None or args.query_statistics:
         raise common.UsageError("--cv and --query-statistics need MODEL DATA: they use the ranker")
-    common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model, and --scores has been scored")
+    common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model, and --scores needs none")
     common.check_one_stdin([args.scores, args.data])
 
 

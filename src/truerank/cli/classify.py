@@ -26,7 +26,7 @@ LEARNING = {"classifier": "classifier", "method": "method", "words": "n_words", 
 
 
 class Examples(NamedTuple):
-    """What a file holds: ids, texts or a table of numbers, labels (None where there are none), names of columns."""
+    """Documents of a file: ids, texts or a table of numbers, labels (None without labels), names of columns."""
 
     ids: list[str]
     rows: Any
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if args.separator == "":
         raise common.UsageError("--separator must be at least one character")
     if not any(_is_table(path) for path in (args.train, args.data)):
-        common.refuse_idle(args, ("separator",), "belongs to tables, and no table is given")
+        common.refuse_idle(args, ("separator",), "belongs to tables, and no file is a table")
     report: dict[str, Any] = {"model": args.model}
     if args.train is not None:
         common.check_file("--model", args.model)

@@ -167,7 +167,7 @@ def _train_data(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace) -> int:
     from truerank.clicks.interleaving import compare_interleaved
 
-    common.refuse_idle(args, ("output", "length", "seed"), "mixes lists, but --log compares")
+    common.refuse_idle(args, ("output", "length", "seed"), "has no effect with --log, which compares lists")
     if args.files:
         raise common.UsageError("--log compares the teams of the log; leave the runs out")
     found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))

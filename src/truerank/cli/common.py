@@ -396,7 +396,7 @@ def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """`key=value` strings of `--set`; values are read as JSON, else taken as strings."""
+    """`key=value` strings of `--set`; values are read as JSON, else as strings."""
     settings = {}
     for key, text in key_values("--set", "key=value", pairs).items():
         try:

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         estimates = from_plan(args, args.measure, idle)
         return common.show(args, estimates.to_dict(), str(estimates))
     if args.json:
-        common.refuse_idle(args, ["format"], "is of tables, and --json prints none")
+        common.refuse_idle(args, ["format"], "has no effect with --json, which prints no tables")
     args.format = args.format or "text"
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 def _told(
     results: dict[str, Any], measures: Any, judged: Any, args: argparse.Namespace, default: str
 ) -> tuple[dict[str, Any], str]:
-    """The report, by measure where there are several, and the text, with what unjudged documents leave open."""
+    """The report, for several measures by measure, and the text, with the effect of unjudged documents."""
     reports, texts = {}, []
     for name, result in results.items():
         pairs = [(pair.a, pair.b) for pair in result.pairs]

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
 def script(shell: str) -> str:
     """The completion script of a shell in `SHELLS`."""
-    from truerank.cli.options import CONVENTIONS
+    from truerank.measures.conventions import CONVENTIONS
     from truerank.models.registry import RANKERS
 
     options = _options()

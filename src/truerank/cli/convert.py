@@ -69,9 +69,9 @@ def _check_idle(args: argparse.Namespace, target: str) -> None:
     """Misuse where an option is about what OUT does not hold."""
     if target == "qrels":
         own = ("features", "exclude", "float32", "no_comments")
-        common.refuse_idle(args, own, "is of features or comments, and qrels have neither")
+        common.refuse_idle(args, own, "has no effect on qrels, which have no features and comments")
     if target in ("lightgbm", "xgboost"):
-        common.refuse_idle(args, ["no_comments"], f"leaves out what files for {target} do not have")
+        common.refuse_idle(args, ["no_comments"], f"has no effect: files for {target} have no comments")
 
 
 def _read(args: argparse.Namespace) -> RankingData:

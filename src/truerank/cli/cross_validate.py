@@ -193,7 +193,7 @@ def _candidates(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[lis
 
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
-    """Every combination of the grid's values; one empty choice where there is no grid."""
+    """Every combination of the grid's values; one empty choice without a grid."""
     lists: dict[str, list[Any]] = {}
     for key, text in common.key_values("--grid", "key=v1,v2,…", grid).items():
         values = common.listed(text)
@@ -235,7 +235,7 @@ def _folds_of(data: RankingData, args: argparse.Namespace) -> Iterator[tuple[str
 def settle_splits(args: argparse.Namespace) -> None:
     """Set the default of five folds; a folder has folds of its own."""
     if Path(args.folds).is_dir():
-        common.refuse_idle(args, ["splits"], f"cuts one file into folds, and {args.folds} is a folder of folds")
+        common.refuse_idle(args, ["splits"], f"divides one file into folds, and {args.folds} is a folder of folds")
     args.splits = 5 if args.splits is None else args.splits
 
 

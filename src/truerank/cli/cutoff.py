@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.calibration.cutoffs import Cutoff
 
     if args.action == "apply":
-        common.refuse_idle(args, (*FIT, "qrels"), "belongs to fit: the file keeps it")
+        common.refuse_idle(args, (*FIT, "qrels"), "belongs to fit, which stores it in the file")
         return _apply(args)
     if args.output is None:
         raise common.UsageError("name the file to write with -o cutoff.json")

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     names = ("cost_fp", "cost_fn", "cost_tp", "cost_tn")
     costs = common.given(args, *names)
     if args.top is not None:
-        common.refuse_idle(args, (*names, "cost_abstain"), "belongs to decisions, and --top makes none")
+        common.refuse_idle(args, (*names, "cost_abstain"), "has no effect with --top, which makes no decisions")
     threshold = cost_threshold(**costs)
     probabilities, scores, data, seen = _probabilities(args)
     if args.top is not None:
@@ -81,7 +81,7 @@ def _write(args: argparse.Namespace, report: dict[str, Any], lines: Iterator[str
 
 
 def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """P(relevant) and score of each row in the file's order, the data where there are any, and what `_seen` found."""
+    """P(relevant) and score of each row in the file's order, the data or None, and the result of `_seen`."""
     from truerank.calibration.base import Calibrator
     from truerank.calibration.ranker import CalibratedRanker
 

@@ -92,7 +92,7 @@ def _check_idle(args: argparse.Namespace) -> None:
             raise common.UsageError("--explain needs --qrels FILE and a run")
         common.refuse_idle(args, ("every_convention", "per_query"), "does not go with --explain")
     if args.model is None and args.data is not None:
-        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model: name one")
+        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model. Name a model")
 
 
 def _explain(args: argparse.Namespace, names: str) -> int:

@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     from truerank.inspection.explanation import explain
 
     if args.query is not None:
-        common.refuse_idle(args, ("train", "allow_training_queries"), "is about all queries; leave --query out")
+        common.refuse_idle(args, ("train", "allow_training_queries"), "has no effect with --query. Leave --query out")
     if args.json:
-        common.refuse_idle(args, ["most"], "shortens what is printed, and --json prints all")
+        common.refuse_idle(args, ["most"], "has no effect with --json, which prints all features")
     args.most, args.convention = args.most or MOST, args.convention or "ranklib"
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
@@ -68,7 +68,7 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
         train = common.read_data(args.train, args, like=model)
         names = getattr(model, "feature_names_in_", None)
         learned = {"training_sketch_": TrainingSketch.of(train), "feature_names_in_": names}
-        models[args.train] = SimpleNamespace(**learned)  # stands for the models without a feature
+        models[args.train] = SimpleNamespace(**learned)  # in place of the models without a feature
     seen = common.about_training(args, models, data)
     if not args.json:
         print(seen.text + "\n")

@@ -1,4 +1,4 @@
-"""`truerank text features`: a feature matrix from what there is: TREC runs, an index of documents, or a live engine.
+"""`truerank text features`: a feature matrix from TREC runs, an index of documents, or a live engine.
 
 Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each
 document that a run retrieved for a topic, and a column for each run. --index and --queries compute features of text: a

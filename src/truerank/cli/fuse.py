@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         args.depth, args.seed, args.convention = args.depth or DEPTH, args.seed or 0, args.convention or "trec"
         return _learn(args)
     if args.export is not None:
-        common.refuse_idle(args, ("depth", "tag"), "is of a fused run, and --export writes weights")
+        common.refuse_idle(args, ("depth", "tag"), "has no effect with --export, which writes weights")
     args.depth = args.depth or DEPTH
     if args.json and args.output in (None, "-"):
         raise common.UsageError("--json prints a summary; name the file that is written with -o")

@@ -135,8 +135,7 @@ def message(error: BaseException) -> str:
     elif isinstance(error, MemoryError):
         text = (
             f"not enough memory: {error or 'an array did not fit'}. Wide data may fit as a sparse matrix (--sparse), "
-            "and a damaged feature index may ask for columns that are not there (--n-features N says how many there "
-            "are)"
+            "and a damaged feature index may ask for columns that do not exist (--n-features N sets their number)"
         )
     else:
         text = str(error) or type(error).__name__

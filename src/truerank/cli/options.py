@@ -13,11 +13,6 @@ from typing import Any, NoReturn
 from truerank.core.errors import TruerankError
 from truerank.core.files import check_target
 
-CONVENTIONS = (
-    "trec", "trec9", "gdeval", "letor3", "letor4", "mslr", "ranklib", "lightgbm", "xgboost", "catboost", "sklearn",
-    "ranx",
-)  # fmt: skip
-
 
 class UsageError(TruerankError):
     """The command was misused: exit code 2."""
@@ -183,11 +178,7 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "local:N (N worker processes) or tcp://scheduler:port; workers read each file of the pattern as a partition",
         {},
     ),
-    "out-of-core": (
-        "--out-of-core",
-        "with --cluster: do not keep rows in memory between passes",
-        {"to": "cluster", "why": "is for partitions on a cluster, and no cluster is named"},
-    ),
+    "out-of-core": ("--out-of-core", "with --cluster: read rows again at each pass, to save memory", {"to": "cluster"}),
     "baseline": ("--baseline NAME", "system or column of --data to compare with (default: the first system)", {}),
     "topics": (
         "--topics",
@@ -255,9 +246,11 @@ def add_convention(
     **more: Any,
 ) -> None:
     """`--convention`; `shown` describes the default in the help if it depends on other options."""
+    from truerank.measures.conventions import CONVENTIONS
+
     text = "evaluation convention, which fixes gain, discount, ties, and queries without relevant documents: "
     text += f"{', '.join(CONVENTIONS)} (default: {default or shown})"
-    add(group, "--convention NAME", text, choices=CONVENTIONS, default=default, **more)
+    add(group, "--convention NAME", text, choices=list(CONVENTIONS), default=default, **more)
 
 
 def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True) -> None:

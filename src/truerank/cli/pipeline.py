@@ -200,7 +200,7 @@ def _verdict(values: Any, baseline: Any, bm25: Any, args: argparse.Namespace) ->
 
 
 class _Fold(NamedTuple):
-    """Numbers of the test and the training queries, what the fold's ranker says of the latter's rows, its settings."""
+    """Numbers of the test and the training queries, the ranker's scores of the training rows, and its settings."""
 
     test: Any
     train: Any

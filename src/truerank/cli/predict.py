@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     texts("--queries Q", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
     options.share(group, "query-field", to="queries", why="belongs to --queries")
     options.share(parser, "cluster", "out-of-core")
-    options.add_data_options(parser, to="data", why="belongs to a data file, and raw text is ranked")
+    options.add_data_options(parser, to="data", why="belongs to a data file, and --index ranks raw text")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def _rank_text(args: argparse.Namespace, model: Any) -> int:
 
     if args.index is None or args.queries is None or args.data is not None:
         raise common.UsageError("raw text needs both --index and --queries, and no data file")
-    common.refuse_idle(args, ["cluster"], "belongs to a data file, and raw text is ranked")
+    common.refuse_idle(args, ["cluster"], "belongs to a data file, and --index ranks raw text")
     if not hasattr(model, "features_"):
         raise common.InvalidInputError(
             f"{args.model}: this model ranks rows of features; make one for raw text with `truerank text pipeline`"

@@ -86,7 +86,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     if args.share is not None and args.held_out is not None:
         raise common.UsageError("--share and --held-out both choose the held-out queries. Give one of them")
     if args.how == "refit":
-        common.refuse_idle(args, ["more"], "belongs to a model that is continued, and --how refit trains again")
+        common.refuse_idle(args, ["more"], "has no effect with --how refit, which trains all trees again")
     files = [os.path.realpath(path) for path in args.data]
     twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
     if twice:

@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write training, validation and test queries, qrels, runs and tables of the Cranfield sample.
 
-    Everything is made in a folder beside and moved where it belongs: what stands there with the same bytes stays, and
-    other files of these names are not written over without `--replace`.
+    The files are made in a temporary folder. Existing files with the same bytes stay, and other files of these names
+    are overwritten only with `--replace`.
     """
     if args.demo:
         common.refuse_idle(args, ["replace"], "does not go with --demo")
@@ -58,11 +58,11 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:
         written = write_sample(Path(made), args.seed)
-        other = [name for name in written if os.path.lexists(out / name) and not _same(Path(made) / name, out / name)]
+        same, _, _ = filecmp.cmpfiles(made, out, written, shallow=False)
         if not args.replace:
-            common.check_folder(out, other)
+            common.check_folder(out, [name for name in written if name not in same and os.path.lexists(out / name)])
         for name in written:
-            if name in other or not os.path.lexists(out / name):
+            if name not in same:
                 with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
                     shutil.copyfileobj(source, stream)
     if args.json:
@@ -72,10 +72,6 @@ def run(args: argparse.Namespace) -> int:
     if find_spec("pyarrow") is None:
         common.note("truerank: tables (.parquet) need the extra: pip install 'truerank[tables]'")
     return 0
-
-
-def _same(made: Path, there: Path) -> bool:
-    return there.is_file() and filecmp.cmp(made, there, shallow=False)
 
 
 def write_sample(out: Path, seed: int) -> dict[str, str]:

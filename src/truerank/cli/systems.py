@@ -35,7 +35,7 @@ def settle_systems(args: argparse.Namespace) -> None:
     if args.qrels is None:
         args.models, args.runs = named, []
         if not named:
-            common.refuse_idle(args, ["allow_training_queries"], "belongs to models: name one")
+            common.refuse_idle(args, ["allow_training_queries"], "belongs to models. Name a model")
         return
     args.models, args.runs = [], common.run_paths(named)
     common.refuse_idle(args, ["allow_training_queries"], "belongs to --data")

@@ -106,7 +106,7 @@ def run(args: Any) -> int:
 
 
 def _parser(files: list[str]) -> Parser | None:
-    """Return the compiled parser where there is so much to read that it saves more time than its loading needs."""
+    """Return the compiled parser for runs that are so large that it saves more time than it needs to load."""
     sizes = [os.path.getsize(file) for file in files if os.path.isfile(file)]
     if sum(sizes) < COMPILED_FROM:
         return None

@@ -1,6 +1,6 @@
 """A self-contained HTML page of sections, tables that sort and search, and charts; it asks for nothing from outside.
 
-Charts are Vega-Lite specifications: its library draws accessible SVG, takes colours from the page's light or dark theme
+Charts are Vega-Lite specifications: its library draws accessible SVG, uses the colours of the page's theme
 and comes as one script of 0.9 MB inside `vl-convert-python` (extra `report`), which is inlined.
 """
 
