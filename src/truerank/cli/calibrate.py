@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--cv K", "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)", type=int)
     add("--query-statistics", "let the probability depend also on the rank of the score within its query")
     add("--seed N", "seed of the folds (default: 0)", type=int)
-    add("-o --output --model FILE", "the calibrated model", required=True, dest="output", type=options.OutputFile)
+    add("-o --output --model FILE", "the model to write", required=True, dest="output", type=options.OutputFile)
     options.share(parser, "cluster", "out-of-core", "training", "json")
     options.add_data_options(parser)
 

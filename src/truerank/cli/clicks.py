@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     value("--runs RUN …", "TREC runs of the rankers, or folders of runs")
     value("--cutoff K", "number of ranks that count (default: 10)", type=int)
     value("--discount", "weight of a rank (default: clicks)", choices=("clicks", "dcg"))
-    value("--estimator", "(default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust"))
+    value("--estimator", "estimator (default: self-normalised)", choices=("self-normalised", "ips", "doubly-robust"))
     value("--weights", "weights of queries (default: impressions)", choices=("impressions", "uniform"))
     value("--min-shown N", "impressions that make a document count as shown (default: 1)", type=int)
     text = "intervals for new impressions of these queries, or for other queries like these (default: clicks)"

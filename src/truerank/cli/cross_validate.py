@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "S_k-1, train on the other three), or one file that is split by query",
     )
     options.add_ranker_options(parser)
-    add("--against NAME …", "rankers to compare with --ranker over folds of one file, at their defaults", default=[])
+    add("--against NAME …", "rankers with default parameters, to compare with --ranker over one file", default=[])
     against = options.adder(parser, to="against", why="compares rankers: give --against NAME")
     text = "with --against: test the fitted rankers over queries, or the learners over folds (default: rankers)"
     against("--about", text, choices=("rankers", "learners"))
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--grid key=v1,v2,… …", "values to choose from by the validation queries of each fold", default=[])
     add("--select MEASURE", "measure that chooses among --grid (default: AP)")
     add("--measures NAMES", "measures to report, separated by blanks", default="AP nDCG@5 nDCG@10")
-    add("--scores OUT", "file of the test queries' scores, one on each line; with a folder of folds, a folder")
+    add("--scores OUT", "output file of the scores of the test queries (for a folder of folds, an output folder)")
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "splits", "cluster", "out-of-core", "position", "json")

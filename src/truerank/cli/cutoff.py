@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "missed-relevant, no-relevant-shown or irrelevant-shown (default: no-relevant@3)",
     )
     add("--at-most A", "bound on the loss (default: 0.1)", type=float)
-    add("--confidence C", "such as 0.9: keep the bound with this probability (default: on average)", type=float)
+    add("--confidence C", "probability of keeping the bound, such as 0.9 (default: bound the mean loss)", type=float)
     add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
     add("--rel G", "lowest relevant grade (default: 1)", type=float)
     add("--seed N", "random seed (default: 0)", type=int, dest="random_state")

@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "file FILE",
         "LightGBM (text, JSON), XGBoost (JSON, UBJ), CatBoost (JSON), RankLib, Solr or Elasticsearch LTR (JSON), "
-        "SVM-light, SVM-rank or sofia-ml; the content shows the format",
+        "SVM-light, SVM-rank or sofia-ml; the content identifies the format",
     )
     add("-o --output FILE", "output file of the truerank model, as JSON", type=options.OutputFile, required=True)
     add("--features FILE", "names of your data's columns, one on each line, in order (default: the model's)")

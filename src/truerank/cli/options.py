@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
 def description(module: ModuleType, summary: str) -> str:
     """The docstring of a command's module below its first line, else the summary of the command."""
-    return " ".join((module.__doc__ or "").partition("\n\n")[2].split()) or summary
+    return " ".join((module.__doc__ or "").partition("\n\n")[2].split()) or f"{summary[:1].upper()}{summary[1:]}."
 
 
 def short_usage(parser: argparse.ArgumentParser) -> str:
@@ -182,8 +182,8 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "baseline": ("--baseline NAME", "system or column of --data to compare with (default: the first system)", {}),
     "topics": (
         "--topics",
-        "with --qrels: common: topics that all runs have; all: all topics of the qrels, and a missing topic counts 0 "
-        "as with trec_eval -c (default: the topics of the runs, which must be the same)",
+        "topics of the means: common, those of all runs; all, those of the qrels, where a missing topic counts 0 as in "
+        "trec_eval -c (default: the topics of the runs, which must be the same)",
         {"choices": ("common", "all"), "to": "qrels"},
     ),
     "plan": ("--plan CSV", "a judged plan of `truerank judge plan`, in place of qrels", {}),
@@ -211,7 +211,7 @@ def add_data_options(
     add = adder(parser.add_argument_group("reading data"), to=to, why=why)
     text = "how to read NULL and nan in features (default: as for the model's training data, else error)"
     add("--missing", text, choices=("error", "nan"))
-    add("--n-features N", "features in LETOR text, if a file may lack the last ones in all rows", type=positive)
+    add("--n-features N", "number of features in LETOR text, if all rows may lack the last ones", type=positive)
     add("--sparse", "read wide LETOR text as a sparse matrix; linear rankers with scale=auto get other weights")
     add("--max-line BYTES", "longest accepted line of LETOR text (default: 16777216)", type=positive)
     add("--query-column NAME", "column of the query in a table (default: qid)")

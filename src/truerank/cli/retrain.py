@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--held-out FILE", "judged queries that trained neither model (default: a share of the newer queries)")
     add("--share S", "share of the newer queries to hold out, in place of --held-out (default: 0.3)", type=float)
     add("--valid FILE", "validation queries, for early stopping")
-    text = "continue: add trees, or start from the model's weights; refit: train anew; auto: continue if possible"
+    text = "continue: add trees, or start from the model's weights; refit: train again; auto: continue if possible"
     add("--how", text, choices=("auto", "continue", "refit"), default="auto")
     add("--more N", "number of trees to add (default: 20)", type=int)
     options.add_set_option(parser, "parameters to change")
