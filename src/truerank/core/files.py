@@ -187,13 +187,11 @@ class _Opened(NamedTuple):
     target: Path = Path()
 
     def complete(self) -> None:
-        """Flush the content to disk."""
         self.stream.flush()
         if self.temporary:
             os.fsync(self.stream.fileno())
 
     def replace(self) -> None:
-        """Make the temporary file the file."""
         if self.temporary:
             os.replace(self.temporary, self.target)
 
@@ -239,7 +237,6 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
 
 
 def _name(error: OSError, name: str) -> None:
-    """Add the name of the file to an error of writing."""
     if error.filename is None and error.errno is not None:
         error.filename = name
 
@@ -305,7 +302,6 @@ def _descriptor(name: str) -> int | None:
 
 
 def _is_special(name: str) -> bool:
-    """Whether the path exists and is not a regular file."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)
     except OSError:

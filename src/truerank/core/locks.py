@@ -54,7 +54,6 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _lock(name: Path, what: str) -> int:
-    """Lock a lock file and return its descriptor."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while True:
         descriptor = os.open(name, flags, 0o666)
@@ -85,7 +84,6 @@ def _lock(name: Path, what: str) -> int:
 
 @contextmanager
 def _unless_unsupported() -> Iterator[None]:
-    """Ignore the errors of file systems without locks."""
     try:
         yield
     except BlockingIOError:

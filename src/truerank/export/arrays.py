@@ -64,7 +64,6 @@ def _oblivious(form: ModelForm) -> Arrays:
 
 
 def _sizes(trees: Any) -> Arrays:
-    """Numbers of trees and of levels."""
     return dict(zip(("trees", "depth"), trees.missing_right.shape))
 
 

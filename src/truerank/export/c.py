@@ -229,7 +229,6 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
 
 
 def _rows(form: ModelForm, prefix: str, start: float, intercept: float) -> list[str]:
-    """The functions that score one row and several."""
     rows = ["    const double *z = x;"]
     if form.normalizers is not None:
         operation = "(x[k] - norm_first[k]) / norm_second[k]"

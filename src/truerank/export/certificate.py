@@ -113,7 +113,6 @@ class Certificate:
         )
 
     def __str__(self) -> str:
-        """Return the certificate as text of several lines."""
         lines = [
             self.subject,
             f"features: {self.policy['features']}, absent ones are {self.policy['missing']}; exported for "
@@ -232,7 +231,6 @@ def _measured(
 
 
 def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
-    """Return missing values, precision, kinds of numbers and output of the export."""
     policy: dict[str, Any] = {
         "missing": missing,
         "features": "float32" if properties.float32 else "float64",
@@ -257,7 +255,6 @@ def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
-    """Raise where rows or thresholds are beyond the range of float32."""
     largest = float(np.finfo(np.float32).max)
     features, thresholds = thresholds_of(form)
     ends = np.abs(thresholds) == np.finfo(np.float64).max  # what undoing a scaling makes of a question without effect
@@ -276,7 +273,6 @@ def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
 
 
 def _check_small(form: ModelForm, tiny: float, format: str) -> None:
-    """Raise where a threshold is so small that the format's programs read the numbers around it as 0."""
     features, thresholds = thresholds_of(form)
     small = np.flatnonzero((thresholds != 0) & (np.abs(thresholds) <= tiny))
     if len(small):
@@ -289,7 +285,6 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
 
 
 def _rounded_as_in_training(form: ModelForm, X: np.ndarray) -> str:
-    """Return a note on rows that have more digits than the training rows."""
     rounded = X.astype(np.float32).astype(np.float64)
     moved = int((reference_scores(form, rounded) != reference_scores(form, X)).sum())
     return (

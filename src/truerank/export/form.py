@@ -90,7 +90,6 @@ class Normalizers:
     affine: bool = False
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return normalised rows (…, p)."""
         return x * self.first + self.second if self.affine else (x - self.first) / self.second
 
     def as_subtract_divide(self) -> Normalizers:
@@ -451,7 +450,6 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
 
 
 def _ordinal(x: np.ndarray) -> np.ndarray:
-    """Return float64 numbers as integers in the same order."""
     bits = np.asarray(x, dtype=np.float64).view(np.int64)
     return np.where(bits >= 0, bits, np.int64(np.iinfo(np.int64).min) - bits)
 

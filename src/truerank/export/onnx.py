@@ -28,7 +28,6 @@ class _Graph:
         self.constants: list[Any] = []
 
     def constant(self, value: object, dtype: DTypeLike | None = None) -> str:
-        """Name of a constant."""
         from onnx import numpy_helper
 
         name = f"c{len(self.constants)}"
@@ -36,7 +35,6 @@ class _Graph:
         return name
 
     def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Name of the output of a new node."""
         from onnx import helper
 
         name = f"v{len(self.nodes)}"

@@ -229,13 +229,11 @@ class _Way:
         """Raise if the queries lack a part."""
 
     def shift(self, format: str) -> float:
-        """What the engine's scores have in addition to the model's."""
+        """Return the constant that the engine's scores have in addition to the model's."""
         return -constant_left_out(self.form, format, FORMATS[format])
 
 
 class _Search(_Way):
-    """The common part of both ways to rescore in OpenSearch or Elasticsearch."""
-
     def check(self) -> None:
         if "base" not in self.queries:
             raise InvalidInputError("the queries lack base; they need base and what the features need")
@@ -302,8 +300,6 @@ class _Plugin(_Search):
 
 
 class _Solr(_Way):
-    """A model in Solr's store, asked by `{!ltr}`."""
-
     kind = "solr"
 
     def check(self) -> None:
@@ -385,7 +381,6 @@ def _solr_request(queries: dict[str, Any], text: str, window: int) -> tuple[dict
 
 
 def _keys(values: list[Any], key: str) -> list[str]:
-    """Return the document names in the values of a key field, one text or integer each."""
     names = []
     for value in values:
         one = value[0] if isinstance(value, list) and len(value) == 1 else value

@@ -25,14 +25,11 @@ _DEEPEST = 200
 
 
 class _Profile:
-    """The functions of a profile; each calls only earlier ones."""
-
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.functions: list[tuple[str, str]] = []
 
     def add(self, name: str, expression: str) -> str:
-        """Add a function and return its name."""
         name = f"{self.prefix}_{name}"
         self.functions.append((name, expression))
         return name

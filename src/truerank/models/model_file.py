@@ -146,7 +146,6 @@ def _check_numbers(values: np.ndarray, low: float, high: float) -> None:
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """Call `work` and convert its errors to ModelFileError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -164,7 +163,6 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
 
 
 def _quoted(value: object) -> str:
-    """Quote a value of a file in a message, shortened."""
     text = "an object" if isinstance(value, dict) else json.dumps(value)
     return text if len(text) <= 60 else text[:60] + "…"
 
@@ -238,7 +236,6 @@ def decode(value: object, fitted: bool = False) -> Any:
 
 @cache
 def _class_names(installed: bool = False) -> dict[str, str]:
-    """Return "module:class" by class for the classes that a file may hold."""
     rankers = registry.RANKERS if installed else registry.RANKERS.own
     targets = (*rankers.values(), *CALIBRATORS.values(), *registry.MODEL_PARTS)
     return {target.partition(":")[2]: target for target in targets}

@@ -44,7 +44,6 @@ def _of_trees(names: tuple[str, ...], builder: TreeBuilder, average: bool) -> Fo
 
 
 def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, dict[str, str]]]]:
-    """Return the keys of the head, and line number and keys of each tree."""
     head: dict[str, str] = {}
     blocks: list[tuple[int, dict[str, str]]] = []
     current, ended = head, False
@@ -171,6 +170,6 @@ def _split(feature: int, threshold: float, default_left: bool, missing: str, lef
 
 
 def _membership(feature: int, categories: set[int], left: Any, right: Any) -> Membership:
-    """Values are cut to whole numbers, so that 0 is what lies between -1 and 1; nan is no category."""
+    """Return a membership. Values are truncated to integers, and nan belongs to no category."""
     before = lambda c: -1.0 if c == 0 else float(np.nextafter(c, -np.inf))  # noqa: E731
     return Membership(feature, category_ends(categories, before), left, right)

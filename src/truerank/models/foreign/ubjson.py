@@ -73,7 +73,6 @@ class UbjsonReader:
             raise self._fail(f"a text is no UTF-8: {error.reason}") from None
 
     def _head(self) -> tuple[bytes | None, int | None]:
-        """Return type and count of a container, or None."""
         kind = count = None
         if self.data[self.place : self.place + 1] == b"$":
             self._take(1)

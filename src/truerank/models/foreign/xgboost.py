@@ -170,7 +170,6 @@ def _add_saved_tree(
 
 
 def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, set[int]]:
-    """Return the categories of each node that asks about categories."""
     kinds = reader.part(tree, "split_type", list, place) if tree.get("split_type") else []
     if not any(kinds):
         return {}
