@@ -64,23 +64,14 @@ def read_parquet(
     """Read judged rankings from Parquet files or other tables on the workers.
 
     A file is a partition. A large Parquet file is split between its row groups, and a file without rows is skipped.
-    Columns are matched by name, in the order of the first file.
+    Columns are matched by name, in the order of the first file. `paths`, `client`, `hold` and `n_jobs` are as in
+    `read_letor`; `qid` and `y` are the columns of the query and of the grade; `options` are those of
+    `truerank.read_table`.
 
-    Parameters
-    ----------
-    paths, client, hold, n_jobs
-        As in `read_letor`.
-    qid, y : str, optional
-        Columns of the query and of the grade; by default "qid" and "y".
-    rows_per_partition : int, default 1,000,000
-        Approximate number of rows of a partition; row groups of a Parquet file are combined up to it. While a worker
-        reads a partition it holds all values, 8 bytes each (4 with `dtype=numpy.float32`). Queries in several
-        partitions are joined.
-    **options
-        Options of `truerank.read_table` (`document`, `features`, `missing`, `dtype`).
+    Row groups of a Parquet file are combined up to about `rows_per_partition` rows, by default a million. While a
+    worker reads a partition it holds all values, 8 bytes each (4 with `dtype=numpy.float32`). Queries in several
+    partitions are joined.
 
-    Examples
-    --------
     >>> import tempfile, truerank
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     train = truerank.load_sample()

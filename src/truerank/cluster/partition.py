@@ -265,13 +265,7 @@ class Partition:
 
 
 def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The files of one pattern or of several, each pattern's by name.
-
-    Raises
-    ------
-    InvalidInputError
-        When a pattern fits no file.
-    """
+    """Return the files of patterns, each pattern's by name; a pattern without a file is an InvalidInputError."""
     patterns = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files: list[str] = []
     for pattern in [os.fspath(one) for one in patterns]:

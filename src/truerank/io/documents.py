@@ -171,8 +171,6 @@ def read_judgements(source: object) -> Qrels:
     Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If Cranfield or CISI judge
     a pair twice, the higher grade counts.
 
-    Examples
-    --------
     >>> import io
     >>> read_judgements(io.BytesIO(b"1 184 2\\n1 29 -1\\n")).to_dict()
     {'1': {'184': 3, '29': 0}}

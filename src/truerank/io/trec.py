@@ -56,18 +56,9 @@ class _Lists(RowsByQuery):
 class Run(_Lists):
     """The documents that a system retrieved for each topic, with their scores.
 
-    Attributes
-    ----------
-    query_ids : str array (m,)
-        Topics in order of first appearance, always strings: "051" is not "51".
-    offsets : int64 array (m + 1,)
-        Rows of topic i are `offsets[i]:offsets[i + 1]`, in the order of the file.
-    ids : DocumentIds (n,)
-    doc_ids : StringDType array (n,)
-        The same ids as strings.
-    scores : float64 array (n,)
-    tag : str
-        Name of the run; "" if rows have different names.
+    `query_ids` (m,) are the topics in order of first appearance, always strings: "051" is not "51". Rows of topic i are
+    `offsets[i]:offsets[i + 1]`, in the order of the file, of `scores` (n,) and of the documents: `doc_ids`, a
+    StringDType array, or the same `ids` as bytes. `tag` is the name of the run, "" if rows have different names.
     """
 
     __slots__ = ("scores", "tag")
@@ -156,8 +147,6 @@ def read_qrels(source: object) -> Qrels:
 def as_run(run: object, tag: str = "") -> Run:
     """Return a `Run` from a run, a path, an open file, or an object that `as_lists` accepts (dict, data frame, ranx).
 
-    Examples
-    --------
     >>> as_run({"1": {"d1": 2.0, "d2": 0.5}}, "mine")
     Run('mine', 1 topics, 2 documents)
     """

@@ -68,8 +68,6 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
     or 1, or the squared difference of grades (Cohen 1968). Alpha pools the shares of both judges and has the ordinal
     difference (Krippendorff 2011). O(n + resamples · levels²).
 
-    Examples
-    --------
     >>> found = agreement({"1": {"x": 1, "y": 0, "z": 1}}, {"1": {"x": 1, "y": 0, "z": 0}})
     >>> round(found.same.estimate, 4), round(found.kappa.estimate, 4)
     (0.6667, 0.4)

@@ -288,8 +288,6 @@ def estimate(
     freedom. `judging/predictions.py` has the predictions. O(documents · runs + judged · columns²). Särndal, Swensson
     and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
 
-    Examples
-    --------
     >>> from truerank import plan_judgements
     >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}
     >>> plan = plan_judgements(runs, "DCG@2", budget=2)

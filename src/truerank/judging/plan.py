@@ -247,8 +247,6 @@ def plan_judgements(
     -----
     Every document with weight has π ≥ 0.1 · budget / documents. Särndal, Swensson and Wretman (1992), section 12.2.
 
-    Examples
-    --------
     >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0, "z": 0.0}}, "b": {"1": {"z": 2.0, "y": 1.0, "x": 0.0}}}
     >>> plan = plan_judgements(runs, "DCG@3", budget=2)
     >>> plan.documents.tolist(), plan.probabilities.round(3).tolist()

@@ -175,8 +175,6 @@ def evaluate(
     Evaluation, or Evaluations of several runs by name
         A dict of means by name, with `.per_query`, counts, `.to_frame()`, `.to_markdown()` and `.to_latex()`.
 
-    Examples
-    --------
     >>> result = evaluate("AP nDCG@10", [1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], qid=[7, 7, 8, 8])
     >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
     (0.5, [0.5, 0.5], [7, 8])

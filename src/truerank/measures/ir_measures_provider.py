@@ -30,15 +30,9 @@ def provider(convention: str = "trec9") -> Any:
     """Return a provider, and register it with ir_measures as "truerank", "truerank-trec" or "truerank-gdeval".
 
     It supports every measure of ir_measures that truerank has. Ties and negative grades are treated as in trec_eval.
+    "trec9" is trec_eval 9, as in the providers of ir_measures; "trec" is version 10. "gdeval" supports only nDCG and
+    ERR with a cutoff, as that program prints them: exponential gains, five digits.
 
-    Parameters
-    ----------
-    convention : {"trec9", "trec", "gdeval"}, default "trec9"
-        "trec9" is trec_eval 9, as in the providers of ir_measures; "trec" is version 10. "gdeval" supports only nDCG
-        and ERR with a cutoff, as that program prints them: exponential gains, five digits.
-
-    Examples
-    --------
     >>> from ir_measures import RR  # doctest: +SKIP
     >>> provider().calc_aggregate([RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}})  # doctest: +SKIP
     {RR: 0.5}

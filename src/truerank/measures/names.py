@@ -109,22 +109,12 @@ _GRAMMAR = re.compile(r"\s*([A-Za-zα_][A-Za-z_0-9-]*?)(?:\.p?(\d+))?\s*(?:\((.*
 def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) -> Measure:
     """Return the measure with a name; settings that the name does not give come from a convention.
 
-    Parameters
-    ----------
-    measure : str, Measure or callable
-        A name in any usual spelling (`"nDCG@10"`, `"AP(rel=2)"`, `"hit_rate@5"`), a measure, an object of ir_measures
-        or a function `(grades_in_ranked_order) -> float`. trec_eval's names (`"ndcg_cut_10"`) have the convention
-        `trec`. Objects of ir_measures have its meaning: `trec9`, and 0 for topics that a run lacks.
-    convention : str
-        One of trec, trec9, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn, ranx.
+    The name has any usual spelling (`"nDCG@10"`, `"AP(rel=2)"`, `"hit_rate@5"`). A measure, an object of ir_measures or
+    a function `(grades_in_ranked_order) -> float` may take its place. trec_eval's names (`"ndcg_cut_10"`) have the
+    convention `trec`. Objects of ir_measures have its meaning: `trec9`, and 0 for topics that a run lacks. Conventions
+    are trec, trec9, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn and ranx.
+    InvalidInputError: an unknown name or setting, or no cutoff where one is required.
 
-    Raises
-    ------
-    InvalidInputError
-        If the name or a setting is unknown, or a required cutoff is missing.
-
-    Examples
-    --------
     >>> parse_measure("nDCG@10")
     nDCG(convention='ranklib')@10
     >>> parse_measure("ndcg_cut_10") == parse_measure("nDCG@10", convention="trec")

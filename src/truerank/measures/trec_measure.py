@@ -39,14 +39,8 @@ class TrecMeasure(Measure):
     """A measure of trec_eval 10.0 by its printed name: `Rndcg`, `relative_P_5`, `Rprec_mult_1.20`, `utility`.
 
     The functions of `compat.trec_eval_measures`, which document the formulas, compute one topic at a time. Ties, topics
-    and averages are treated as for other measures. Grades are whole numbers; a negative grade means unjudged.
-
-    Parameters
-    ----------
-    root : str
-        trec_eval's name of the measure, such as "relative_P".
-    parameter : number, optional
-        The cutoff or share of a measure that has one value for each.
+    and averages are treated as for other measures. Grades are whole numbers; a negative grade means unjudged. `root` is
+    trec_eval's name, such as "relative_P"; `parameter` is the cutoff or share of a measure that has one value for each.
     """
 
     NAME = "trec_eval"
