@@ -1,27 +1,8 @@
 """The settings that a measure's name does not give, as each well-known tool chooses them.
 
-A row has the settings of all measures and, under the name of a measure, those of that measure alone. A setting that is
-given with the measure (`nDCG(gain='linear')@10`) takes precedence.
-
-| convention | gain | discount | no relevant document | list shorter than k | ties |
-| --- | --- | --- | --- | --- | --- |
-| trec | grade | 1/log2(r + 1) | 0 | pad | document id, descending |
-| trec9 | as trec, with scores compared as float32 and IPrec's counts truncated | | | | |
-| gdeval | 2^g - 1 | 1/log2(r + 1) | 0 | pad | document id, descending; ERR's largest grade is 4 |
-| letor3 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | an absent rank counts 0: nDCG@k and P@k are 0 | row order |
-| letor4 | 2^g - 1 | 1, 1, 1/log2(r) | 0 | nDCG@k is 0 | row order |
-| mslr | as letor4; grade 2 and above is relevant | | | | |
-| ranklib | 2^g - 1 | 1/log2(r + 1) | 0 | pad | row order |
-| lightgbm | 2^g - 1 | 1/log2(r + 1) | 1 | pad | row order |
-| xgboost | as lightgbm; scores compared as float32 | | | | |
-| catboost | grade | 1/log2(r + 1) | 1 (AP, RR, P: 0) | pad | the worst order |
-| sklearn | grade | 1/log2(r + 1) | 0 | pad | average (AP: all at the group's last rank) |
-| ranx | grade | 1/log2(r + 1) | 0 | pad | row order (ranx itself sorts unstably) |
-
-AP@k divides by the smaller of R and k in lightgbm, xgboost and catboost, and by R elsewhere. P@k of a list shorter than
-k divides by its length in xgboost and catboost, and by k elsewhere.
-
-`trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run.
+A row of CONVENTIONS has the settings of all measures and, under the name of a measure, those of that measure alone. A
+setting that is given with the measure (`nDCG(gain='linear')@10`) takes precedence. docs/conventions.md has them as a
+table. `trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run.
 """
 
 from __future__ import annotations
