@@ -185,7 +185,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
     InvalidInputError: a name without a counterpart here (the message has advice), or both names of a parameter.
     """
     result: dict[str, Any] = {}
-    for name, value in _unbiased(known, _with_its_measure(known, given)).items():
+    for name, value in _settled(known, given).items():
         if name in known:
             result[name] = _objective(value) if name == "objective" else value
             continue
@@ -219,16 +219,11 @@ def asks_for_nothing(name: str, value: object) -> bool:
     return values is None or any(value is one or value == one for one in values)
 
 
-def _with_its_measure(known: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add the measure that XGBoost's `rank:map` implies."""
-    named = given.get("objective")
-    is_map = isinstance(named, str) and named == "rank:map" and "measure" in known
-    return {"measure": "AP", **given} if is_map else given
-
-
-def _unbiased(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate XGBoost's `lambdarank_unbiased`, where the order of a query's rows is the order of presentation."""
+def _settled(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the measure of XGBoost's `rank:map`, and translate `lambdarank_unbiased`: rows are in the order shown."""
     settled = dict(given)
+    if isinstance(given.get("objective"), str) and given["objective"] == "rank:map" and "measure" in known:
+        settled.setdefault("measure", "AP")
     if "objective_params" not in known or settled.get("lambdarank_unbiased") is not True:
         return settled
     del settled["lambdarank_unbiased"]

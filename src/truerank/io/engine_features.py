@@ -149,8 +149,7 @@ def _answers(
     answers = _kept(resume, key, batches, len(names))
     if answers:
         note(f"{len(answers)} of {len(batches)} requests were answered before")
-    stream = None if resume is None else _append(resume, key, answers)
-    try:
+    with nullcontext() if resume is None else _append(resume, key, answers) as stream:
         for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
             topic, documents = batches[place]
             found = _ask(engine, spec, queries[topic], documents)
@@ -158,9 +157,6 @@ def _answers(
             if stream is not None:
                 stream.write(json.dumps(answers[-1]) + "\n")
                 stream.flush()
-    finally:
-        if stream is not None:
-            stream.close()
     return answers
 
 

@@ -514,11 +514,15 @@ def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInputError(f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted")
-    if missing == "error" and np.isnan(values).any():
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        hint = "" if name == GRADE else '; if that marks a missing value, read with missing="nan" (--missing nan)'
-        raise InvalidInputError(f"column {name!r} has no value in row {row + 1}{hint}")
+    if missing == "error":
+        _refuse_missing(np.isnan(values), name)
     return values
+
+
+def _refuse_missing(absent: np.ndarray, name: str) -> None:
+    if absent.any():
+        hint = "" if name == GRADE else '; if that marks a missing value, read with missing="nan" (--missing nan)'
+        raise InvalidInputError(f"column {name!r} has no value in row {int(absent.argmax()) + 1}{hint}")
 
 
 def _codes(
@@ -531,11 +535,8 @@ def _codes(
     if values.dtype.kind in "fiub" and known is None:
         return _numbers(values, name, missing)
     texts = [None if is_missing(value) or value == "" else id_text(value) for value in values.tolist()]
-    if missing == "error" and None in texts:
-        raise InvalidInputError(
-            f"column {name!r} has no value in row {texts.index(None) + 1}; if that marks a missing value, read with "
-            'missing="nan" (--missing nan)'
-        )
+    if missing == "error":
+        _refuse_missing(np.array([text is None for text in texts], dtype=bool), name)
     met = {text for text in texts if text is not None}
     coded[name] = sorted(met) if known is None else list(known)
     if met and met.isdisjoint(coded[name]):

@@ -259,10 +259,6 @@ class Measure:
             return True
         return value > best + tolerance if self.higher_is_better else value < best - tolerance
 
-    def gain_over(self, value: object, other: Any) -> Any:
-        """Return how much better `value` is than `other`; positive if it is better, also if lower is better."""
-        return value - other if self.higher_is_better else other - value
-
     def tie_averaged(self) -> Measure:
         """Return the measure with a tie rule that does not depend on the order of the rows.
 
