@@ -37,9 +37,9 @@ def convert_claim(
 
     `y` are grades (n,) with `qid`, a RankingData or Judgements, and `scores` an array (n,); or they are qrels and a
     run, as in `evaluate`. Settings that the measure names (`nDCG(gain="linear")@10`) are kept under every convention.
-    The convention `stated` is put first. `topics`, "common", "all" or None, leaves topics without scores out or counts them
-    as 0; the default is the rule of each convention. The ranking is required, because conventions differ in empty
-    queries, short lists and ties, query by query.
+    The convention `stated` is put first. `topics`, "common" or "all", leaves topics without scores out or counts them
+    as 0; None is the rule of each convention. The ranking is required, because conventions differ in empty queries,
+    short lists and ties, query by query.
 
     >>> qrels, run = {"1": {"a": 2, "b": 1}, "2": {"c": 0}}, {"1": {"b": 9.0, "a": 8.0}, "2": {"c": 1.0}}
     >>> found = convert_claim(qrels, run, "nDCG@10")
