@@ -20,13 +20,9 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
     """
     longest = longest_query(offsets, first, last)
     order = np.empty(longest, dtype=np.int64)
-    gain = np.empty(longest)
-    power = np.empty(longest)
-    weight = np.empty(longest)
-    g = np.empty(longest)
-    h = np.empty(longest)
-    own_g = np.empty(longest)
-    own_h = np.empty(longest)
+    gain, power, weight = np.empty(longest), np.empty(longest), np.empty(longest)
+    g, h = np.empty(longest), np.empty(longest)
+    own_g, own_h = np.empty(longest), np.empty(longest)
     for q in range(first, last):
         start = offsets[q]
         n = offsets[q + 1] - start

@@ -139,12 +139,10 @@ def first_changes(relevant, weights, limit):
     """A function of the rank of the first hit, from relevance (0 or 1)."""
     n = relevant.size
     changes = np.zeros((n, n))
-    first = n
-    second = n
+    first, second = n, n
     for k in range(n - 1, -1, -1):
         if relevant[k] > 0.0:
-            second = first
-            first = k
+            first, second = k, first
     if first == n:
         return changes
     now = weights[first] if first < limit else 0.0

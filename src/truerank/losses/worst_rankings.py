@@ -263,8 +263,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
 def _worst_rankings(code, scores, rows, offsets, n_relevant, discount, cutoff, loss, coefficients, first, last):
     longest = longest_query(offsets, first, last)
     spare = room_to_sort(longest)
-    place = np.empty(longest, dtype=np.int64)
-    values = np.empty(longest)
+    place, values = np.empty(longest, dtype=np.int64), np.empty(longest)
     stack = np.empty((66, 4), dtype=np.int64)
     for q in range(first, last):
         start, n_rel = offsets[q], n_relevant[q]

@@ -191,8 +191,7 @@ def _rank(starts, values, borders, border_starts, default, ranks):
     `borders` are those of all features, from `border_starts` (p + 1,).
     """
     p = starts.size - 1
-    away = np.zeros(p, dtype=np.int64)
-    missing = np.zeros(p, dtype=np.bool_)
+    away, missing = np.zeros(p, dtype=np.int64), np.zeros(p, dtype=np.bool_)
     for k in range(p):
         own = borders[border_starts[k] : border_starts[k + 1]]
         for at in range(starts[k], starts[k + 1]):
@@ -213,12 +212,10 @@ def _assign(starts, rows, ranks, order, widths, taken):
     """Return the bundle and first code of each feature (p,); `taken` (open bundles, n) is scratch of zeros."""
     p = starts.size - 1
     n_open = taken.shape[0]
-    bundle = np.zeros(p, dtype=np.int64)
-    first = np.ones(p, dtype=np.int64)
+    bundle, first = np.zeros(p, dtype=np.int64), np.ones(p, dtype=np.int64)
     number = np.full(n_open, -1)  # the bundle that each open place holds
     used = np.zeros(n_open, dtype=np.int64)  # codes given away there
-    count = np.int64(0)
-    oldest = 0
+    count, oldest = np.int64(0), 0
     for k in order:
         if widths[k] == 0:
             continue  # constant: any bundle

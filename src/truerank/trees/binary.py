@@ -175,10 +175,8 @@ def _survey(roots, left, right):
     """Return each node's tree, first leaf, first leaf on its right, and height; leaves count from the left."""
     nodes = left.size
     tree = np.zeros(nodes, dtype=np.int64)
-    leaves = np.zeros(nodes, dtype=np.int64)
-    first = np.zeros(nodes, dtype=np.int64)
-    turn = np.zeros(nodes, dtype=np.int64)
-    heights = np.zeros(nodes, dtype=np.int64)
+    leaves, heights = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    first, turn = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     for t in range(roots.size):
         if roots[t] >= 0:
             tree[roots[t]] = t

@@ -104,8 +104,7 @@ def fit_categories(
 @kernel
 def ordered_statistics(codes, centred, weight, offsets, order, size, prior):
     """Return the statistic of each row from earlier queries (n,), NaN without a category, and of all (size,)."""
-    sums = np.zeros(size)
-    counts = np.zeros(size)
+    sums, counts = np.zeros(size), np.zeros(size)
     found = np.full(codes.size, np.nan)
     for q in order:
         for i in range(offsets[q], offsets[q + 1]):

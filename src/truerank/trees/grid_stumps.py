@@ -188,8 +188,7 @@ def _sums_by_column(sums, pairs, pair_start, fullest, n_bins, bin_start):
         for c in range(start, pair_start[q + 1]):
             total += sums[c]
         sums[fullest[q]] -= total
-        a = pairs[q, 0]
-        b = pairs[q, 1]
+        a, b = pairs[q]
         width = n_bins[b] if b >= 0 else 1
         for i in range(n_bins[a]):
             row = 0.0

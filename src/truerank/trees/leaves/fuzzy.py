@@ -189,8 +189,7 @@ def _leaf_sums(states, tables, g, h):
     size = 1 << depth
     total = np.zeros((2, size))
     share = np.empty(size)
-    sum_g = total[0]
-    sum_h = total[1]
+    sum_g, sum_h = total
     for i in range(n):
         if h[i] == 0.0 and g[i] == 0.0:
             continue
@@ -201,8 +200,7 @@ def _leaf_sums(states, tables, g, h):
             for q in range(half):
                 share[q + half] = share[q] * right
                 share[q] -= share[q + half]
-        a = g[i]
-        b = h[i]
+        a, b = g[i], h[i]
         for q in range(size):
             sum_g[q] += share[q] * a
             sum_h[q] += share[q] * b

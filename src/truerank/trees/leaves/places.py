@@ -289,8 +289,7 @@ def place_norms(n, log_p):
 def mean_shares(starts, wanted, z, log_p):
     """Return means of p^(i-start) / ((1-p) Z(i)) and p^(stop-i) / ((1-p) Z(i)) over the wanted blocks of places."""
     size = starts.size - 1
-    up = np.zeros(size)
-    down = np.zeros(size)
+    up, down = np.zeros(size), np.zeros(size)
     widest = 0
     for k in range(size):
         if wanted[k]:
@@ -301,8 +300,7 @@ def mean_shares(starts, wanted, z, log_p):
     for k in range(size):
         if not wanted[k]:
             continue
-        a = 0.0
-        b = 0.0
+        a = b = 0.0
         start, stop = starts[k], starts[k + 1]
         for i in range(start, stop):
             a += power[i - start] / z[i]

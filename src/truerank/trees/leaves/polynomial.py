@@ -299,8 +299,7 @@ class PolynomialPredictor:
 def _normal_sums(z, leaf, g, h, table, size):
     """Return the lower triangles of Σ h x xᵀ (leaves, M, M), and -Σ g x (leaves, M)."""
     m = table.shape[0]
-    matrix = np.zeros((size, m, m))
-    right = np.zeros((size, m))
+    matrix, right = np.zeros((size, m, m)), np.zeros((size, m))
     x = np.empty(m)
     x[0] = 1.0
     for i in range(leaf.size):
@@ -326,14 +325,10 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
     on the sum over leaves: a large penalty hardly constrains what all leaves share.
     """
     size, m = right.shape
-    y = np.zeros((size, m))
-    residual = right.copy()
-    step = np.empty((size, m))
-    product = np.empty((size, m))
-    together = np.empty(m)
-    common = np.empty(m)
-    before = 0.0
-    enough = 0.0
+    y, residual = np.zeros((size, m)), right.copy()
+    step, product = np.empty((size, m)), np.empty((size, m))
+    together, common = np.empty(m), np.empty(m)
+    before, enough = 0.0, 0.0
     for rounds in range(most_rounds):
         _precondition(inverse, coarse, residual, together, common, product)
         now = _inner(product, residual)
@@ -413,11 +408,9 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
     n = scores.size
     n_trees, depth = columns.shape
     m = table.shape[0]
-    x = np.empty((used.size, 136))
-    z = np.empty((used.size, 136))
+    x, z = np.empty((used.size, 136)), np.empty((used.size, 136))
     leaf = np.empty(128, dtype=np.uint16)
-    products = np.empty((m, 128))
-    total = np.empty(128)
+    products, total = np.empty((m, 128)), np.empty(128)
     zero = np.uint16(0)
     for start in range(0, n, 128):
         rows = min(128, n - start)
@@ -428,8 +421,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
                 x[k, i] = own[used[k]]
         for k in range(used.size):
             low, high, mean, scale = scaling[0, k], scaling[1, k], scaling[2, k], scaling[3, k]
-            here = x[k]
-            out = z[k]
+            here, out = x[k], z[k]
             for i in range(rows):
                 value = here[i]
                 value = low if value < low else value
