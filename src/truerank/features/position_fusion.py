@@ -160,7 +160,10 @@ class PosFuse(PositionFusion):
     """
 
     def _learn(self, pool: RunPool) -> np.ndarray:
-        return _chances_by_rank(pool)
+        hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
+        place = pool.run_of_entry * pool.longest + pool.ranks - 1
+        lists = np.bincount(place, minlength=hits.size).reshape(hits.shape)
+        return hits / np.maximum(lists, 1)
 
     def _values(self, pool: RunPool) -> np.ndarray:
         chances = np.pad(self.table_, ((0, 0), (0, 1)))
@@ -249,14 +252,6 @@ def _precision_by_group(pool: RunPool, ends: np.ndarray) -> np.ndarray:
     n = len(ends)
     hits = _sum_by_run(pool, np.searchsorted(ends, pool.ranks), n + 1)[:, :n]
     return hits / (pool.n_queries * np.diff(ends, prepend=0))
-
-
-def _chances_by_rank(pool: RunPool) -> np.ndarray:
-    """Return the share of relevant documents at each rank of each run, (r, longest); 0 without lists of that length."""
-    hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
-    place = pool.run_of_entry * pool.longest + pool.ranks - 1
-    lists = np.bincount(place, minlength=hits.size).reshape(hits.shape)
-    return hits / np.maximum(lists, 1)
 
 
 def _segments(pool: RunPool, n_segments: int) -> tuple[np.ndarray, np.ndarray]:

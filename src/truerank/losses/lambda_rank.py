@@ -53,7 +53,8 @@ class LambdaRank(ByQuery):
             return
         self._of, self._costs = y, None
         costs = SwapCosts(self.measure, y, offsets)
-        if costs.kind == SUM and costs.in_row_order and costs.one_limit:
+        one_limit = (costs.limits == costs.limits[:1]).all()
+        if costs.kind == SUM and costs.in_row_order and one_limit:
             self._gains, self._inverse = costs.gains, costs.inverse
             self._cutoff = int(costs.limits.max(initial=1))
             self._discounts = costs.weights.copy()

@@ -67,11 +67,6 @@ class SwapCosts:
         """Whether documents of equal scores are in row order, not in the order of their grades."""
         return self._sign == 0.0
 
-    @property
-    def one_limit(self) -> bool:
-        """Whether all queries count the same number of ranks."""
-        return bool((self.limits == self.limits[:1]).all())
-
     def of_query(self, query: int, scores: np.ndarray) -> np.ndarray:
         """Return the changes of the measure (n, n) by swaps in one query, from its scores (n,)."""
         rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))

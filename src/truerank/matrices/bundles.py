@@ -53,10 +53,6 @@ class BundledMatrix(CodedMatrix):
     default: np.ndarray = field(repr=False)  # int32 (p,): its own code of the value 0
     stored: StoredRanks
 
-    @property
-    def n_bundles(self) -> int:
-        return int(self.bundle.max(initial=-1)) + 1
-
     def column(self, feature: int) -> np.ndarray:
         """Return the codes (n,) of one feature."""
         table = np.full(256, self.default[feature], dtype=np.uint8)

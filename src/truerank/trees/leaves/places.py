@@ -53,10 +53,6 @@ class PlaceTable:
     def n(self) -> int:
         return int(self.starts[-1])
 
-    @property
-    def n_states(self) -> int:
-        return 2 * len(self.upper) + 2
-
     def states(self, values: np.ndarray) -> np.ndarray:
         """Return the state of each value, uint16 (n,)."""
         index = knot_index([(self.lower, self.upper)])
