@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -281,7 +280,7 @@ class RankingData(Grouping):
 
     def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,), float64, in grouped order, by a fitted ranker."""
-        return np.asarray(model.predict(self.as_grouped()), dtype=np.float64)
+        return np.asarray(model.predict(self.replaced(order=None)), dtype=np.float64)
 
     def as_grouped(self) -> RankingData:
         """Return the same rows with the grouped order as the caller's."""
@@ -290,10 +289,6 @@ class RankingData(Grouping):
     def sample(self, queries: np.ndarray) -> RankingData:
         """Return the rows of some queries, by number."""
         return self.take_queries(queries)
-
-    def fitting(self, ranker: Scorer, valid: Any) -> AbstractContextManager[None]:
-        """The context of a fit; rows in memory need none."""
-        return nullcontext()
 
     def inside(self, outer: Any, name: str) -> RankingData:
         """Return the rows for a fit inside a fit to `outer`: the same."""
@@ -492,7 +487,7 @@ class Judgements(RowsByQuery):
     @property
     def longest(self) -> int:
         """Ranked documents of the longest query; 0 without queries."""
-        return int(self.sizes.max(initial=0))
+        return int(np.diff(self.offsets).max(initial=0))
 
 
 def check_ranking_data(data: object, name: str = "data") -> None:

@@ -17,7 +17,15 @@ from truerank.core.threads import row_blocks, run_blocks
 from truerank.core.types import Matrix, SparseMatrix
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import inverse_scales
-from truerank.matrices.stored_values import BLOCK, DenseValues, SparseValues, StoredValues, binned_values, csr_parts
+from truerank.matrices.stored_values import (
+    BLOCK,
+    Codes,
+    DenseValues,
+    SparseValues,
+    StoredValues,
+    binned_values,
+    csr_parts,
+)
 
 FEW = 16  # largest number of nonzero weights for which `linear_scores` reads only their columns
 _FEW_BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which fit a processor's cache
@@ -164,10 +172,12 @@ class LinearRows:
             raise InvalidInputError(
                 f"there are {self.n_weights} features and the weights have shape {np.shape(weights)}"
             )
-        return self._values.table(np.ascontiguousarray(self.coef(weights), dtype=np.float64))
+        own = np.ascontiguousarray(self.coef(weights), dtype=np.float64)
+        return self._values.table(own) if isinstance(self._values, Codes) else own
 
     def _finished(self, sums: np.ndarray, coefficients: np.ndarray, blocks: list[tuple[int, int]]) -> np.ndarray:
-        sums = self._values.by_feature(sums)
+        if isinstance(self._values, Codes):
+            sums = self._values.by_feature(sums)
         if self._unit is not None:
             sums = sums * self._unit
         if not self._intercept:

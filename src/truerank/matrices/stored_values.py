@@ -45,7 +45,6 @@ def kernel_array(array: np.ndarray) -> np.ndarray:
 class StoredValues:
     """Base of rows of one kind, with one weight for each column.
 
-    `table` turns weights into an argument of the kernels, `by_feature` turns their sums into those of features.
     `parts` are the arrays of the rows, `kernels` compute scores and sums, `widths` is the shape of the sums.
     """
 
@@ -55,18 +54,12 @@ class StoredValues:
     kernels: tuple[Any, Any]
     widths: tuple[int, ...] = ()
 
-    def table(self, weights: np.ndarray) -> np.ndarray:
-        return weights
-
     def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
         self.kernels[0](*self.parts, table, order, result, start, stop)
 
     def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
         total: np.ndarray = self.kernels[1](*self.parts, coefficients, order, *self.widths, start, stop)
         return total
-
-    def by_feature(self, sums: np.ndarray) -> np.ndarray:
-        return sums
 
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -133,8 +126,8 @@ class SparseValues(StoredValues):
         return _sparse_sums(squares, indices, starts, coefficients, order, self.n_weights, 0, len(coefficients))
 
 
-class _Codes(StoredValues):
-    """Codes of bins; a table has the score of each code of each column, float64 (p, codes)."""
+class Codes(StoredValues):
+    """Codes of bins. Their kernels read a `table` with the score of each code of each column, float64 (p, codes)."""
 
     def __init__(self, starts: np.ndarray, n_rows: int, n_codes: int) -> None:
         self.starts = starts
@@ -159,14 +152,14 @@ class _Codes(StoredValues):
         return self.by_feature(sums[None])[0] * unit * unit
 
 
-class _EveryCode(_Codes):
+class _EveryCode(Codes):
     def __init__(self, codes: np.ndarray, starts: np.ndarray) -> None:
         super().__init__(starts, len(codes), codes.size)
         self.parts, self.kernels = (kernel_array(codes),), (_code_scores, _code_sums)
         self.widths = (self.stride,)
 
 
-class _PresentCodes(_Codes):
+class _PresentCodes(Codes):
     """The codes that are not missing, row by row, with their columns and row starts, if most are missing."""
 
     def __init__(self, codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> None:

@@ -358,7 +358,7 @@ class Measure:
 
     def form_of(self, judgements: Judgements) -> RankForm | None:
         """Return `rank_form`, cached with the judgements."""
-        key = ("form", self)
+        key = ("form", self._key)
         if key not in judgements.cache:
             judgements.cache[key] = self.rank_form(judgements)
         return judgements.cache[key]

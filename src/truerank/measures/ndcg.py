@@ -25,7 +25,8 @@ class _DiscountedGains(Measure):
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         gain, discount = self.setting("gain"), self.setting("discount")
-        graded = relabelled(judgements, self.setting("gains"))
+        gains = self.setting("gains")
+        graded = judgements if gains is None else relabelled(judgements, gains)
         ideal = ideal_dcg(graded, gain, discount, self.cutoff)
         return RankForm(
             SUM,
@@ -76,10 +77,8 @@ class DiscountedCumulativeGain(_DiscountedGains):
         return np.ones(judgements.n_queries)
 
 
-def relabelled(judgements: Judgements, gains: Iterable[tuple[float, float]] | None) -> Judgements:
+def relabelled(judgements: Judgements, gains: Iterable[tuple[float, float]]) -> Judgements:
     """Return judgements with grades replaced by (grade, gain) pairs; unjudged documents get 0."""
-    if gains is None:
-        return judgements
     key = ("relabelled", gains)
     if key not in judgements.cache:
         table = dict(gains)

@@ -24,6 +24,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -182,7 +183,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(encode, value))
     if isinstance(value, dict):
-        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        if set(map(type, value)) <= {str} and not any(map(methodcaller("startswith", "$"), value)):
             return dict(zip(value, map(encode, value.values())))
         if any(not isinstance(key, str | int | np.integer) for key in value):
             raise InvalidInputError(f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, ClassVar
 
@@ -194,7 +195,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             if watched:
                 told.watched = watched[-1][0], fresh._measure("validation_measure").name
             more = more or {}
-            with data.fitting(self, valid):
+            with data.fitting(self, valid) if elsewhere else nullcontext():
                 fresh._fit(data, valid, **more)
                 if watched:
                     fresh.evals_result_ = values_by_round(fresh, watched, call.cutoffs, call.measures)
@@ -263,8 +264,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         there = elsewhere(X)
         if there is not None:
             return there.each(_predicted, self)  # type: ignore[return-value]
-        X, qid = self._without_query_column(X, qid)
-        if qid is not None and isinstance(X, RankingData):
+        if not isinstance(X, RankingData):
+            X, qid = self._without_query_column(X, qid)
+        elif qid is not None:
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
         with Interruptible():
             rows, restore = self._rows_to_score(X)
@@ -426,7 +428,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if getattr(self, "inputs_", "decimal") not in INPUTS:
             raise ModelFileError(f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}")
         close = getattr(self, "close_columns_", [])
-        if not isinstance(close, list) or not all(type(k) is int and 0 <= k < self.n_features_in_ for k in close):
+        known = range(self.n_features_in_)
+        if not isinstance(close, list) or not set(map(type, close)) <= {int} or not set(close) <= set(known):
             raise ModelFileError(f"{name}: close_columns_ must be a list of column numbers, got {close!r:.60}")
         if type(getattr(self, "saw_missing_", True)) is not bool:
             raise ModelFileError(f"{name}: saw_missing_ must be true or false, got {self.saw_missing_!r:.60}")

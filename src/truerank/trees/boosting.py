@@ -154,6 +154,7 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
     `InvalidInputError`.
     """
     have, p = len(progress.trees), len(rows.borders)
+    everything = np.ones(p, dtype=np.bool_)
     watchman = Watchman(quadratic)
     progress.change += [np.nan] * (have - len(progress.change))
     stopping = None if watched is None else watched.stopping
@@ -176,7 +177,8 @@ def boost(rows: BoostedRows, plan: Plan, watched: Watched | None, progress: Prog
                 break
         if t == plan.n_estimators:
             break
-        tree, values = rows.grow(t, _allowed_features(p, plan, t))
+        allowed = everything if plan.feature_fraction == 1.0 else _allowed_features(p, plan, t)
+        tree, values = rows.grow(t, allowed)
         values = plan.learning_rates[t] * values
         progress.add(tree, values, rows.borders, plan.rules.depth)
         rows.add(t, tree, values)
@@ -224,8 +226,6 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
 def _allowed_features(n_features: int, plan: Plan, t: int) -> np.ndarray:
     """Return a mask (n_features,) of the features that tree t may use."""
     chosen = max(1, round(plan.feature_fraction * n_features))
-    if chosen == n_features:
-        return np.ones(n_features, dtype=np.bool_)
     allowed = np.zeros(n_features, dtype=np.bool_)
     allowed[stream(plan.seed, "features", t).permutation(n_features)[:chosen]] = True
     return allowed

@@ -76,17 +76,16 @@ class ConstantPredictor:
     def __init__(self, ensemble: Ensemble) -> None:
         self.used = np.unique(ensemble.features).astype(np.int64)
         self.columns = np.searchsorted(self.used, ensemble.features).astype(np.int64)
-        self.borders = {np.dtype(np.float64): ensemble.borders, np.dtype(np.float32): floor_float32(ensemble.borders)}
-        self.missing_right = ensemble.missing_right
+        self.borders, self.missing_right = ensemble.borders, ensemble.missing_right
         self.values = ensemble.values
 
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` for the rows of X, float32 or float64, to `scores` (n,) and return these."""
-        borders = self.borders[X.dtype]
+        borders = self.borders[trees] if X.dtype == np.float64 else floor_float32(self.borders[trees])
 
         def work(start: int, stop: int) -> None:
             _add_constant(
-                kernel_array(X[start:stop]), self.used, self.columns[trees], borders[trees], self.missing_right[trees],
+                kernel_array(X[start:stop]), self.used, self.columns[trees], borders, self.missing_right[trees],
                 self.values[trees], scores[start:stop],
             )  # fmt: skip
 
