@@ -12,7 +12,7 @@ import numpy as np
 
 from truerank.calibration.names import CALIBRATORS, SYNONYMS
 from truerank.cli import common, options
-from truerank.io.documents import BETWEEN, read_documents
+from truerank.io.documents import BETWEEN, Document, read_documents
 from truerank.io.tables import table_kind
 from truerank.models.model_file import save_model
 
@@ -147,7 +147,7 @@ def _classify(args: argparse.Namespace, model: Any, report: dict[str, Any]) -> N
 
 
 def _figures(
-    model: Any, labels: list[list[str]], decided: list[list[str]], log_p: Any, p: Any
+    model: Any, labels: list[list[str]], decided: list[list[str]], log_p: np.ndarray, p: np.ndarray
 ) -> dict[str, float | None]:
     """Losses where the documents' labels are known: a document, or with several labels a decision, in nats.
 
@@ -216,13 +216,13 @@ def _labels(text: str, separator: str) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in text.split(separator) if part.strip()))
 
 
-def _text(document: Any, label_field: str | None, fields: list[str] | None) -> str | None:
+def _text(document: Document, label_field: str | None, fields: list[str] | None) -> str | None:
     """Text of a document, a line a field; None where it has no field of text."""
     taken = [value for name, value in document.text.items() if name != label_field and (not fields or name in fields)]
     return "\n".join(taken) if taken else None
 
 
-def _numbers(path: str, documents: list[Any], names: list[str]) -> Any:
+def _numbers(path: str, documents: list[Document], names: list[str]) -> np.ndarray:
     if not names:
         raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers")
     for document in documents:

@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 
 from truerank.cli import common, options
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.io.group_sizes import write_group_sizes
@@ -96,7 +96,7 @@ def _read(args: argparse.Namespace) -> RankingData:
 
 def _write_qrels(data: RankingData, output: str) -> None:
     if data.doc_ids is None or data.y is None:
-        raise InvalidInputError("qrels need document ids and grades, which the data do not have")
+        raise common.InvalidInputError("qrels need document ids and grades, which the data do not have")
     query_ids = np.array([str(name) for name in data.query_ids.tolist()])
     own = data.judgements()
     known = np.ones(data.n_rows, dtype=bool) if own.judged is None else own.judged

@@ -10,7 +10,6 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
-from truerank.core.errors import InvalidInputError
 from truerank.core.files import atomic_writes
 from truerank.export.search_request import LARGE, SMALLER, search_request
 
@@ -110,7 +109,7 @@ def _over_statistics(model: Any, *data: Any) -> list[Any]:
     """The statistics of a model's categories, the model over these, and the data with them in place of categories."""
     statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
     if not statistics:
-        raise InvalidInputError(
+        raise common.InvalidInputError(
             "--statistics is for boosted trees with categorical columns, and this model is of another kind or has "
             "none; leave the option out"
         )

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.cli import common, options
-from truerank.core.errors import InvalidInputError
 from truerank.core.files import atomic_write
 from truerank.data.grouping import places_of, query_of_rows
 from truerank.data.ranking_data import RankingData
 from truerank.data.splits import query_folds
-from truerank.io.documents import read_documents, read_judgements, read_queries
+from truerank.io.documents import Document, read_documents, read_judgements, read_queries
+from truerank.io.trec import Qrels
 from truerank.measures import parse_measure
 from truerank.models.model_file import save_model
 from truerank.significance import compare_values
@@ -165,13 +165,13 @@ def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
     return candidates
 
 
-def _answered_queries(args: argparse.Namespace, qrels: Any) -> tuple[list[Any], int]:
+def _answered_queries(args: argparse.Namespace, qrels: Qrels) -> tuple[list[Document], int]:
     """The queries that have relevant documents, and the number of all queries."""
     answered = set(qrels.query_ids[query_of_rows(qrels.offsets)[qrels.grades > 0]].tolist())
     asked = read_queries(args.queries, field=args.query_field)
     queries = [query for query in asked if query.id in answered]
     if len(queries) < args.splits:
-        raise InvalidInputError(
+        raise common.InvalidInputError(
             f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.splits} are needed "
             "for as many folds (--splits, 3 at least); do the ids of the two files agree?"
         )
@@ -183,7 +183,7 @@ def _about_nothing(names: Sequence[str]) -> str:
     return f"{len(names)} queries with relevant documents find no document and count 0 for every ranking: {shown}"
 
 
-def _verdict(values: Any, baseline: Any, bm25: Any, args: argparse.Namespace) -> dict[str, Any]:
+def _verdict(values: np.ndarray, baseline: np.ndarray, bm25: object, args: argparse.Namespace) -> dict[str, Any]:
     """The ranker against tuned BM25 on held-out queries; unless it is better, the command that serves BM25."""
     pair = compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
     better = "no difference shown" if pair.p >= LEVEL else "better" if pair.difference > 0 else "worse"
@@ -224,7 +224,7 @@ class _Learner:
         ranker = common.make_ranker(self.args.ranker, settings, self.args.seed)
         return TextRanker(ranker, features, ScoreBinning(output="binned") if self.args.ranker in BINNED else None)
 
-    def cross_validate(self, data: RankingData, parts: Sequence[Any]) -> tuple[Any, Any, dict[str, Any]]:
+    def cross_validate(self, data: RankingData, parts: Sequence[np.ndarray]) -> tuple[Any, Any, dict[str, Any]]:
         """AP of each query and scores of each row, from models that did not see the query; settings for all queries.
 
         The queries that find nothing follow the others, with AP 0.
@@ -254,13 +254,13 @@ class _Learner:
         model = self.model(None, settings).fit_rows(data.take_queries(train))
         return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
 
-    def _held_out(self, data: RankingData, train: Any, held: Any, settings: dict[str, Any]) -> float:
+    def _held_out(self, data: RankingData, train: np.ndarray, held: np.ndarray, settings: dict[str, Any]) -> float:
         part = data.take_queries(held)
         scores = self.model(None, settings).fit_rows(data.take_queries(train)).predict(part)
         return float(self.measure.mean(part.judgements(), scores))
 
 
-def _rows(data: RankingData, queries: Any) -> Any:
+def _rows(data: RankingData, queries: np.ndarray) -> np.ndarray:
     return places_of(data.offsets, queries)[0]
 
 
@@ -283,7 +283,7 @@ def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argpar
     return {"bm25": bm25, "best-base": best}, names, functions["bm25"][int(values["bm25"].mean(axis=1).argmax())]
 
 
-def _on_one_level(whole: Any, scores: Any, data: Any, folds: Sequence[_Fold]) -> Any:
+def _on_one_level(whole: np.ndarray, scores: np.ndarray, data: RankingData, folds: Sequence[_Fold]) -> np.ndarray:
     """The held-out scores of each fold's ranker on the level of `whole`, the scores of the ranker of all queries."""
     from truerank.calibration.ranker import on_one_level
 
@@ -305,7 +305,7 @@ def _calibrate(
 
     relevant = (data.y > 0).astype(np.int64)
 
-    def fitted(scores: Any, rows: Any) -> Any:
+    def fitted(scores: np.ndarray, rows: np.ndarray) -> Any:
         query = data.query_index[rows]  # the documents of a query depend on each other
         return PooledCalibrator(random_state=0).fit(scores[rows], relevant[rows], groups=query)
 

@@ -19,12 +19,11 @@ from truerank.report.page import page
 def configure(parser: argparse.ArgumentParser) -> None:
     options.add_system_options(parser, "; the first is the baseline")
     add = options.adder(parser)
-    options.share(parser, "baseline")
     add("-o --output FILE", "output file of the page", default="report.html", type=options.Output)
     add("--measures NAME …", "measures; the first decides the verdict", default=["nDCG@10 AP RR"])
     add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
     add("--title TEXT", "heading of the page", default="Ranking report")
-    options.share(parser, "plan", "judges", "topics", "training")
+    options.share(parser, "baseline", "plan", "judges", "topics", "training")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
 

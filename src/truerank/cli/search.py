@@ -18,10 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)'",
         default="bm25",
     )
-    options.share(parser, "query-field")
     add("--depth N", "documents of each query", type=options.positive, default=1000)
     add("--tag NAME", "name of the run", type=options.tag, default="truerank")
-    options.share(parser, "threads")
+    options.share(parser, "query-field", "threads")
     add("-o --output FILE", "output file of the run (default: stdout)", type=options.Output)
 
 

@@ -19,11 +19,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--valid FILE", "validation queries, for early stopping and selection")
     add("--model FILE", "output file of the model, as JSON (required)", type=options.OutputFile)
     add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
-    options.share(parser, "cluster", "out-of-core")
     text = "with --cluster: store the progress in this folder, from which the same command continues after a crash"
     add("--checkpoint DIR", text, type=options.OutputFolder, to="cluster", why="goes with --cluster")
     options.add_data_options(parser, categorical=True)
-    options.share(parser, "position", "json")
+    options.share(parser, "cluster", "out-of-core", "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:

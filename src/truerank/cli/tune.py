@@ -10,7 +10,6 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
-from truerank.core.errors import InvalidInputError
 from truerank.core.types import Scorer
 from truerank.data.ranking_data import RankingData
 from truerank.models.model_file import save_model
@@ -133,7 +132,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
                 raise common.UsageError(f"--space {key}: expected two numbers low..high, got {ends!r}")
             try:
                 space[key] = Between(bounds[0], bounds[1], bool(colon))
-            except InvalidInputError as error:
+            except common.InvalidInputError as error:
                 raise common.UsageError(f"--space {key}: {error}") from error
             continue
         values = common.listed(text)
@@ -157,5 +156,5 @@ def _data(args: argparse.Namespace) -> Any:
         return [tuple(read(file_of(folder, stem)) for stem in ("train", "vali")) for folder in folders]
     parts = [read(file_of(place, f"S{k}")) for k in range(1, 6)]
     if len({part.n_features for part in parts}) > 1:
-        raise InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
+        raise common.InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
     return [(RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]
