@@ -40,9 +40,8 @@ _LARGEST_LOG_ODDS = float(np.log(1e6))
 def classifier_scores(estimator: object, X: MatrixLike) -> np.ndarray:
     """Return scores of the second class of a fitted binary classifier, float64 (n,), that do not saturate.
 
-    The first that the classifier has: its decision function; the difference of the joint log probabilities of a naive
-    Bayes (also inside a pipeline or a search), which has no limit; the log-odds of `predict_log_proba` or
-    `predict_proba`, clipped to ±log(10⁶).
+    These are its decision function, else the difference of the joint log probabilities of a naive Bayes (also inside a
+    pipeline or a search), else the log-odds of `predict_log_proba` or `predict_proba`, clipped to ±log(10⁶).
     """
     scores, are_log_p = class_scores(estimator, X)
     return scores[:, 1] - scores[:, 0] if are_log_p else scores[:, 0]
@@ -89,11 +88,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Cross-validation on the training data gives the scores that the calibrator is fitted to. The classifier is then
     refitted on all data (Bennett 2003, section 4.5). Each of several labels has its own calibrator. Several classes are
     calibrated together from the classifier's scores of each class. A classifier for two classes only is fitted to each
-    class against the rest.
-
-    The default, "pool", is an average of calibrators with weights from their cross-validated log losses: of
-    `pool.MEMBERS` for two classes, and of the members of `joint_pool` for several. On development data it was never
-    significantly worse than its best member or than the raw scores.
+    class against the rest. The default, "pool", averages calibrators with weights from their cross-validated log losses
+    (`pool`, and `joint_pool` for several classes).
 
     Parameters
     ----------
@@ -114,12 +110,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : array (classes,) or list of arrays (labels,)
-    estimators_ : list
-        One fitted classifier, or one for each label; None if the probability is the prior.
-    calibrators_ : list of Calibrator or JointCalibrator
-        One for each of `estimators_`.
-    n_features_in_ : int
-        If the estimator has it.
+    estimators_, calibrators_ : lists
+        One fitted classifier, or one for each label (None if the probability is the prior), and their calibrators.
 
     Examples
     --------
@@ -160,14 +152,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Cross-validate, calibrate and refit; returns itself.
 
-        Parameters
-        ----------
-        X : n rows, of any type that the estimator accepts
-        y : array (n,) of labels, or 0/1 indicator (n, labels)
-        sample_weight : array (n,), optional
-            For the calibrator, and for the estimator if it accepts weights (else there is a warning).
-        **fit_params
-            Further arguments of the estimator's `fit`. Those with n entries are indexed by the rows of each fold.
+        X has any type that the estimator accepts. `y` holds labels (n,), or a 0/1 indicator (n, labels). Weights (n,)
+        are for the calibrator, and for the estimator if it accepts them (else there is a warning). `fit_params` go to
+        the estimator's `fit`; those with n entries are indexed by the rows of each fold.
         """
         _check_method(self.method)
         check_not_masked(X, "X")
@@ -335,10 +322,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def decide(self, X: MatrixLike, **costs: float) -> np.ndarray:
         """Return decisions of least expected cost, `decisions.decide(probabilities, **costs)`: (n,) or (n, labels).
 
-        Raises
-        ------
-        InvalidInputError
-            With more than two classes. Use `least_expected_cost(predict_proba(X), costs)`.
+        For more than two classes use `least_expected_cost(predict_proba(X), costs)`.
         """
         check_is_fitted(self, "calibrators_")
         if self._is_binary():
@@ -375,19 +359,10 @@ def _length(value: object) -> int | None:
 
 
 class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Fit one classifier for each class against the rest, with scores that do not saturate.
+    """Fit one classifier, in `estimators_`, for each class against the rest, with scores that do not saturate.
 
-    scikit-learn's `OneVsRestClassifier` uses probabilities if there is no decision function. Those of a naive Bayes are
-    0 or 1. It also cannot be saved in a model file.
-
-    Parameters
-    ----------
-    estimator : classifier
-
-    Attributes
-    ----------
-    classes_ : array (classes,)
-    estimators_ : list of fitted classifiers
+    scikit-learn's `OneVsRestClassifier` uses probabilities if there is no decision function, which saturate for a naive
+    Bayes. It also cannot be saved in a model file.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_")

@@ -29,8 +29,7 @@ from truerank.significance.corrections import holm
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-START, STEP = 0.3, 0.02
-"""The first tested threshold answers this share of the queries, and each further one a `STEP` more."""
+START, STEP = 0.3, 0.02  # share of the queries that the first tested threshold answers, and that each further one adds
 _RIDGE, _ASIDE = 5.0, 0.4  # of the learned query score: penalty, in queries, and share of the queries that fit it
 _MEANINGS = {
     "no-relevant": "have nothing relevant in the top {k}",
@@ -87,21 +86,19 @@ class Cutoff(BaseEstimator):
     threshold_ : float
         Least score of an answered query or a shown document; inf answers nothing.
     curve_ : dict of arrays (t,)
-        By threshold: `threshold`, share `answered` (or shown), `risk` (mean loss of the calibration queries) and
-        `bound` (its upper bound for this threshold alone).
+        `threshold`, share `answered` (or shown), `risk` (mean loss) and `bound` (for this threshold alone).
     n_queries_ : int
         Number of queries that tested thresholds.
     answered_, withheld_ : float
-        Share of these queries that is answered (or of their documents that is shown); 1 minus the mean loss of the
-        queries that are not answered, NaN where there are none: the cost of the promise.
+        Share of these queries that is answered (or of their documents that is shown); and 1 minus the mean loss of the
+        others, NaN if there are none: the cost of the promise.
 
     Notes
     -----
     1. Thresholds are ranks of the calibration scores. The sequence is exact where the risk does not fall as more
-       queries are answered; "learned" takes them from the queries set aside, and is exact for any scores.
+       queries are answered. The thresholds of "learned" are from the queries set aside, and exact for any scores.
     2. Equal scores are answered or shown together. A loss of a ranking breaks ties by the order of rows.
-    3. O(n log n), and O(m) for each threshold. `benchmarks/calibration/bench_cutoffs.py` chose the constants on CISI,
-       NPL and simulated queries.
+    3. `benchmarks/calibration/bench_cutoffs.py` chose the constants on CISI, NPL and simulated queries.
 
     References
     ----------
@@ -254,7 +251,7 @@ class Cutoff(BaseEstimator):
             raise ModelFileError("Cutoff: reference_, names_, coef_ and curve_ do not fit together")
 
     def _checked(self, loss: QueryLoss) -> QueryLoss:
-        """The loss, after a check of all parameters."""
+        """Return the loss, after a check of all parameters."""
         for name in ("at_most",) if self.confidence is None else ("at_most", "confidence"):
             check_number(getattr(self, name), name, minimum=0, maximum=1, open_minimum=True, open_maximum=True)
         if self.confidence is None and loss.kind != "missed":
@@ -276,7 +273,7 @@ class Cutoff(BaseEstimator):
         return "score" if self.names_ == ["score"] else self.query_score or "mean-top"
 
     def _lists(self, scores: ArrayLike, qid: ArrayLike | None, loss: QueryLoss) -> tuple[np.ndarray, Grouping]:
-        """Scores (n, r), grouped by query."""
+        """Return scores (n, r), grouped by query."""
         columns = _columns(scores, "scores")
         if loss.kind != "answer" and columns.shape[1] > 1:
             raise InvalidInputError(f"{loss.name} is about depth, which one score decides: pass scores (n,)")
@@ -291,7 +288,7 @@ class Cutoff(BaseEstimator):
         return grouping.grouped(columns), grouping
 
     def _statistics(self, scores: ArrayLike, qid: ArrayLike | None) -> np.ndarray:
-        """The same statistics as `reference_`, of other queries."""
+        """Return the statistics of `reference_` for other queries."""
         if self.names_[0].startswith("score"):
             if qid is not None:
                 raise InvalidInputError("the cutoff was fitted by fit_losses, where each row is a unit; omit qid")
@@ -309,7 +306,7 @@ class Cutoff(BaseEstimator):
         self.coef_, self.centre_, self.scale_ = (np.empty(0) for _ in range(3))
 
     def _scores_of(self, statistics: np.ndarray) -> np.ndarray:
-        """The query score (m,) of statistics (m, s)."""
+        """Return the query score (m,) of statistics (m, s)."""
         if len(self.coef_):
             return ((statistics - self.centre_) / self.scale_ * self.coef_).sum(axis=1)
         name = self._score_name()
@@ -327,8 +324,10 @@ class Cutoff(BaseEstimator):
                 f"{len(tested)} queries test thresholds, and at least {least} are needed for a loss of at most "
                 f"{self.at_most:g} with confidence {self.confidence:g} even where no loss occurs; judge more queries"
             )
-        if n_aside:
-            self._learn(self.reference_[aside], losses[aside])
+        if n_aside:  # log-odds of no loss, linear in the standardised statistics
+            known, kept = self.reference_[aside], 1 - losses[aside]
+            coef, self.centre_, self.scale_ = fit_standardised(known, kept, None, _RIDGE, 1e-3)
+            self.coef_ = coef[:-1]
         scores = self._scores_of(self.reference_)
         values, losses = scores[tested], losses[tested]
         grid = _thresholds(scores[aside] if n_aside else values, START)
@@ -346,11 +345,6 @@ class Cutoff(BaseEstimator):
                 f"no query will be answered: at the first threshold {risk:.1%} are lost, and the bound {bound:.3f} "
                 f"exceeds at_most={self.at_most:g}; judge more queries, raise at_most, or use another query_score"
             )
-
-    def _learn(self, known: np.ndarray, losses: np.ndarray) -> None:
-        """Log-odds of no loss, linear in the standardised statistics of the queries set aside."""
-        coef, self.centre_, self.scale_ = fit_standardised(known, 1 - losses, None, _RIDGE, 1e-3)
-        self.coef_ = coef[:-1]
 
     def _fit_depth(self, scores: np.ndarray, offsets: np.ndarray, table: np.ndarray, loss: QueryLoss) -> None:
         """`scores` (n,) are sorted within each query; `table` has the losses of each query at depths 0, 1, …, n_q."""
@@ -409,7 +403,7 @@ class Cutoff(BaseEstimator):
 
 
 def _thresholds(values: np.ndarray, first: float) -> np.ndarray:
-    """Thresholds that shares first, first + STEP, …, 1 of the values reach, as far as ties allow; descending."""
+    """Return thresholds that shares first, first + STEP, …, 1 of the values reach, as far as ties allow; descending."""
     ordered = np.sort(values)[::-1]
     shares = np.minimum(np.arange(first, 1 + STEP / 2, STEP), 1.0)
     counts = np.unique(np.ceil(shares * len(values) - 1e-9).astype(np.int64))
@@ -419,7 +413,7 @@ def _thresholds(values: np.ndarray, first: float) -> np.ndarray:
 
 
 def _columns(scores: ArrayLike, name: str) -> np.ndarray:
-    """Scores as float64 (n, r); the first column is finite, none is infinite."""
+    """Return scores as float64 (n, r); the first column is finite, none is infinite."""
     columns = as_numbers(scores, name)
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or 0 in columns.shape:

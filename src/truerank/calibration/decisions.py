@@ -17,10 +17,7 @@ def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 
 
         t = (cost_fp - cost_tn)/((cost_fp - cost_tn) + (cost_fn - cost_tp))
 
-    Parameters
-    ----------
-    cost_fp, cost_fn, cost_tp, cost_tn : float
-        Costs of the four outcomes; a gain is a negative cost. An error must cost more than the right decision.
+    A gain is a negative cost. An error must not cost less than the right decision.
 
     Examples
     --------
@@ -64,20 +61,8 @@ def decide(
 ) -> np.ndarray:
     """Return the decision with the least expected cost for each row: 1, 0, or -1 for abstaining.
 
-    Parameters
-    ----------
-    probabilities : array (n,), or (n, 2) as predict_proba gives
-        P(positive).
-    cost_fp, cost_fn, cost_tp, cost_tn : float
-        Costs of the outcomes.
-    cost_abstain : float, optional
-        Cost of leaving the decision to somebody else (Chow's rule), who decides where both decisions are expected to
-        cost more. None never abstains.
-
-    Returns
-    -------
-    int64 array (n,)
-        Ties are resolved to 1, and to a decision instead of abstaining.
+    `probabilities` are P(positive) (n,), or (n, 2). With `cost_abstain`, the result is -1 where both decisions have a
+    higher expected cost (Chow's rule). Of equal costs, 1 comes before 0, and 0 before -1.
 
     Examples
     --------
@@ -107,13 +92,8 @@ def expected_costs(
 def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarray:
     """Return the decision with the least expected cost among several classes, int64 (n,); the first of equal ones.
 
-    Parameters
-    ----------
-    probabilities : array (n, classes)
-        Rows that add up to 1.
-    costs : array (classes, decisions)
-        `costs[c, d]`: cost of decision d when the class is c. Decisions need not be classes: add a column of constants
-        to allow abstaining.
+    `probabilities` (n, classes) have rows that add up to 1, and `costs[c, d]` is the cost of decision d for the class
+    c. Decisions need not be classes: a column of constants allows abstaining.
 
     Examples
     --------
@@ -135,18 +115,9 @@ def expected_relevant(
 ) -> np.ndarray:
     """Return the expected number of relevant documents among the first k of each query, float64 (m,).
 
-    This is the sum of their probabilities, whether or not documents are independent.
-
-    Parameters
-    ----------
-    probabilities : array (n,) or (n, 2)
-        P(relevant) of each document.
-    k : int
-        A query with fewer documents counts all of them.
-    qid : array (n,), optional
-        Query of each document; None means one query. The result is in order of first appearance.
-    scores : array (n,), optional
-        Scores that rank the documents (default: the probabilities). Equal scores keep the order of the rows.
+    This is the sum of their P(relevant), whether or not documents are independent. A query with fewer documents counts
+    all of them. `qid` None means one query; the result is in order of first appearance. `scores` (n,) rank the
+    documents (default: the probabilities), and equal scores keep the order of the rows.
 
     Examples
     --------

@@ -234,7 +234,6 @@ class GaussianCalibrator(DensityCalibrator):
     ----------
     mu_, sigma_ : float64 array (2,)
         Mean and standard deviation (divisor n) of the negative and the positive class.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -262,16 +261,12 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
     The exact maximum over all θ, also between scores. The tails of two classes can cross, which the log loss punishes.
 
-    Parameters
-    ----------
-    monotone, smallest_scale, limits
-        As in `GaussianCalibrator`.
+    The parameters are those of `GaussianCalibrator`.
 
     Attributes
     ----------
     theta_, sigma_l_, sigma_r_ : float64 array (2,)
         Mode and the scales left and right of it, negative class first.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -298,16 +293,12 @@ class LaplaceCalibrator(DensityCalibrator):
 
         p(s) = β/2 · exp(-β |s - θ|), θ the median and 1/β the mean absolute deviation about it
 
-    Parameters
-    ----------
-    monotone, smallest_scale, limits
-        As in `GaussianCalibrator`.
+    The parameters are those of `GaussianCalibrator`.
 
     Attributes
     ----------
     theta_, beta_ : float64 array (2,)
         Median and inverse scale of the negative and the positive class.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -340,16 +331,12 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
     The log-odds are piecewise linear with knots at the two modes. Exact maximum likelihood, by one pass over the sorted
     scores (equation 3). The best θ is a score, so the paper's points between scores are not needed.
 
-    Parameters
-    ----------
-    monotone, smallest_scale, limits
-        As in `GaussianCalibrator`, but with θ₋ ≤ θ₊ `monotone=True` makes a falling end flat.
+    The parameters are those of `GaussianCalibrator`. With θ₋ ≤ θ₊, `monotone=True` makes a falling end flat.
 
     Attributes
     ----------
     theta_, beta_, gamma_ : float64 array (2,)
         Mode and the inverse scales left and right of it, negative class first.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -379,10 +366,7 @@ class HybridCalibrator(DensityCalibrator):
 
         p(s) = exp(-d/u)/(u + √(π/2) σ) on the inner side,  exp(-d²/(2σ²))/(u + √(π/2) σ) on the outer,  d = |s - θ|
 
-    Parameters
-    ----------
-    monotone, smallest_scale, limits
-        As in `GaussianCalibrator`.
+    The parameters are those of `GaussianCalibrator`.
 
     Attributes
     ----------
@@ -390,7 +374,6 @@ class HybridCalibrator(DensityCalibrator):
         Mode, scale of the exponential side and of the Gaussian side, negative class first.
     ascending_ : bool
         Whether the positive class lies to the right.
-    prior_ : float64 array (2,)
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Diagnostics of probabilities: losses, sign tests, reliability, calibration error and Brier decomposition.
 
-Functions receive the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2); `losses` receives
-log-odds, which do not saturate. Documents of a query depend on each other: pass their queries as `groups`, else
-intervals and bands are too narrow. The group is then the sampling unit; fewer than two groups have no interval (NaN).
+Functions receive the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2). Documents of a query
+depend on each other: pass their queries as `groups`, which are then resampled as a whole. Without them, intervals and
+bands are too narrow. Fewer than two groups have no interval (NaN).
 """
 
 from __future__ import annotations
@@ -26,23 +26,12 @@ _FEWEST = 10  # rows, or groups, that are resampled for an interval
 
 @dataclass(frozen=True)
 class Figures:
-    """Sums of three losses over n decisions.
-
-    Attributes
-    ----------
-    n : int
-    log_loss : float
-        Sum of log P(actual class), in nats, so at most 0; `log_loss_bits` is the same in bits.
-    squared_error : float
-        Sum of (1 - P(actual class))².
-    errors : int
-        Decisions that are wrong at P = 0.5 (at even odds the decision is "positive").
-    """
+    """Sums of three losses over n decisions."""
 
     n: int
-    log_loss: float
-    squared_error: float
-    errors: int
+    log_loss: float  # sum of log P(actual class), in nats, so at most 0
+    squared_error: float  # sum of (1 - P(actual class))²
+    errors: int  # decisions that are wrong at P = 0.5; at even odds the decision is "positive"
 
     @property
     def log_loss_bits(self) -> float:
@@ -51,7 +40,7 @@ class Figures:
 
     @property
     def mean_log_loss(self) -> float:
-        """Return the mean of -log P(actual class) in nats, as scikit-learn's log_loss does."""
+        """Return the mean of -log P(actual class) in nats."""
         return -self.log_loss / self.n
 
     @property
@@ -119,33 +108,24 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram, with one entry for each bin that has rows.
+    """A reliability diagram, with one entry for each bin that has rows, arrays (bins,).
 
-    Attributes
-    ----------
-    low, high : float64 array (bins,)
-        Borders of each bin.
-    count : int64 array (bins,)
-    predicted, observed : float64 array (bins,)
-        Mean probability and share of positives.
-    band_low, band_high : float64 array (bins,)
-        Consistency band: the central `level` of the share of positives if every probability were true; nan with fewer
-        than two groups.
-    level : float
+    The consistency band holds the central `level` of the share of positives if every probability is true; NaN with
+    fewer than two groups.
     """
 
-    low: np.ndarray
+    low: np.ndarray  # border of the bin
     high: np.ndarray
     count: np.ndarray
-    predicted: np.ndarray
-    observed: np.ndarray
+    predicted: np.ndarray  # mean probability
+    observed: np.ndarray  # share of positives
     band_low: np.ndarray
     band_high: np.ndarray
     level: float
 
     @property
     def inside(self) -> float:
-        """Share of bins whose observed share lies in the band; about `level` for calibrated probabilities, or nan."""
+        """Share of bins whose observed share lies in the band: about `level` for calibrated probabilities, or NaN."""
         if np.isnan(self.band_low).any():
             return math.nan
         return float(((self.observed >= self.band_low) & (self.observed <= self.band_high)).mean())
@@ -162,28 +142,12 @@ def reliability(
     n_resamples: int = 1000,
     random_state: RandomState = None,
 ) -> Reliability:
-    """Predicted against observed shares of positives, with consistency bands.
+    """Return predicted and observed shares of positives by bin, with consistency bands.
 
-    scikit-learn's `calibration_curve` has the shares alone: no bands, no counts, no borders of the bins. Called for
-    each draw of a band it takes thirty times as long.
-
-    Parameters
-    ----------
-    groups : array (n,), optional
-        The query of each row. The bands are widened by the square root of the design effect: the variance of a bin's
-        gap between groups (with Student's t for the number of groups in the bin), divided by the variance of
-        independent rows, and at least 1.
-    n_bins : int, default 10
-    strategy : {"quantile", "uniform"}
-        Bins of equal counts (equal probabilities stay together, so there may be fewer), or of equal width.
-    level : float, default 0.95
-    n_resamples : int, default 1000
-        Draws of classes from the probabilities themselves, which give the bands (Bröcker and Smith 2007).
-    random_state : int or generator, optional
-
-    References
-    ----------
-    J. Bröcker, L. A. Smith (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting 22.
+    The bands are quantiles over `n_resamples` draws of the classes from the probabilities (Bröcker and Smith 2007,
+    Weather and Forecasting 22). With `groups` they are widened by the square root of the design effect: the variance of
+    a bin's gap between groups (with Student's t), divided by that of independent rows, and at least 1. Bins of the
+    strategy "quantile" have equal counts (equal probabilities stay together), those of "uniform" equal widths.
     """
     p, positive, group = _checked(y, probabilities, groups)
     level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
@@ -209,27 +173,13 @@ def reliability(
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """An expected calibration error.
+    """An expected calibration error, with a bootstrap interval of the debiased error."""
 
-    Attributes
-    ----------
-    plain : float
-        Σ_bins (count/n) |observed - predicted|, biased upwards.
-    debiased : float
-        `plain` less what the scatter of the observed shares adds to it, not below 0.
-    low, high : float
-        Bootstrap interval of the debiased error at `level`; nan with fewer than two groups.
-    n_bins : int
-        Bins that hold rows.
-    strategy : str
-    level : float
-    """
-
-    plain: float
-    debiased: float
-    low: float
+    plain: float  # Σ_bins (count/n) |observed - predicted|, biased upwards
+    debiased: float  # without the part from the scatter of the observed shares, at least 0
+    low: float  # NaN if there is no interval
     high: float
-    n_bins: int
+    n_bins: int  # that hold rows
     strategy: str
     level: float
 
@@ -247,16 +197,14 @@ def expected_calibration_error(
 ) -> CalibrationError:
     """Return the expected calibration error without its bias, and an interval.
 
-    The observed share of a bin scatters by σ² = share (1 - share)/count about the true one, so that |observed -
-    predicted| is too large on average: by all of it when the probabilities are calibrated, by little when they are far
-    off. The gaps are therefore shrunk by the factor s with `s² = Σ mass (gap² - σ²)/Σ mass gap²` (the unbiased estimate
-    of the squared error, cut off at 0), and `Σ mass (E|s gap + σ Z| - |s gap|)`, Z standard normal, is subtracted. The
-    interval takes quantiles of the same estimate over resampled rows, where σ² counts twice. Bins are those of the
-    given rows. Fewer than 10 rows, or groups, have no interval (NaN).
+    The observed share of a bin has the variance σ² = share (1 - share)/count, which makes |observed - predicted| too
+    large on average. So the gaps are multiplied by s with `s² = Σ mass (gap² - σ²)/Σ mass gap²` (the unbiased estimate
+    of the squared error, at least 0), and `Σ mass (E|s gap + σ Z| - |s gap|)`, Z standard normal, is subtracted. The
+    interval has quantiles of the same estimate over resampled rows, where σ² counts twice. Bins are those of the given
+    rows. Fewer than 10 rows, or groups, have no interval (NaN).
 
-    With `groups` (the query of each row) whole groups are resampled, and σ² is the larger of the above and the variance
-    of the bin's gap between groups, `Σ_g (R_g - n_g gap)² · G/(G - 1)/count²`, R_g the sum of (class - probability) and
-    n_g the number of the group's rows in the bin, over the G groups that it holds.
+    With `groups`, σ² is at least the variance of the bin's gap between groups, `Σ_g (R_g - n_g gap)² · G/(G -
+    1)/count²`, with R_g the sum of (class - probability) of the group's n_g rows in the bin, over the bin's G groups.
 
     Reference: A. Kumar, P. Liang, T. Ma (2019). Verified uncertainty calibration. NeurIPS (the unbiased squared error).
     """
@@ -292,7 +240,7 @@ def expected_calibration_error(
 
 
 def _debiased_error(gaps: np.ndarray, variance: np.ndarray, mass: np.ndarray) -> float:
-    """Mean |gap| less the part that scatter of the given variance adds, not below 0."""
+    """Return the mean |gap| without the part that scatter of the given variance adds, at least 0."""
     from scipy.special import erf
 
     squared = float((mass * gaps * gaps).sum())
@@ -307,27 +255,13 @@ def _debiased_error(gaps: np.ndarray, variance: np.ndarray, mass: np.ndarray) ->
 
 @dataclass(frozen=True)
 class BrierDecomposition:
-    """brier = reliability - resolution + uncertainty + within (Murphy 1973; Stephenson et al. 2008).
+    """brier = reliability - resolution + uncertainty + within (Murphy 1973; Stephenson et al. 2008)."""
 
-    Attributes
-    ----------
-    brier : float
-        Mean squared error.
-    reliability : float
-        Σ (count/n)(predicted - observed)²: lower is better, 0 when calibrated.
-    resolution : float
-        Σ (count/n)(observed - base rate)²: higher is better.
-    uncertainty : float
-        base rate · (1 - base rate).
-    within : float
-        What binning hides: variance of the probabilities inside bins less twice their covariance with the classes.
-    """
-
-    brier: float
-    reliability: float
-    resolution: float
-    uncertainty: float
-    within: float
+    brier: float  # mean squared error
+    reliability: float  # Σ (count/n)(predicted - observed)²; 0 if calibrated
+    resolution: float  # Σ (count/n)(observed - base rate)²; higher is better
+    uncertainty: float  # base rate · (1 - base rate)
+    within: float  # variance of the probabilities inside bins less twice their covariance with the classes
 
 
 def brier_decomposition(
@@ -335,10 +269,7 @@ def brier_decomposition(
 ) -> BrierDecomposition:
     """Return reliability, resolution and uncertainty of the Brier score, which add up exactly with `within`.
 
-    Parameters
-    ----------
-    n_bins : int or None
-        None makes a bin of each distinct probability, where `within` is 0 (Murphy's own decomposition).
+    `n_bins=None` makes a bin of each distinct probability, where `within` is 0 (Murphy's own decomposition).
 
     Examples
     --------
@@ -378,9 +309,8 @@ def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayL
 
         z = Σ (y - p)(1 - 2p)/√(Σ (1 - 2p)² p (1 - p))
 
-    Without `groups` z is standard normal if the probabilities are true. With `groups` (the query of each row) rows of a
-    group may depend on each other: the sums of the G groups are tested by Johnson's t-test with G - 1 degrees of
-    freedom. These sums are skewed, and Student's t rejects up to 8 % with G = 20. Fewer than two groups give NaN.
+    Without `groups` z is standard normal if the probabilities are true. With `groups` the sums of the G groups are
+    tested by Johnson's t-test with G - 1 degrees of freedom, because they are skewed.
 
     If every probability is 0, 1/2 or 1 and all certain ones are right, p is 1. A certain probability that is wrong
     gives z = ±infinity and p 0.
@@ -418,7 +348,7 @@ def _johnson_test(values: np.ndarray) -> Spiegelhalter:
 
 
 def as_classes(y: ArrayLike, n_rows: int) -> np.ndarray:
-    """Classes as bool (n,) from 0/1, False/True or -1/1."""
+    """Return classes as bool (n,) from 0/1, False/True or -1/1."""
     from truerank.calibration.base import two_classes
 
     return two_classes(y, n_rows)[1]
@@ -427,7 +357,7 @@ def as_classes(y: ArrayLike, n_rows: int) -> np.ndarray:
 def _checked(
     y: ArrayLike, probabilities: ArrayLike, groups: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """P(positive), the classes as 0 and 1, and the number of each row's group, all (n,)."""
+    """Return P(positive), the classes as 0 and 1, and the number of each row's group, all (n,)."""
     p = as_probabilities(probabilities)
     if not len(p):
         raise InvalidInputError("no rows: a diagnostic needs at least one probability")
@@ -442,7 +372,7 @@ def _checked(
 def _variance_between(
     residual: np.ndarray, place: np.ndarray, counts: np.ndarray, group: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Variance of each bin's mean residual between groups (0 with fewer than two), and its groups, both (bins,)."""
+    """Return the variance of each bin's mean residual between groups (0 if there is one), and its groups, (bins,)."""
     cell, own = np.unique(place * (int(group.max()) + 1) + group, return_inverse=True)
     bins = cell // (int(group.max()) + 1)
     rows, sums = np.bincount(own), np.bincount(own, weights=residual)
@@ -453,14 +383,14 @@ def _variance_between(
 
 
 def _student(tail: float, n_groups: Any = np.inf) -> Any:
-    """Upper quantile of Student's t with `n_groups` - 1 degrees of freedom (at least 1)."""
+    """Return the upper quantile of Student's t with `n_groups` - 1 degrees of freedom (at least 1)."""
     from scipy.special import ndtri, stdtrit
 
     return -ndtri(tail) if n_groups is np.inf else -stdtrit(np.maximum(n_groups - 1, 1), tail)
 
 
 def _bins(p: np.ndarray, n_bins: int, strategy: str) -> tuple[np.ndarray, np.ndarray]:
-    """Bin of each row and the borders; equal probabilities share a bin."""
+    """Return the bin of each row and the borders; equal probabilities share a bin."""
     n_bins = check_positive_int(n_bins, "n_bins")
     check_choice(strategy, "strategy", ("quantile", "uniform"))
     if strategy == "uniform":

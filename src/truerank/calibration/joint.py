@@ -37,7 +37,7 @@ from truerank.core.types import ArrayLike
 
 FORMS = ("temperature", "vector", "matrix")
 INPUTS = ("scores", "log-softmax", "log-sigmoid")
-# Forms by the names that `CalibratedClassifier(method=…)` takes.
+# Forms by their names in `CalibratedClassifier(method=…)`.
 SOFTMAX_METHODS: dict[str, dict[str, Any]] = {
     "temperature": {"form": "temperature"},
     "vector": {"form": "vector"},
@@ -62,23 +62,11 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
-        """Fit to the scores of rows that did not train the scoring model; returns itself.
+        """Fit to scores (n, K) of rows that did not train the scoring model, and their labels; returns itself.
 
-        Parameters
-        ----------
-        scores : array (n, K)
-            One column for each class. A higher score usually means the class.
-        y : array (n,)
-            The label of each row.
-        sample_weight : array (n,), optional
-            Weight of each row. A weight of 2 equals two copies of the row, 0 ignores it.
-        classes : array (K,), optional
-            Labels of the columns, ascending. Default: those of `y`.
-
-        Raises
-        ------
-        InvalidInputError
-            For NaN or infinite scores, labels that are not among the classes, or a wrong number of columns.
+        A weight of 2 equals two copies of the row, 0 ignores it. `classes` are the labels of the columns, ascending
+        (default: those of `y`). NaN or infinite scores, labels that are not among the classes, and a wrong number of
+        columns raise `InvalidInputError`.
         """
         values = as_score_vectors(scores, type(self).__name__)
         labels = np.asarray(y)
@@ -142,7 +130,6 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
     # Methods of subclasses.
 
     def _check_parts(self, n_classes: int) -> None:
-        """Raise `ModelFileError` if the attributes of a loaded model do not fit together."""
         raise NotImplementedError
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
@@ -166,14 +153,9 @@ class SoftmaxCalibrator(JointCalibrator):
 
     Attributes
     ----------
-    classes_ : array (K,)
-    slope_ : float
-        a: 1/T of temperature scaling.
-    coef_ : float64 array (K, K)
-        U, for the scaled scores; 0 if the form has none.
-    intercept_ : float64 array (K,)
+    slope_, coef_, intercept_ : float, float64 arrays (K, K) and (K,)
+        a (1/T of temperature scaling), U and b for the scaled scores (x - centre_)/scale_.
     centre_, scale_ : float
-        The scaled scores are (x - centre)/scale.
 
     Examples
     --------
@@ -253,7 +235,6 @@ class OneVsRestCalibrator(JointCalibrator):
 
     Attributes
     ----------
-    classes_ : array (K,)
     calibrators_ : list of Calibrator
         The probability of a class with fewer than two rows on one side is its smoothed prior.
 
@@ -334,8 +315,8 @@ def joint_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
 class _Objective:
     """Penalised negative log likelihood and its gradient in the flat parameters (a, b, V).
 
-    A matrix is U = C V, where C is the inverse square root of the scores' second moments. All directions then have the
-    same scale for the optimiser. Without C, fits of naive Bayes with twenty classes need ten times the iterations.
+    A matrix is U = C V, where C is the inverse square root of the scores' second moments. Without it, fits of naive
+    Bayes with twenty classes need ten times the iterations.
     """
 
     def __init__(self, x: np.ndarray, index: np.ndarray, weight: np.ndarray, form: str, ridge: float) -> None:

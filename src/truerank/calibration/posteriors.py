@@ -47,7 +47,6 @@ class LogisticCalibrator(Calibrator):
     a_, b_ : float
     separable_ : bool
         Whether one threshold separates the classes.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -92,19 +91,8 @@ class LogisticCalibrator(Calibrator):
 class PlattCalibrator(LogisticCalibrator):
     """Fit a logistic regression with noisy labels: the paper's "LR+Noise" (Platt scaling).
 
-    This is `LogisticCalibrator` with Platt's targets, for which there is always a solution.
-
-    Parameters
-    ----------
-    monotone : bool, default False
-        Force b ≥ 0.
-
-    Attributes
-    ----------
-    a_, b_ : float
-        P(+ | s) = exp(a + b s)/(1 + exp(a + b s)). Platt's A and B are -b and -a.
-    separable_ : bool
-    prior_ : float64 array (2,)
+    This is `LogisticCalibrator` with Platt's targets, for which there is always a solution. Platt's A and B are `-b_`
+    and `-a_`.
 
     Examples
     --------
@@ -125,17 +113,16 @@ class SplineCalibrator(Calibrator):
         log-odds(s) = level + slope_1 min(s - κ_1, 0) + slope_2 clip(s - κ_1, 0, κ_2 - κ_1) + slope_3 max(s - κ_2, 0)
 
     with Platt's targets. For given knots, level and slopes have the greatest likelihood (a convex problem). The knots
-    are chosen from pairs of quantiles of the scores (each class has half of the weight) and refined one at a time, on a
-    summary of the rows. This is not the maximum over all knots: on 70 rows an optimiser over the knots found 1 % more
-    log likelihood. A ridge of 1e-6 of the rows on the standardised slopes determines pieces without rows of both
-    classes.
+    are chosen from pairs of quantiles of the scores and refined one at a time, on a summary of the rows. This is not
+    always the maximum over all knots. A ridge of 1e-6 of the rows on the standardised slopes determines pieces without
+    rows of both classes.
 
     Parameters
     ----------
     monotone : bool, default False
         Force slopes ≥ 0.
     n_candidates : int, default 8
-        Number n of quantiles for the knots: n (n - 1)/2 pairs on a summary of at most 400 rows.
+        Number n of quantiles for the knots, n (n - 1)/2 pairs.
 
     Attributes
     ----------
@@ -143,7 +130,6 @@ class SplineCalibrator(Calibrator):
     slopes_ : float64 array (3,)
     level_ : float
         Log-odds at the first knot.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -195,22 +181,15 @@ class SplineCalibrator(Calibrator):
 
 
 class IsotonicCalibrator(Calibrator):
-    """Fit an isotonic regression on the score (scikit-learn's), with Platt's targets instead of 0 and 1.
+    """Fit scikit-learn's isotonic regression on the score, with Platt's targets so that no log-odds is infinite.
 
-    This is scikit-learn's fit scaled from [0, 1] to `[1/(n₋ + 2), (n₊ + 1)/(n₊ + 2)]`, so that no log-odds is infinite.
     It is linear between the training scores and constant outside. It needs a thousand rows or more, and loses the order
     within its steps. O(n log n).
-
-    Parameters
-    ----------
-    monotone : None
-        Only None: every fit is monotone.
 
     Attributes
     ----------
     scores_, probabilities_ : float64 array (k,)
         The knots of the fitted function.
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -252,18 +231,11 @@ class BetaCalibrator(Calibrator):
 
         log-odds = a log p - b log(1 - p) + c,   a ≥ 0, b ≥ 0
 
-    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. Both logarithms are computed from s, so that
-    log-odds of hundreds (naive Bayes) do not saturate.
-
-    Parameters
-    ----------
-    monotone : None
-        Only None: every fit is monotone.
+    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. Log-odds of hundreds do not saturate.
 
     Attributes
     ----------
     a_, b_, c_ : float
-    prior_ : float64 array (2,)
 
     Examples
     --------
@@ -302,10 +274,6 @@ class BetaCalibrator(Calibrator):
 class IdentityCalibrator(Calibrator):
     """Use the scores as log-odds, without a fit: a baseline for scores that are log-odds already.
 
-    Attributes
-    ----------
-    prior_ : float64 array (2,)
-
     Examples
     --------
     >>> IdentityCalibrator().fit([-1.0, 1.0], [0, 1]).log_odds([0.5]).tolist()
@@ -324,21 +292,13 @@ class IdentityCalibrator(Calibrator):
 class TemperatureCalibrator(Calibrator):
     """Fit a temperature T > 0 with log-odds = s/T, for scores that are log-odds already.
 
-    T has the greatest likelihood, with Platt's targets if every sign is right and so no maximum exists. If no finite T
-    is best (scores that rank no better than chance), T is the largest float and 1/T is 0. The prior is not used.
-
-    Parameters
-    ----------
-    monotone : None
-        Only None: every fit is monotone.
+    T has the greatest likelihood, with Platt's targets if every sign is right and so no maximum exists. For scores that
+    rank no better than chance, T is the largest float and 1/T is 0. The prior is not used.
 
     Attributes
     ----------
-    temperature_ : float
-        T.
-    slope_ : float
-        1/T.
-    prior_ : float64 array (2,)
+    temperature_, slope_ : float
+        T and 1/T.
 
     Examples
     --------

@@ -28,8 +28,7 @@ from truerank.rankers.category_columns import CategoryColumns, frame_of
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 
-# Ridge on the standardised query statistics, in rows.
-_RIDGE = 1.0
+_RIDGE = 1.0  # on the standardised query statistics, in rows
 
 
 @estimator
@@ -65,10 +64,8 @@ class CalibratedRanker(Ranker):
     ----------
     ranker_ : Ranker
         Fitted on all queries.
-    grades_ : float64 array (G,)
-        Grades above the lowest one, ascending.
-    calibrators_ : list of Calibrator
-        One for each of `grades_`.
+    grades_, calibrators_ : float64 array (G,), list of Calibrator
+        Grades above the lowest one, ascending, and their calibrators.
     statistics_coef_ : float64 array (8,) or (0,)
         Coefficients of the query statistics and, last, the intercept.
     """
@@ -219,11 +216,7 @@ class CalibratedRanker(Ranker):
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Return P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
 
-        Parameters
-        ----------
-        X : array (n, p), RankingData, or ClusterRankingData (the result is then a list with an array a partition)
-        qid : array (n,), optional
-            Required with `query_statistics` if the rows are of several queries.
+        `query_statistics` require `qid` for rows of several queries. For a cluster, the result is a list by partition.
         """
         if isinstance(X, RowSource):
             return X.each(_answered, self, "predict_proba")  # type: ignore[return-value]
@@ -343,19 +336,12 @@ def _one_query(data: RankingData, rows: np.ndarray, y: np.ndarray | None) -> Ran
 
 
 def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """Return the scores of one fold's ranker (n,) on the level of the ranker of all folds.
+    """Return the held-out scores (n,) of one fold's ranker on the level of the ranker of all rows.
 
-    A ranking does not change if all scores are shifted or scaled, so the rankers of folds may have different levels.
-    One calibrator cannot fit them all. So the scores are shifted and scaled. On the rows that trained the fold's ranker
-    they get the mean and the standard deviation of those of the ranker of all rows. Grades are not used. If all
-    scores of either ranker are equal, the scores are only shifted.
-
-    Parameters
-    ----------
-    scores : float64 array (n,)
-        Scores of the held-out rows by the fold's ranker.
-    trained, whole : float64 arrays (m,)
-        Scores of the fold's training rows, by the fold's ranker and by the ranker of all rows.
+    A ranking does not change if all scores are shifted or scaled, so the rankers of folds may have different levels,
+    which one calibrator cannot fit. So on the fold's training rows, whose scores by the two rankers are `trained` and
+    `whole` (m,), the scores get the mean and the standard deviation of `whole`. If all scores of either ranker are
+    equal, they are only shifted. Grades are not used.
 
     Examples
     --------

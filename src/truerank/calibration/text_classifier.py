@@ -53,7 +53,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         Labels in ascending order.
     multi_label_ : bool
     feature_names_in_ : array (p,) of str
-        Names of the table's columns, if it has names. They select the columns of data frames in predictions.
+        Names of the table's columns, which select those of data frames in predictions.
     classifier_ : CalibratedClassifier
 
     Examples
@@ -80,24 +80,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, feature_names: Sequence[str] | None = None) -> Any:
         """Fit to texts X (n,) or a table X (n, p), and labels; returns itself.
 
-        Parameters
-        ----------
-        X : sequence of str, array (n, p) or data frame
-        y : sequence (n,) of labels, or of lists of labels
-            Lists make a multi-label classifier, unless each has one entry.
-        feature_names : sequence of str, optional
-            Names of the table's columns. Default: those of a data frame.
-
-        Raises
-        ------
-        InvalidInputError
-            If texts and labels differ in number, there is only one label, labels are missing, or they are both texts
-            and numbers.
-
-        Warns
-        -----
-        TruerankWarning
-            If some documents have no label and the others have one each. Each label is then decided by itself.
+        `y` (n,) holds labels or lists of labels. Lists make a multi-label classifier, unless each has one entry. There
+        is a warning if some documents have no label and the others have one each. `feature_names` are the table's
+        columns (default: those of a data frame). `InvalidInputError` is raised if texts and labels differ in number,
+        there is only one label, labels are missing, or they are both texts and numbers.
         """
         if isinstance(self.classifier, str):
             check_choice(self.classifier, "classifier", CLASSIFIERS)
@@ -184,15 +170,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self.decide(X)
 
     def decide(self, X: MatrixLike, **costs: float) -> Any:
-        """Return labels of least expected cost.
+        """Return labels of least expected cost: (n,) if labels exclude each other, else a list for each document.
 
-        These are the most probable labels (n,) if labels exclude each other. Else they are a list for each document, by
-        the costs of `decisions.decide` (`cost_fp`, `cost_fn`, …; default: errors of equal cost).
-
-        Raises
-        ------
-        InvalidInputError
-            For costs if three or more labels exclude each other.
+        `costs` are those of `decisions.decide` (`cost_fp`, `cost_fn`, …; default: errors of equal cost). They raise
+        `InvalidInputError` if three or more labels exclude each other.
         """
         if self.multi_label_:
             p = self.predict_proba(X)

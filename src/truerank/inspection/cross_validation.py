@@ -24,34 +24,20 @@ from truerank.significance.comparison import compare_values
 
 @dataclass(frozen=True)
 class CrossValidation(Tabular):
-    """The result of `cross_validate`.
+    """The result of `cross_validate`, by ranker and measure.
 
-    Attributes
-    ----------
-    per_query : dict of dict of float64 array (m,)
-        By ranker and measure: the value of each query by rankers that were not trained on it, averaged over the
-        repeats.
-    scores : dict of float64 array (n,)
-        Out-of-fold scores of each ranker in the first repeat, in the caller's row order (for a cluster in that of
-        `predict`).
-    folds : int64 array (m,)
-        The fold, from 0, in which each query was tested in the first repeat.
-    query_ids : array (m,)
-    convention : str
-    measures : dict of Measure
-        By their given names.
-    fold_means : dict of dict of list of float
-        Mean over the queries of each fold, by ranker and measure, for one repeat after the other.
-    repeats : int
+    `per_query` (m,) holds the value of each query by rankers that were not trained on it, averaged over the repeats.
+    `scores` (n,) are out-of-fold scores in the first repeat, in the caller's row order (for a cluster in that of
+    `predict`).
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
     scores: dict[str, np.ndarray] = field(repr=False)
-    folds: np.ndarray = field(repr=False)
+    folds: np.ndarray = field(repr=False)  # int64 (m,): the fold, from 0, that tested a query in the first repeat
     query_ids: np.ndarray = field(repr=False)
     convention: str
-    measures: dict[str, Measure] = field(repr=False)
-    fold_means: dict[str, dict[str, list[float]]] = field(repr=False)
+    measures: dict[str, Measure] = field(repr=False)  # by their given names
+    fold_means: dict[str, dict[str, list[float]]] = field(repr=False)  # of each fold, repeat after repeat
     repeats: int = 1
 
     @property
@@ -65,16 +51,10 @@ class CrossValidation(Tabular):
     def compare(self, measure: str | None = None, *, about: str = "rankers", **options: Any) -> Any:
         """Compare the rankers with each other, or with `baseline`, by one of the measures (the first).
 
-        Parameters
-        ----------
-        measure : str, optional
-        about : {"rankers", "learners"}, default "rankers"
-            "rankers": these fitted rankers on queries like these, by a test over queries (a `Comparison`). Training is
-            not part of its uncertainty, so that it finds differences between equally good learners too often.
-            "learners": these learning procedures on data like these, by the corrected resampled t-test over folds (a
-            `LearnerComparison`).
-        options
-            For "rankers" those of `compare_rankers`, for "learners" `baseline`.
+        `about="rankers"` is about these fitted rankers on queries like these: a test over queries with the `options` of
+        `compare_rankers` (a `Comparison`). Training is not part of its uncertainty, so it finds differences between
+        equally good learners too often. `about="learners"` is about the learning procedures on data like these: the
+        corrected resampled t-test over folds (a `LearnerComparison`).
         """
         check_choice(about, "about", ("rankers", "learners"))
         known = list(self.measures)
@@ -138,15 +118,10 @@ def cross_validate(
     repeats : int, default 1
         Number of draws of the folds. With ten, `compare(about="learners")` depends less on the draw.
     validate : bool, default False
-        Use the fold before the tested one as validation queries for rankers that support them. Others are trained on
-        it.
+        Use the fold before the tested one as validation queries for rankers that support them, else for training.
     convention : str, default "ranklib"
     random_state : None, int or generator
         Seed of the folds.
-
-    Returns
-    -------
-    CrossValidation
 
     Raises
     ------
@@ -155,8 +130,8 @@ def cross_validate(
 
     Notes
     -----
-    Models of different folds share training queries. A test over queries is about the fitted models; a statement about
-    learners requires `compare(about="learners")`. Cost: `folds * repeats` fits for each ranker.
+    Models of different folds share training queries, so a statement about learners requires
+    `compare(about="learners")`. Cost: `folds * repeats` fits for each ranker.
 
     Examples
     --------

@@ -30,65 +30,37 @@ _DOCUMENT = ["document", "rank", "score", "grade"]
 
 @dataclass(frozen=True)
 class Change:
-    """The nearest observed value of a feature with which the lower document would rank above the upper one.
-
-    Attributes
-    ----------
-    feature : str
-    value, needed : float
-        The lower document's value, and the one that suffices if nothing else changes.
-    score : float
-        Its score with this value.
-    share : float
-        Share of the reference rows with a value between the two, as a distance that does not depend on the scale.
-    """
+    """The nearest observed value of a feature with which the lower document would rank above the upper one."""
 
     feature: str
-    value: float
-    needed: float
-    score: float
-    share: float
+    value: float  # the lower document's
+    needed: float  # the value that suffices if nothing else changes
+    score: float  # the lower document's with this value
+    share: float  # of the reference rows with a value between the two: a distance that does not depend on the scale
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why the document `above` ranks above the document `below`.
+    """Why the document `above` ranks above the document `below`; pairs hold the values of both in this order.
 
-    Attributes
-    ----------
-    query, above, below : str
-        Names of the query and the two documents (row numbers if there are no names).
-    scores, ranks, grades : tuples (above's, below's)
-        Ranks count from 1, and equal scores keep the order of the rows. Grades are None for data without grades.
-    contributions : float64 array (p,)
-        Contribution of each feature. Their sum is `scores[0] - scores[1]`.
-    values : float64 array (p, 2)
-        The two documents' values.
-    feature_names : list of str
-    method : str
-        How the contributions were computed.
-    changes : list of Change
-        Single changes with which `below` would rank above, nearest first; empty if no observed value suffices. Features
-        that describe the query and not the document are left out.
-    measure : str or None
-    measure_now, measure_swapped : float or None
-        The measure of the query as it is ranked, and with the two documents exchanged.
+    `contributions` (p,) of the features add up to `scores[0] - scores[1]`. `changes` are single changes with which
+    `below` would rank above, nearest first, without features that describe the query and not the document.
     """
 
     query: str
-    above: str
+    above: str  # the document's name, or its row number
     below: str
     scores: tuple[float, float]
-    ranks: tuple[int, int]
+    ranks: tuple[int, int]  # from 1; equal scores keep the order of the rows
     grades: tuple[float, float] | None
     contributions: np.ndarray = field(repr=False)
-    values: np.ndarray = field(repr=False)
+    values: np.ndarray = field(repr=False)  # float64 (p, 2)
     feature_names: list[str] = field(repr=False)
-    method: str
+    method: str  # how the contributions were computed
     changes: list[Change] = field(repr=False)
     measure: str | None = None
-    measure_now: float | None = None
-    measure_swapped: float | None = None
+    measure_now: float | None = None  # of the query as it is ranked
+    measure_swapped: float | None = None  # with the two documents exchanged
 
     @property
     def difference(self) -> float:
@@ -126,11 +98,11 @@ class Explanation:
         return self.to_text()
 
     def _documents(self) -> list[list[Any]]:
-        """Document, rank, score and grade of the two."""
+        """Return document, rank, score and grade of the two."""
         return [list(self._document(which, name).values()) for which, name in enumerate((self.above, self.below))]
 
     def _rows(self, columns: Iterable[int]) -> list[list[Any]]:
-        """Feature, contribution and the two values of some columns."""
+        """Return feature, contribution and the two values of some columns."""
         return [
             [self.feature_names[k], float(self.contributions[k]), float(self.values[k, 0]), float(self.values[k, 1])]
             for k in columns
@@ -208,8 +180,8 @@ def explain(
 
     Notes
     -----
-    Cost: one prediction of the query, the contributions (`tree_shapley`: O(4^d d²) for a plain tree), and up to 256 p
-    predictions for the changes (24 p times the query's rows for pipelines with steps that use the whole query).
+    Cost: the contributions (`tree_shapley`), and up to 256 p predictions for the changes (24 p times the query's rows
+    for pipelines with steps that use the whole query).
 
     Examples
     --------
@@ -265,10 +237,9 @@ def explain(
 
 
 def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
-    """Return contributions (n, p) of each feature to the scores of the rows X, against the rows of `reference`.
+    """Return contributions (n, p) of the features to the scores of X, against the rows of `reference`; see `explain`.
 
-    Linear rankers: weight times value. RankBoost: the feature's steps. Boosted oblivious trees: Shapley values. None
-    for rankers whose scores are not a sum over features.
+    None for rankers whose scores are not a sum over features.
     """
     ranker = _below_probabilities(ranker)
     if getattr(X, "is_binned_matrix", False):
@@ -285,14 +256,14 @@ def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:
 
 
 def _below_probabilities(ranker: Scorer) -> Any:
-    """The ranker inside a calibrated one, whose scores give the order."""
+    """Return the ranker inside a calibrated one, whose scores give the order."""
     while hasattr(ranker, "calibrators_") and hasattr(ranker, "ranker_"):
         ranker = ranker.ranker_
     return ranker
 
 
 def _predict(ranker: Any, X: np.ndarray) -> np.ndarray:
-    """Scores (n,) of the rows of one query."""
+    """Return scores (n,) of the rows of one query."""
     return ranker_scores(ranker, RankingData.from_grouped(X, None, np.array([0, len(X)])))
 
 
@@ -304,7 +275,7 @@ def _dense(X: Matrix, rows: Any) -> np.ndarray:
 
 
 def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tuple[int, np.ndarray]:
-    """Number of the query and its rows, in grouped order."""
+    """Return the number of the query and its rows, in grouped order."""
     if query is None:
         if above is None:
             raise InvalidInputError("name the query, or two rows by their numbers (`above`, `below`)")
@@ -325,7 +296,7 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
 
 
 def _place(data: RankingData, row: object) -> int:
-    """Grouped place of a row of the caller."""
+    """Return the grouped place of a row of the caller."""
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_rows:
         raise InvalidInputError(f"a row's number must be an integer in 0 … {data.n_rows - 1}, got {row!r}")
     return int(row) if data.order is None else int(np.flatnonzero(data.order == row)[0])
@@ -340,7 +311,7 @@ def _pair(
     above: Any,
     below: Any,
 ) -> tuple[int, int]:
-    """Places of the two documents within the query."""
+    """Return the places of the two documents within the query."""
     if len(rows) < 2:
         raise InvalidInputError("the query has a single document, so that there is nothing to compare")
 
@@ -386,7 +357,7 @@ def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
 
 
 def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.ndarray) -> tuple[np.ndarray, str]:
-    """Contributions (p,) to the difference of rows i and j of one query, and how they were computed."""
+    """Return contributions (p,) to the difference of rows i and j of one query, and how they were computed."""
     rows = row_contributions(ranker, X[[i, j]], reference)
     if rows is not None:
         how = "difference of exact Shapley values"
@@ -405,16 +376,15 @@ def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.
 
 
 def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
-    """Shapley values of v(S), the score of row j with row i's values in S.
+    """Return Shapley values of v(S), the score of row j with row i's values in S.
 
-    If steps of a pipeline use the whole query, row i gets row j's values in S, the other rows stay as they are, and v
-    is half the difference of the two scores.
+    If steps of a pipeline use the whole query, row i also gets row j's values, and v is half their difference.
     """
     n = len(players)
     by_query = hasattr(ranker, "steps")
 
     def gaps(masks: np.ndarray) -> np.ndarray:
-        """v of each mask."""
+        """Return v of each mask."""
         mixed = np.repeat(X[j][None], len(masks), axis=0)
         mixed[:, players] = np.where(masks, X[i, players], X[j, players])
         if not by_query:
@@ -452,7 +422,7 @@ def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.nd
 
 
 def _of_the_query(data: RankingData, X: np.ndarray, k: int) -> bool:
-    """Whether feature k describes the query: it is constant within every query of the data."""
+    """Return whether feature k describes the query: it is constant within every query of the data."""
     if data.n_queries == 1 or len(np.unique(X[:, k])) > 1:
         return False
     return not mixed_queries(_dense(data.X, np.s_[:, k : k + 1])[:, 0], data.offsets).any()
@@ -468,7 +438,7 @@ def _changes(
     names: Sequence[str],
     columns: list[int],
 ) -> list[Change]:
-    """Single changes of row j in these columns with which it ranks above row i, nearest first."""
+    """Return single changes of row j in these columns with which it ranks above row i, nearest first."""
     if scores[j] > scores[i]:
         return []
     by_query = hasattr(ranker, "steps")

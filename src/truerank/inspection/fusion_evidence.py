@@ -38,23 +38,16 @@ class FusionEvidence:
     ----------
     measures : dict of str to Measure
         By the name of their mean: "MAP" for AP, else the name of the measure.
-    per_query : dict of str to dict of str to float64 array (m,)
+    per_query, judged_only : dict of str to dict of str to float64 array (m,)
         By measure and method: "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum" (with the
-        runs' training means), "best-run" (the best run on the training topics).
-    judged_only
-        As `per_query`, for the lists without their unjudged documents.
-    query_ids : str array (m,)
+        runs' training means), "best-run" (the best on the training topics); and without unjudged documents.
     best_runs : list of str
         The best run of each fold's training topics.
-    recommended : str
+    recommended, reason : str
         "learned" if it is better by the first measure than every other method and the best single run, each with a
         corrected p below 0.05. Else the method with the highest mean among those that are not significantly worse.
-    reason : str
-        The reason in words and figures.
     comparisons : dict of str to Comparison
         Each unlearned method against "learned", by measure; p is corrected for all measures together.
-    coverage : Coverage or None
-        Topics of the means.
     """
 
     def __init__(
@@ -176,10 +169,9 @@ def cross_validate_fusion(
     pool : RunPool with judgements
     model : RunFusion, optional
         Cloned and fitted on each fold's training topics.
-    measures : str, Measure or a sequence of these
+    measures, convention
         Lists are cut at `depth`. Relevant documents that are not in a list count against it, also those that no run
         found. A topic without documents has the value 0.
-    convention : str, default "trec"
     n_folds : int, default 5
         Folds of topics, drawn by the seed and the topics' names.
     depth : int, default 1000
@@ -241,14 +233,14 @@ def covered_pool(pool: RunPool, topics: str | None) -> tuple[RunPool, Coverage]:
 
 
 def _folds(pool: RunPool, n_folds: int, random_state: RandomState) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Test and training topics by fold, independent of the order of topics in a file."""
+    """Return test and training topics by fold, independent of the order of topics in a file."""
     order = np.argsort(pool.query_ids, kind="stable")
     parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
     return [(np.sort(order[part]), np.setdiff1d(np.arange(pool.n_queries), order[part])) for part in parts]
 
 
 def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:
-    """Measures by the name of their mean, a topic without documents counting 0; an error for one without a mean."""
+    """Return measures by the name of their mean, where a topic without documents counts 0; an error without a mean."""
     parsed = parse_measures(measures, convention)
     return {("MAP" if name == "AP" else name): one(missing_topics="zero").check_mean() for name, one in parsed.items()}
 

@@ -25,35 +25,21 @@ from truerank.significance.two_samples import paired_t
 
 @dataclass(frozen=True)
 class Importance(Tabular):
-    """The loss of a measure without each feature.
+    """The loss of a measure without each feature, arrays (p,), with Student's 95 % interval over queries.
 
-    Attributes
-    ----------
-    importances : float64 array (p, repeats)
-        Measure of the data less the measure after a shuffle; positive if the feature helps.
-    low, high : float64 arrays (p,)
-        Student's 95 % interval over queries of the mean over the repeats; NaN if all queries have the same loss.
-    p_adjusted : float64 array (p,)
-        Two-sided, corrected over the features (step-down max-T), and at least Student's p.
-    noise_floor : float64 array (p,)
-        Loss that some feature exceeds by chance in 5 % of resamples; NaN for importances by removal.
-    n_queries : int
-        Queries for which the measure is defined.
-    measure : str
-    feature_names : list of str
-    training_queries : Overlap or None
-        The queries that the ranker was trained on.
+    `p_adjusted` is two-sided, corrected over the features (step-down max-T), and at least Student's p. `noise_floor` is
+    the loss that some feature exceeds by chance in 5 % of resamples; NaN for importances by removal.
     """
 
-    importances: np.ndarray = field(repr=False)
-    low: np.ndarray = field(repr=False)
+    importances: np.ndarray = field(repr=False)  # (p, repeats): the measure less that after a shuffle
+    low: np.ndarray = field(repr=False)  # of the mean over the repeats; NaN if all queries have the same loss
     high: np.ndarray = field(repr=False)
     p_adjusted: np.ndarray = field(repr=False)
     noise_floor: np.ndarray = field(repr=False)
-    n_queries: int
+    n_queries: int  # for which the measure is defined
     measure: str
     feature_names: list[str] = field(repr=False)
-    training_queries: Overlap | None = field(default=None, repr=False)
+    training_queries: Overlap | None = field(default=None, repr=False)  # those that the ranker was trained on
 
     @property
     def shown(self) -> list[str]:
@@ -119,16 +105,11 @@ def permutation_importance(
         Shuffles of each feature.
     random_state : None, int or NumPy generator
 
-    Returns
-    -------
-    Importance
-
     Notes
     -----
     Cost: `p * repeats + 1` predictions. Under the null, a query's values with the original column and with its shuffled
-    copies are exchangeable. A resample draws for each query which of them is the original, for all features together
-    (`step_down_of_copies`). The result is about this fitted ranker, on queries that it was not trained on. A shuffled
-    feature also loses the information that it shares with others.
+    copies are exchangeable (`step_down_of_copies`). The result is about this fitted ranker. A shuffled feature also
+    loses the information that it shares with others.
 
     Examples
     --------
@@ -183,17 +164,11 @@ def removal_importance(
     Parameters
     ----------
     ranker : ranker
-        It is cloned and not changed.
+        It is cloned and not changed, and fitted p + 1 times.
     train, test : RankingData
-        Training rows, and rows of other queries for the measure.
+        Training rows, and rows of other queries for the measure. A warning names queries of `test` that are in `train`.
     measure, convention
         See `permutation_importance`.
-
-    Returns
-    -------
-    Importance
-        With one column of `importances`. It costs p + 1 fits. Queries of `test` that are in `train` are named in a
-        warning.
 
     Examples
     --------
@@ -235,7 +210,7 @@ def _importance(
     data: RankingData,
     overlap: Overlap | None = None,
 ) -> Importance:
-    """The result for losses (p, queries, repeats)."""
+    """Return the result for losses (p, queries, repeats)."""
     p, n, repeats = losses.shape
     ends = np.full((p, 2), np.nan)
     for k, by_query in enumerate(losses.mean(axis=2)):
@@ -251,20 +226,10 @@ def _importance(
 def partial_dependence(
     ranker: Scorer, data: RankingData, feature: int | str, *, points: int = 20
 ) -> tuple[np.ndarray, ...]:
-    """Return the mean score of all rows with the same value of one feature in every row.
+    """Return values and the mean score (at most `points`,) of all rows with this value of one feature in every row.
 
-    Parameters
-    ----------
-    ranker : fitted ranker, pipeline, or anything with `predict(X)`
-    data : RankingData
-    feature : int or str
-        Column from 0, or its name.
-    points : int, default 20
-        Number of values: quantiles of the observed ones. Each costs a prediction of all rows.
-
-    Returns
-    -------
-    values, scores : float64 arrays (at most `points`,)
+    Friedman's partial dependence (Annals of Statistics 29, 2001, section 8). `feature` is a column from 0, or its name.
+    The values are quantiles of the observed ones, and each costs a prediction of all rows.
 
     Raises
     ------
@@ -278,11 +243,6 @@ def partial_dependence(
     >>> values, scores = partial_dependence(SingleFeature().fit(data), data, 0, points=3)
     >>> values.tolist(), scores.tolist()
     ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-
-    References
-    ----------
-    J. H. Friedman, Greedy function approximation: a gradient boosting machine, Annals of Statistics 29, 2001,
-    section 8.
     """
     points = check_positive_int(points, "points")
     if not isinstance(data.X, np.ndarray):

@@ -21,28 +21,15 @@ from truerank.significance.intervals import mean_interval
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """A measure on held-out queries by the number of training queries.
+    """A measure on held-out queries by the number of training queries (s sizes)."""
 
-    Attributes
-    ----------
-    train_sizes : int64 array (s,)
-    train_scores, test_scores : float64 arrays (s, draws)
-        Mean of the measure on the training queries and on the test queries of each draw.
-    low, high : float64 arrays (s,)
-        95 % interval (Student's), over test queries, of the mean over the draws; NaN where there is none.
-    measure : str
-        With its convention.
-    n_test : int
-        Test queries.
-    """
-
-    train_sizes: np.ndarray
-    train_scores: np.ndarray = field(repr=False)
-    test_scores: np.ndarray = field(repr=False)
-    low: np.ndarray = field(repr=False)
+    train_sizes: np.ndarray  # int64 (s,)
+    train_scores: np.ndarray = field(repr=False)  # (s, draws): mean of the measure on the training queries
+    test_scores: np.ndarray = field(repr=False)  # and on the test queries
+    low: np.ndarray = field(repr=False)  # of Student's 95 % interval over test queries of the mean over the draws
     high: np.ndarray = field(repr=False)
-    measure: str
-    n_test: int = 0
+    measure: str  # with its convention
+    n_test: int = 0  # number of test queries
 
     def __str__(self) -> str:
         rows: list[list[Any]] = [
@@ -80,21 +67,13 @@ def learning_curve(
     train, test : RankingData
         Queries to draw training queries from, and held-out queries.
     train_sizes : sequence of int, optional
-        Numbers of training queries. Default: five, from a tenth of the queries (at least 2) to all, evenly spaced on a
-        logarithmic scale.
+        Numbers of training queries. Default: five, from a tenth (at least 2) to all, evenly spaced on a logarithmic
+        scale.
     draws : int, default 5
-        Random draws of the training queries at each size. A larger draw contains the smaller ones.
+        Random draws of the training queries at each size, one fit each. A larger draw contains the smaller ones.
     measure, convention
-        Measure and its convention. Default: the ranker's `measure`, else nDCG@10.
+        Default: the ranker's `measure`, else nDCG@10.
     random_state : None, int or NumPy generator
-
-    Returns
-    -------
-    LearningCurve
-
-    Notes
-    -----
-    The ranker is fitted `draws` times for each size, and once for all training queries.
     """
     check_ranking_data(train, "train")
     check_ranking_data(test, "test")

@@ -43,22 +43,14 @@ FOLDS = 5  # of a calibrated model with a prefitted ranker
 
 
 class Decision(NamedTuple):
-    """The verdict of held-out queries on a candidate.
+    """The verdict of held-out queries on a candidate: "better", "not worse" (by more than the margin), "worse", …
 
-    Attributes
-    ----------
-    verdict : {"better", "not worse", "worse", "undecided"}
-        "not worse": by more than the margin.
-    p : float
-        Of the test that decided. With a margin, "not worse" and "undecided" have the p of the differences plus the
-        margin.
-    level : float
-        The level for p, after it was divided over the comparisons on the same queries.
+    With a margin, "not worse" and "undecided" have the p of the differences plus the margin.
     """
 
     verdict: str
     p: float
-    level: float
+    level: float  # after it was divided over the comparisons on the same queries
 
     @property
     def promoted(self) -> bool:
@@ -119,41 +111,19 @@ def decide(
 
 @dataclass
 class Retraining:
-    """The result of `retrain`.
+    """The result of `retrain`."""
 
-    Attributes
-    ----------
-    promoted : bool
-        Whether the candidate replaces the model in production.
-    reason : str
-        The reason in words.
-    how : {"continued", "refitted"}
-    candidate : fitted ranker
-    comparison : Comparison
-        "candidate" against "production" on the held-out queries.
-    n_train, n_held_out : int
-        Queries.
-    decision : Decision
-        The verdict, p and level.
-    look : int
-        Number of this comparison on the same held-out queries, from 1.
-    training_queries : int
-        Held-out queries that one of the models was trained on. They are left out.
-    about_training : str
-        These queries in words.
-    """
-
-    promoted: bool
-    reason: str
-    how: str
+    promoted: bool  # whether the candidate replaces the model in production
+    reason: str  # in words
+    how: str  # "continued" or "refitted"
     candidate: Any = field(repr=False)
-    comparison: Comparison = field(repr=False)
-    n_train: int
+    comparison: Comparison = field(repr=False)  # "candidate" against "production" on the held-out queries
+    n_train: int  # queries
     n_held_out: int
     decision: Decision
-    look: int
-    training_queries: int
-    about_training: str
+    look: int  # number of this comparison on the same held-out queries, from 1
+    training_queries: int  # held-out queries that one of the models was trained on, which are left out
+    about_training: str  # these queries in words
 
     @property
     def p(self) -> float:
@@ -186,13 +156,11 @@ def retrain(
     ----------
     production : fitted ranker
         It is not changed.
-    data : RankingData
-        Judged queries for training.
+    data, valid : RankingData
+        Judged queries for training, and validation queries for early stopping (`patience`).
     held_out : RankingData, optional
         Judged queries for the comparison, on which neither model was trained. By default `share` of the queries of
         `data` are held out, drawn by their names.
-    valid : RankingData, optional
-        Validation queries for early stopping (`patience`).
     how : {"auto", "continue", "refit"}, default "auto"
         "continue" starts from the model: boosted trees get `more` trees (`fit(init_model=…)`), and rankers with
         `warm_start` start at the model's weights. "refit" fits a new model with the same settings to `data` alone; a
@@ -201,10 +169,8 @@ def retrain(
         Trees to add to a model of trees.
     params : dict, optional
         Settings to change.
-    measure : str or Measure, optional
-        Default: that of the model, else nDCG@10. Ties are averaged.
-    convention : str, optional
-        Default: that of the model, else "ranklib".
+    measure, convention : optional
+        Default: those of the model, else nDCG@10 and "ranklib". Ties are averaged.
     test : {"randomisation", "t", "wilcoxon", "sign"}, default "randomisation"
         Paired and two-sided. The candidate is promoted only if the direction of the test itself is a gain.
     level : float in (0, 1), default 0.05
@@ -222,19 +188,11 @@ def retrain(
     random_state : None, int or generator
         Seed of the split and the test.
 
-    Returns
-    -------
-    Retraining
-
     Raises
     ------
     InvalidInputError
         If the model cannot be trained (imported models) or not continued, if there are fewer than two queries on either
-        side, or if a model was trained on more than half of the held-out queries.
-
-    Notes
-    -----
-    Held-out queries that a model was trained on are recognised by its sketch, and left out.
+        side, or if a model was trained on more than half of the held-out queries. Fewer of these are left out.
 
     Examples
     --------
@@ -296,7 +254,7 @@ def retrain(
 
 
 def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np.ndarray, str]:
-    """Which held-out queries a model was trained on, bool (m,), and in words; an error if too few are left."""
+    """Return which held-out queries a model was trained on, bool (m,), and in words; an error if too few are left."""
     found = {name: training_queries(model, held_out) for name, model in models.items()}
     seen = np.any([overlap.matched for overlap in found.values()], axis=0)
     if any(overlap.mostly for overlap in found.values()) or held_out.n_queries - seen.sum() < 2:
@@ -309,7 +267,7 @@ def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np
 
 
 def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
-    """The decision in words, with the gain and the p that decided."""
+    """Return the decision in words, with the gain and the p that decided."""
     verdict = {
         "better": "the candidate is better",
         "not worse": f"the candidate is not worse by more than {margin:g}",
@@ -336,7 +294,7 @@ def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingDa
 
 
 def can_continue(model: Scorer) -> bool:
-    """Whether training of a fitted model can be continued."""
+    """Return whether training of a fitted model can be continued."""
     if isinstance(model, RankerPipeline):
         return can_continue(model.ranker_)
     learns_propensities = hasattr(model, "click_propensities_")  # from tree to tree, of the rows that it saw

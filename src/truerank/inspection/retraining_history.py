@@ -18,13 +18,8 @@ from truerank.core.files import atomic_write
 class History:
     """The history that `retrain` reads and extends.
 
-    Attributes
-    ----------
-    looks : dict of str to int
-        Comparisons so far, by the digest of a held-out query's rows.
-    references : dict of str to dict of str to str
-        For a model that was promoted as not worse by more than a margin: "digest" and "path" of the last model that was
-        promoted as better. Keys are digests of model files.
+    `looks` counts the comparisons by the digest of a held-out query's rows. `references` holds, by the digest of a
+    model that was promoted as not worse, "digest" and "path" of the last model that was promoted as better.
     """
 
     looks: dict[str, int] = field(default_factory=dict)

@@ -41,38 +41,18 @@ _ROWS = 4_096
 
 @dataclass(frozen=True)
 class ShapleyValues:
-    """Contributions of features to scores.
+    """Contributions of features to scores, which are `base + values.sum(axis=1)`."""
 
-    Attributes
-    ----------
-    values : float64 array (n, p)
-        Contribution of each feature to each row's score.
-    base : float
-        Mean score of the reference rows in the game. The scores are `base + values.sum(axis=1)`.
-    """
-
-    values: np.ndarray
-    base: float
+    values: np.ndarray  # float64 (n, p)
+    base: float  # mean score of the reference rows in the game
 
 
 def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyValues:
     """Return Shapley values of a fitted `ObliviousBoosting` with any kind of leaves and start, for the rows of X.
 
-    Parameters
-    ----------
-    ranker : ObliviousBoosting
-    X : float array (n, p)
-    reference : float array (r, p)
-        Rows for the probabilities of the answers. Fuzzy leaves use at most 4,096 of them, evenly spaced.
-
-    Returns
-    -------
-    ShapleyValues
-
-    Notes
-    -----
-    Cost of plain leaves: O(4^d d²) for a tree, and O(d) for a row and tree. Cost of fuzzy and polynomial leaves:
-    O(2^d d²) for a row and tree, times the number of monomials.
+    The rows of `reference` (r, p) give the probabilities of the answers. Fuzzy leaves use at most 4,096 of them, evenly
+    spaced. Plain leaves cost O(4^d d²) for a tree, and O(d) for a row and tree; fuzzy and polynomial leaves O(2^d d²)
+    for a row and tree, times the number of monomials.
 
     References
     ----------
@@ -124,7 +104,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
 
 
 def _of_rows(right: np.ndarray, z: np.ndarray | None, game: tuple[Any, ...], n_jobs: int | None) -> np.ndarray:
-    """Values (n, u) of one tree for rows with P(right) (d, n) and standardised features (n, u)."""
+    """Return values (n, u) of one tree for rows with P(right) (d, n) and standardised features (n, u)."""
     rows = np.ascontiguousarray(right.T, dtype=np.float64)
     found = np.zeros((len(rows), game[2].shape[1]))
     z = np.zeros_like(found) if z is None else np.ascontiguousarray(z)
@@ -137,7 +117,7 @@ def _of_rows(right: np.ndarray, z: np.ndarray | None, game: tuple[Any, ...], n_j
 
 
 def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarray]:
-    """A function of (tree, columns (p, n)) that gives P(right) at each level (d, n); bool with plain borders."""
+    """Return a function of (tree, columns (p, n)) that returns P(right) at each level (d, n); bool if plain."""
     tables = shares = None
     if ranker.kind_of_leaves.needs_places:
         flat = ranker._flat_places()
@@ -162,7 +142,7 @@ def _answers_of(ranker: Any, trees: Any) -> Callable[[int, np.ndarray], np.ndarr
 
 
 def _leaf_numbers(right: np.ndarray) -> np.ndarray:
-    """Number of each row's leaf (n,): level t is bit t."""
+    """Return the number of each row's leaf (n,): level t is bit t."""
     leaf = np.zeros(right.shape[1], dtype=np.int64)
     for level, answer in enumerate(right):
         leaf |= answer.astype(np.int64) << level
@@ -170,7 +150,7 @@ def _leaf_numbers(right: np.ndarray) -> np.ndarray:
 
 
 def _rows_by_leaf(right: np.ndarray) -> np.ndarray:
-    """Rows in each leaf, float64 (2^d,): counts with plain borders, sums of probabilities with fuzzy ones."""
+    """Return the rows in each leaf, float64 (2^d,): counts, or sums of probabilities with fuzzy borders."""
     depth, n = right.shape
     if right.dtype == bool:
         return np.bincount(_leaf_numbers(right), minlength=1 << depth).astype(np.float64)
@@ -184,7 +164,7 @@ def _rows_by_leaf(right: np.ndarray) -> np.ndarray:
 
 
 def _ratios(rows: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
-    """b_j(l): probability of the reference rows to follow each leaf's path at a feature's levels, float64 (2^d, u)."""
+    """Return b_j(l), float64 (2^d, u): the chance of a reference row to follow a leaf's path at a feature's levels."""
     number = np.arange(len(rows))
     ratios = np.ones((len(rows), u))
     for level, slot in enumerate(slots):
@@ -197,7 +177,7 @@ def _ratios(rows: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
 
 
 def _powers(table: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
-    """Exponent of each of a tree's features in each monomial, int64 (M, u)."""
+    """Return the exponent of each of a tree's features in each monomial, int64 (M, u)."""
     powers = np.zeros((len(table), u), dtype=np.int64)
     for j, (earlier, variable) in enumerate(table.tolist()):
         if j:
@@ -207,12 +187,12 @@ def _powers(table: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
 
 
 def _products(powers: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """Π_j b_j of each leaf and monomial, with 0 for a feature of the monomial: float64 (2^d, M)."""
+    """Return Π_j b_j of each leaf and monomial, with 0 for a feature of the monomial: float64 (2^d, M)."""
     return ratios.prod(axis=1)[:, None] * (powers.sum(axis=1) == 0)
 
 
 def _nodes(u: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre nodes and weights on [0, 1] that integrate polynomials of degree u - 1 exactly."""
+    """Return Gauss-Legendre nodes and weights on [0, 1] that integrate polynomials of degree u - 1 exactly."""
     x, w = np.polynomial.legendre.leggauss((u + 1) // 2)
     return (x + 1) / 2, w / 2
 

@@ -18,30 +18,14 @@ def ranking_stability(
 ) -> np.ndarray:
     """Return each query's mean Kendall distance between its ranking and those after small changes of its features.
 
+    The result, float64 (m,), is the share of a query's document pairs that the rankings order differently: 0 is
+    perfectly stable, and 1 is a reversal. A pair that is tied in one of them counts half. NaN for queries with fewer
+    than two documents. A constant ranker has 0, so read it with a measure of quality.
+
     A small change replaces a value by an *observed neighbour*: the next larger or the next smaller value of the feature
-    in `data`, with equal probability (the extreme values have one neighbour). A change is therefore one step in rank
-    for any scale. Missing values and features with a single value stay.
-
-    Parameters
-    ----------
-    ranker : fitted ranker
-        Anything with `predict(X)`.
-    data : RankingData
-        Dense rows.
-    repeats : int, default 10
-        Changed copies of the data.
-    random_state : None, int or NumPy generator
-
-    Returns
-    -------
-    float64 array (m,)
-        The share of a query's document pairs that two rankings order differently: 0 is perfectly stable, and 1 is a
-        reversal. A pair that is tied in one of them counts half. NaN for queries with fewer than two documents.
-
-    Notes
-    -----
-    Cost: `repeats + 1` predictions and O(Σ n²) pairs. A constant ranker has 0, so the value should be read with a
-    measure of quality.
+    in `data`, with equal probability (the extreme values have one neighbour). Missing values and features with a single
+    value stay. `ranker` is anything with `predict(X)`, and `data` has dense rows. `repeats` copies of the data are
+    changed. Cost: `repeats + 1` predictions and O(Σ n²) pairs.
 
     Examples
     --------
@@ -71,7 +55,7 @@ def ranking_stability(
 
 
 def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Observed neighbours below and above each value; the only one at the ends, and the value itself without any."""
+    """Return the neighbours below and above each value; at the ends the only one, and the value itself without any."""
     values = np.unique(column[~np.isnan(column)])
     if len(values) < 2:
         return column, column
@@ -84,7 +68,7 @@ def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def kendall_distances(a, b, offsets):
-    """Share of each query's pairs that two score vectors order differently; a tie in one of them counts half."""
+    """Return the share of each query's pairs that two score vectors order differently; one tie counts half."""
     m = offsets.size - 1
     result = np.empty(m)
     for q in range(m):

@@ -76,24 +76,14 @@ SPACES: dict[str, dict[str, Any]] = {
 class Tuning:
     """The result of `tune`.
 
-    Attributes
-    ----------
-    best_params : dict
-        Settings of the best trial. With early stopping, the mean number of rounds replaces `patience`.
-    best_value : float
-        Mean of the measure over the folds' held-out queries. It is too optimistic, since it was maximised: evaluate the
-        ranker on other queries.
-    ranker : fitted ranker
-        Fitted with the best settings to all queries; None without `refit`.
-    trials : list of dict
-        By number: `{"number", "params", "values" (one a fold), "mean", "rounds" or None, "error" or None}`.
-    measure : str
+    `best_value` is the mean over the folds' held-out queries. It is too optimistic, since it was maximised: evaluate
+    the ranker on other queries. A trial is `{"number", "params", "values" (one a fold), "mean", "rounds", "error"}`.
     """
 
-    best_params: dict[str, Any]
+    best_params: dict[str, Any]  # with early stopping, the mean number of rounds replaces `patience`
     best_value: float
-    ranker: Any
-    trials: list[dict[str, Any]] = field(repr=False)
+    ranker: Any  # fitted with the best settings to all queries; None without `refit`
+    trials: list[dict[str, Any]] = field(repr=False)  # by number
     measure: str = ""
 
 
@@ -118,20 +108,17 @@ def tune(
     ----------
     make : callable of a dict of settings, or a ranker
         Returns an unfitted ranker with these settings: a class, or a function such as
-        `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`. A ranker is cloned, and gets the settings by
-        `set_params`.
+        `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`. A ranker is cloned.
     data : RankingData, or (training, held-out) pairs of these
         A single data set is split into `folds` by query.
     space : dict of setting to list of values, `Between`, or (low, high), two numbers
         If all are lists, every combination is tried. With a range, or with `trials`, Optuna searches (tree-structured
         Parzen estimator).
-    measure : str, Measure or callable, default "nDCG@10"
+    measure, convention
         Ties are averaged over their orders, unless the measure names another rule.
-    convention : str
     trials : int, optional
-        Number of settings to try. Default: the whole grid, or 30 with a range. If `state` has more, only the first ones
-        count, so that the result is that of a run without it.
-    folds : int, default 5
+        Number of settings to try. Default: the whole grid, or 30 with a range. Of more trials in `state`, only the
+        first ones count.
     random_state : seed of the folds and the search
     jobs : int, default 1
         Folds that are fitted at the same time. The result does not depend on it.
@@ -141,10 +128,6 @@ def tune(
         Fit a ranker with the best settings to all queries (of pairs, to those of the first pair).
     watch : callable of a trial, optional
         Called after each trial.
-
-    Returns
-    -------
-    Tuning
 
     Raises
     ------
@@ -206,7 +189,7 @@ def tune(
 
 
 def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """A function from settings to an unfitted ranker, from a class, a ranker or such a function."""
+    """Return a function from settings to an unfitted ranker, from a class, a ranker or such a function."""
     if isinstance(make, type):
         return lambda settings: make(**settings)
     if hasattr(make, "get_params"):
@@ -233,7 +216,7 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
-    """(training, held-out) pairs, and the queries for the final fit."""
+    """Return (training, held-out) pairs, and the queries for the final fit."""
     if isinstance(data, RankingData):
         parts = query_folds(data.n_queries, folds, random_state=seed, query_ids=data.query_ids)
         every = np.arange(data.n_queries)
@@ -255,7 +238,7 @@ def _tried(
     pool: ThreadPoolExecutor | None,
     number: int,
 ) -> dict[str, Any]:
-    """One setting on every fold."""
+    """Return the trial of one setting on every fold."""
 
     def one(pair: tuple[RankingData, RankingData]) -> tuple[float, int | None]:
         train, held = pair
@@ -281,7 +264,7 @@ def _tried(
 
 
 def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
-    """The combinations that are not done yet, in order."""
+    """Yield the combinations that are not done yet, in order."""
     known = {json.dumps(trial["params"], sort_keys=True) for trial in done}
     for combination in itertools.product(*ranges.values()):
         settings = dict(zip(ranges, combination))
@@ -302,7 +285,7 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
             # By index in the list: a value may be a list, a dict or None, which Optuna does not store.
             kinds[name] = optuna.distributions.CategoricalDistribution(range(len(values)))
         elif isinstance(values.low, int) and isinstance(values.high, int):
-            kinds[name] = optuna.distributions.IntDistribution(int(values.low), int(values.high), log=values.log)
+            kinds[name] = optuna.distributions.IntDistribution(values.low, values.high, log=values.log)
         else:
             kinds[name] = optuna.distributions.FloatDistribution(values.low, values.high, log=values.log)
 
@@ -337,7 +320,7 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
 
 
 def _trials_of(lines: JsonLines, question: str) -> list[dict[str, Any]]:
-    """The trials of an earlier run; a new file begins with the question."""
+    """Return the trials of an earlier run; a new file begins with the question."""
     if not lines.held:
         lines.append({"question": question})
         return []

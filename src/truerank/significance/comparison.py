@@ -47,46 +47,27 @@ _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 class PairComparison(NamedTuple):
     """The comparison of ranker `a` with ranker `b`.
 
-    Attributes
-    ----------
-    a, b : str
-    queries : int
-        Queries for which both rankers have a value.
-    difference : float
-        Mean difference over these queries, positive where `a` is better.
-    low, high : float
-        95 % interval of this pair alone, which agrees with `p`; NaN if there is none. It is the interval of the mean
-        difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
-    wins, losses, ties : int
-        Queries on which `a` is better, worse and equal.
-    p, p_adjusted : float
-        Of this pair alone, and corrected for all comparisons.
-    detectable : float
-        True difference that a paired t-test finds with 80 % power, at 0.05 divided by the number of comparisons: the
-        power of `queries_needed`. NaN if fewer than five queries differ.
-    effect : float
-        Cohen's d: mean difference over the standard deviation of the differences.
-    error : float
-        Monte Carlo standard error of `p_adjusted`.
-    verdict : Verdict or None
-        None without a margin.
+    The interval from `low` to `high` is of this pair alone and agrees with `p`; NaN if there is none. It is the 95 %
+    interval of the mean difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
+    `detectable` is the true difference that a paired t-test finds with 80 % power, at 0.05 divided by the number of
+    comparisons: the power of `queries_needed`. It is NaN if fewer than five queries differ.
     """
 
     a: str
     b: str
-    queries: int
-    difference: float
+    queries: int  # for which both rankers have a value
+    difference: float  # mean, positive where `a` is better
     low: float
     high: float
-    wins: int
+    wins: int  # queries on which `a` is better
     losses: int
     ties: int
-    p: float
-    p_adjusted: float
+    p: float  # of this pair alone
+    p_adjusted: float  # corrected for all comparisons
     detectable: float
-    effect: float
-    error: float = 0.0
-    verdict: Verdict | None = None
+    effect: float  # Cohen's d: mean difference over the standard deviation of the differences
+    error: float = 0.0  # Monte Carlo standard error of `p_adjusted`
+    verdict: Verdict | None = None  # None without a margin
 
     def cells(self, test: str = "randomisation") -> tuple[str, ...]:
         """Return the rankers, the difference, its interval, and wins/losses/ties; see `Comparison.columns`."""
@@ -126,48 +107,28 @@ class MeasuredValues(NamedTuple):
 class Comparison(Tabular):
     """The result of `compare_rankers`.
 
-    Attributes
-    ----------
-    measure, convention, test, correction : str
-    baseline : str or None
-        None if every pair was compared.
-    means : dict of str to float
-        Mean of each ranker.
-    per_query : dict of str to float64 array (m,)
-    intervals : dict of str to Interval
-        Student's interval of each mean.
-    pairs : list of PairComparison
-    n_resamples : int
-        Random signs, or all 2^n of them. With Holm and Bonferroni the number grows with the number of pairs.
-    query_ids : list of str or None
-    tie_averaged : dict of str to float
-        Mean of each ranker over all orders of its tied documents, if it is known. Tables show it if it differs from the
-        mean by more than 0.0005 for some ranker, which then depends on the convention's rule for ties.
-    smallest_p : float
-        The smallest adjusted p that the numbers of nonzero differences and comparisons allow.
-    about : str
-        What the comparison is about, printed below the table.
-    n_comparisons : int
-        Comparisons that p is corrected for: pairs times measures.
+    `tie_averaged` holds the mean of each ranker over all orders of its tied documents, if it is known. Tables show it
+    if it differs from the mean by more than 0.0005 for some ranker, which then depends on the convention's rule for
+    ties. `smallest_p` is the smallest adjusted p that the numbers of nonzero differences and comparisons allow.
     """
 
     measure: str
     convention: str
     test: str
     correction: str
-    baseline: str | None
-    means: dict[str, float]
-    per_query: dict[str, np.ndarray]
-    intervals: dict[str, Interval]
+    baseline: str | None  # None if every pair was compared
+    means: dict[str, float]  # by ranker
+    per_query: dict[str, np.ndarray]  # float64 (m,) by ranker
+    intervals: dict[str, Interval]  # Student's, of each mean
     pairs: list[PairComparison]
-    n_resamples: int
+    n_resamples: int  # random signs, or all 2^n of them; with Holm and Bonferroni more for more pairs
     query_ids: list[str] | None
     tie_averaged: dict[str, float]
     higher_is_better: bool
     smallest_p: float
-    n_comparisons: int
+    n_comparisons: int  # that p is corrected for: pairs times measures
     _again: Callable[[int], list[PairComparison]] = field(repr=False)
-    about: str = ""
+    about: str = ""  # printed below the table
 
     @property
     def interval_of(self) -> str:
@@ -233,11 +194,10 @@ class Comparison(Tabular):
         return lines[:30]
 
     def influence(self, a: str, b: str) -> Influence | None:
-        """Compare `a` with `b` without the single query that matters most.
+        """Compare `a` with `b` without the single query that matters most; all comparisons are tested again without it.
 
-        If the adjusted p is below 0.05, this is the query without which Student's t is nearest to 0, else the one
-        without which it is farthest from 0. All comparisons of the family are tested again without it. None with fewer
-        than three queries, and if another comparison of the family has a value for this query alone.
+        This is the query without which Student's t is nearest to 0 if the adjusted p is below 0.05, else farthest from
+        0. None with fewer than three queries, and if another comparison has a value for this query alone.
         """
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:
@@ -325,12 +285,7 @@ class Comparison(Tabular):
         return {} if self.query_ids is None else dict(zip(("gains", "losses_most"), self.moved_most(pair.a, pair.b)))
 
     def systems_table(self, style: str = "text") -> str:
-        """Return the table of the rankers, the best mean first, with the comparison with the baseline.
-
-        Parameters
-        ----------
-        style : {"text", "markdown", "latex", "html"}
-        """
+        """Return the table of rankers by mean with the baseline's comparison; style text, markdown, latex or html."""
         against = {pair.a: pair for pair in self.pairs} if self.baseline is not None else {}
         groups = [] if against else self.groups  # with a baseline, the column of differences holds the same
         letters = dict.fromkeys(self.means, "")
@@ -436,9 +391,8 @@ def compare_rankers(
         Required for runs with different topics: compare over the topics that all runs have, or over all topics of the
         qrels, where a topic that a run lacks counts 0 (trec_eval -c).
     margin : float, optional
-        A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a verdict: "better",
-        "worse", "not worse by more than δ", "equivalent within δ" or "undecided" (see `verdict`). The test must be one
-        of means ("randomisation" or "t").
+        A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a `verdict`. The test
+        must be "randomisation" or "t".
     random_state : seed of the random signs
 
     Raises
@@ -449,8 +403,7 @@ def compare_rankers(
     Returns
     -------
     Comparison, or Comparisons of several measures by name
-        Prints as a table, with ** after an adjusted p below 0.05. `.pairs` holds each comparison, and `to_markdown()`
-        and `to_latex()` return tables.
+        Prints as a table, with ** after an adjusted p below 0.05. `.pairs` holds each comparison.
 
     Examples
     --------

@@ -17,22 +17,12 @@ from truerank.significance.signs import Signs, as_differences, rounding_of, smal
 
 
 class Family(NamedTuple):
-    """The result of `step_down_max_t` for h hypotheses.
+    """The result of `step_down_max_t` for h hypotheses."""
 
-    Attributes
-    ----------
-    p_adjusted : float64 array (h,)
-    error : float64 array (h,)
-        Monte Carlo standard error of each adjusted p; 0 if all signs were tried.
-    n_resamples : int
-    exhaustive : bool
-        Whether all 2^n signs were tried.
-    """
-
-    p_adjusted: np.ndarray
-    error: np.ndarray
+    p_adjusted: np.ndarray  # float64 (h,)
+    error: np.ndarray  # float64 (h,): Monte Carlo standard error of each adjusted p; 0 if all signs were tried
     n_resamples: int
-    exhaustive: bool
+    exhaustive: bool  # whether all 2^n signs were tried
 
 
 def step_down_max_t(
@@ -50,19 +40,18 @@ def step_down_max_t(
     differences : float array (n topics, h hypotheses)
         NaN if a topic is undefined for a hypothesis's measure. The hypothesis is then tested without this topic.
     measures : sequence (h,), optional
-        The measure that each hypothesis belongs to. Hypotheses of one measure share one scale. By default all do.
+        The measure of each hypothesis. Hypotheses of one measure share one scale. By default all do.
     n_resamples : int, default=10_000
-        Random sign vectors B. If there are at most B sign vectors in all (2^n), each is tried once.
+        Random sign vectors B. If there are at most B in all (2^n), each is tried once.
     random_state : seed
     magnitude : float or array (h,), default=0.0
-        Sum over topics of the absolute values that were subtracted. It bounds the rounding error within which two
-        statistics count as equal.
+        Sum over topics of the absolute values that were subtracted, which bounds the rounding error of equal
+        statistics.
 
     Returns
     -------
     Family
-        A hypothesis without any difference has p = 1. No p is below 2^(1 - nonzero differences), the smallest that
-        the hypothesis's topics allow.
+        p is 1 without any difference, and never below 2^(1 - nonzero differences).
 
     Raises
     ------
@@ -71,17 +60,14 @@ def step_down_max_t(
 
     Notes
     -----
-    T_h = Σ_i d_ih / (s_v √n_h), with n_h the number of topics of hypothesis h and s_v the root mean square of the
-    differences of measure v, which no sign changes. In a resample each topic has one sign ε_i for all hypotheses and
-    T*_h = Σ_i ε_i d_ih / (s_v √n_h). With hypotheses ordered by falling |T|, p_(j) is the share of resamples in which
-    the largest |T*| of the hypotheses j, j + 1, … is at least |T_(j)|, (count + 1)/(B + 1), and at least p_(j-1).
+    T_h = Σ_i d_ih / (s_v √n_h), with n_h the topics of hypothesis h and s_v the root mean square of the differences of
+    measure v. A resample has T*_h = Σ_i ε_i d_ih / (s_v √n_h), with one sign ε_i a topic. With hypotheses ordered by
+    falling |T|, p_(j) is (count + 1)/(B + 1) for the resamples in which the largest |T*| of the hypotheses j, j + 1, …
+    is at least |T_(j)|, and at least p_(j-1).
 
-    The scale is shared because a maximum of statistics that are studentised one by one does not hold its level: pairs
-    of almost identical rankers have few, skewed nonzero differences. The null distribution is exact if the vectors of
-    differences are symmetric around 0, and asymptotic otherwise. With 50 topics and strongly skewed differences the
-    error of the whole family is up to 6 % (`python -m validation max_t`).
-
-    Cost: O(B n h). Memory: 256 numbers for each hypothesis.
+    Scales of single hypotheses do not hold the level: almost identical rankers have few, skewed nonzero differences.
+    The test is exact for symmetric differences. With 50 topics and strongly skewed differences the error of the whole
+    family is up to 6 % (`python -m validation max_t`). Cost: O(B n h) time, 256 numbers a hypothesis.
 
     References
     ----------
@@ -126,31 +112,15 @@ def step_down_max_t(
 def step_down_of_copies(
     values: np.ndarray, *, level: float = 0.05, n_resamples: int = 2_000, random_state: RandomState = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return adjusted p-values and noise floors of values, compared with the values of exchangeable copies.
+    """Return adjusted p-values and noise floors (h,) of values, compared with the values of exchangeable copies.
 
-    Parameters
-    ----------
-    values : float64 array (h hypotheses, n topics, 1 + R copies)
-        Copy 0 is the original, without NaN.
-    level : float, default=0.05
-        Family-wise level of the noise floor.
-    n_resamples : int, default=2_000
-        Draws B. Each draws for every topic the copy that replaces the original, the same for all hypotheses.
-    random_state : seed
+    `values` (h hypotheses, n topics, 1 + R copies) has no NaN, and copy 0 is the original. p is below `level` exactly
+    if the absolute mean over topics of the original less the mean of its copies is above the floor. Without any
+    difference p is 1 and the floor 0.
 
-    Returns
-    -------
-    p_adjusted, floor : float64 arrays (h,)
-        p_adjusted is below the level exactly if the absolute mean over topics of the original less the mean of its
-        copies is above the floor. Without any difference p is 1 and the floor 0.
-
-    Notes
-    -----
-    T_h = |Σ_i d_ih| / s_h with d_ih the original less the mean of the copies, and s_h its root mean square over all
-    choices. Under the null the original and its copies are exchangeable within each topic, so that a draw of the copies
-    gives T*_h. The step-down is that of `step_down_max_t`.
-
-    Cost: O(B n h R) in a matrix product.
+    T_h = |Σ_i d_ih| / s_h, with d_ih the original less the mean of the copies, and s_h its root mean square over all
+    choices. Each of the B resamples draws for every topic the copy that replaces the original, the same for all
+    hypotheses. The step-down is that of `step_down_max_t`. Cost: O(B n h R) in a matrix product.
 
     Examples
     --------

@@ -28,18 +28,9 @@ class Interval(NamedTuple):
 
 
 def mean_interval(a: ArrayLike, b: ArrayLike | None = None, *, level: float = 0.95) -> Interval:
-    """Return Student's interval of the mean of `a`, or of the mean difference `a - b`, over queries.
+    """Return Student's interval of the mean of `a` (m,), or of `a - b`: m ± t s/√n with n - 1 degrees of freedom.
 
-    Parameters
-    ----------
-    a, b : array (m,)
-        Values by query; queries with NaN are left out.
-    level : float in (0, 1), default=0.95
-
-    Returns
-    -------
-    Interval
-        m ± t s/√n with n - 1 degrees of freedom.
+    Queries with NaN are left out.
 
     Examples
     --------

@@ -22,30 +22,15 @@ _MOST_WALSH = 3_000  # queries up to which Wilcoxon's test is inverted
 
 
 class Paired(NamedTuple):
-    """Results for h comparisons, arrays (h,).
+    """Results for h comparisons, arrays (h,)."""
 
-    Attributes
-    ----------
-    topics : int64
-        Topics with a value.
-    mean, deviation : float64
-        Mean, and standard deviation (n - 1), of the differences; the deviation is 0 if they differ by rounding alone.
-    p : float64
-        NaN if the test has none.
-    low, high : float64
-        Ends of the 95 % interval; NaN if there is none.
-    smallest : float64
-        The smallest p that the number of nonzero differences allows.
-    n_resamples : int
-    """
-
-    topics: np.ndarray
+    topics: np.ndarray  # number of topics with a value
     mean: np.ndarray
-    deviation: np.ndarray
-    p: np.ndarray
-    low: np.ndarray
+    deviation: np.ndarray  # standard deviation (n - 1) of the differences; 0 if they differ by rounding alone
+    p: np.ndarray  # NaN if the test has none
+    low: np.ndarray  # of the 95 % interval; NaN if there is none
     high: np.ndarray
-    smallest: np.ndarray
+    smallest: np.ndarray  # the smallest p that the number of nonzero differences allows
     n_resamples: int
 
 
@@ -59,13 +44,10 @@ def paired_tests(
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
 
-    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is the interval of
-    the mean for "t" and "randomisation", and of Hodges and Lehmann's pseudo-median for "wilcoxon". For "sign" it is
-    Clopper and Pearson's interval of the share of wins, which contains 1/2 instead of 0. With fewer than two topics
-    there is neither p nor interval. Equal differences have no interval of the mean and no p of the t-test, but a p of
-    the other tests. Without any difference p is 1.
-
-    The randomisation test has intervals from 10,000 resamples, or from 2,000 with more than 1,000 comparisons.
+    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is that of the mean
+    ("t" and "randomisation"), of the pseudo-median ("wilcoxon"), or of the share of wins, which contains 1/2 instead of
+    0 ("sign"). Fewer than two topics have neither p nor interval. Equal differences have no interval of the mean and no
+    p of the t-test. Without any difference p is 1.
     """
     d = as_differences(differences)
     topics, mean, deviation = _moments(d)
@@ -91,7 +73,7 @@ def paired_tests(
 
 
 def _moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of topics, mean and standard deviation of each column."""
+    """Return the number of topics, mean and standard deviation of each column."""
     there = ~np.isnan(d.T)
     rows = np.ascontiguousarray(np.nan_to_num(d).T)
     topics = there.sum(axis=1)
@@ -104,7 +86,7 @@ def _moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _agreeing(
     p: np.ndarray, without: np.ndarray, low: np.ndarray, high: np.ndarray, at: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends on the side of `at` that p indicates, in spite of rounding and other resamples; NaN without an interval."""
+    """Return ends on the side of `at` that p indicates, also where rounding differs; NaN without an interval."""
     kept = p >= LEVEL
     low, high = np.where(kept, np.minimum(low, at), low), np.where(kept, np.maximum(high, at), high)
     astride = ~kept & (low <= at) & (high >= at)
@@ -115,7 +97,7 @@ def _agreeing(
 
 
 def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, ...]:
-    """p and both ends of Student's interval."""
+    """Return p and both ends of Student's interval."""
     from scipy.special import stdtr, stdtrit
 
     freedom = np.maximum(topics - 1, 1)
@@ -126,10 +108,10 @@ def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray) -> tup
 
 
 def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the shifts θ that the randomisation test of d - θ does not reject.
+    """Return the ends of the shifts θ that the randomisation test of d - θ does not reject.
 
     For θ below the mean, a resample is as extreme as the observation if θ is at least the mean of the topics whose sign
-    it changes, or of those whose sign it keeps. The ends are therefore order statistics of these means.
+    it changes, or of the others. So the ends are order statistics of these means.
     """
     h = d.shape[1]
     if not signs.exhaustive:
@@ -164,7 +146,7 @@ def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_ranks(test: str, difference: np.ndarray) -> tuple[float, float, float]:
-    """p and interval of the sign test's share of wins, or of Wilcoxon's pseudo-median."""
+    """Return p and the interval of the sign test's share of wins, or of Wilcoxon's pseudo-median."""
     if test == "sign":
         wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
         return sign_test_of_counts(wins, losses).p, *share_interval(wins, losses)
@@ -181,7 +163,7 @@ def _by_ranks(test: str, difference: np.ndarray) -> tuple[float, float, float]:
 
 @lru_cache(maxsize=64)
 def _critical(n: int) -> int:
-    """Number of Walsh averages outside each end, -1 for none: one more than the largest rank sum with p < 0.05."""
+    """Return the number of Walsh averages outside each end: one more than the largest rank sum with p < 0.05; or -1."""
     if n > 50:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
         return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - LEVEL / 2.0) * deviation)
@@ -190,7 +172,7 @@ def _critical(n: int) -> int:
 
 
 def share_interval(wins: int, losses: int) -> tuple[float, float]:
-    """Clopper and Pearson's 95 % interval of the share of wins among the queries that differ; NaN if none does.
+    """Return Clopper and Pearson's 95 % interval of the share of wins among the queries that differ; NaN if none does.
 
     >>> [round(end, 4) for end in share_interval(8, 2)]
     [0.4439, 0.9748]

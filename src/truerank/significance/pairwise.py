@@ -31,16 +31,7 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
     are the longest sequences in the order of means without a significant difference. Then two systems without a common
     group may still not differ significantly.
 
-    Parameters
-    ----------
-    means : sequence (k,)
-    different : bool array (k, k)
-        Symmetric; whether two systems differ significantly.
-
-    Returns
-    -------
-    list of lists of int
-        Each group by falling mean, and the groups by their best member. Groups may overlap, and cover all systems.
+    `different` (k, k) is symmetric. Groups may overlap, and are sorted by their best member, members by falling mean.
 
     References
     ----------
@@ -75,7 +66,7 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
 
 
 def _runs_alike(order: list[int], different: np.ndarray) -> list[list[int]]:
-    """The longest sequences in the order of means without a significant difference."""
+    """Return the longest sequences in the order of means without a significant difference."""
     groups: list[list[int]] = []
     reached = 0
     for start in range(len(order)):

@@ -17,18 +17,10 @@ _SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\te
 def paper_table(results: Mapping[str, Comparison], style: str = "latex", topics: str | None = None) -> str:
     """Return a table of systems by measures, with the best mean of each measure in bold.
 
-    Parameters
-    ----------
-    results : mapping of measure name to Comparison
-        Comparisons of the same systems.
-    style : {"latex", "markdown", "csv"}, default="latex"
-        "latex" is a complete table for the package booktabs. "csv" has one row for each system and measure, with
-        intervals and p.
-    topics : str, optional
-        The topics of the means, for the caption.
+    `results` are comparisons of the same systems by measure. Style "latex" is a complete table for the package
+    booktabs. "csv" has a row for each system and measure, with intervals and p. `topics` describes the topics of the
+    means in the caption.
 
-    Notes
-    -----
     With a baseline, + and - mark the means that are significantly better and worse (corrected p below 0.05). Without a
     baseline each system has a letter, and a mean has the letters of the systems that it is significantly better than.
     """
@@ -73,7 +65,7 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex", topics:
 
 
 def _mark(one: Comparison, name: str, letters: Mapping[str, str]) -> str:
-    """The mark of a mean: + or - against the baseline, or the letters of the systems that are worse."""
+    """Return the mark of a mean: + or - against the baseline, or the letters of the systems that are worse."""
     found = ""
     for pair in one.pairs:
         if not pair.p_adjusted < LEVEL or name not in (pair.a, pair.b):

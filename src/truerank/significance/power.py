@@ -29,34 +29,20 @@ _SIZES = (10, 25, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 5
 class QueriesNeeded:
     """The result of `queries_needed`.
 
-    Attributes
-    ----------
-    n : int or None
-        The smallest number of queries with the requested power; None if 100,000 are not enough.
-    low, high : int or None
-        95 % interval of `n` from the uncertainty of the pilot's standard deviation.
-    power_by_n : dict of int to (float, float, float)
-        Power, and its 95 % interval, by number of queries.
-    effect, deviation : float
-        The true difference that is assumed, and the standard deviation of the pilot's differences.
-    pilot : int
-        Queries of the pilot.
-    test : str
-    power, level : float
-        The requested power, and the significance level before it is divided by `comparisons`.
-    comparisons : int
+    `n` is the smallest number of queries with the requested power, with a 95 % interval from `low` to `high`; None if
+    100,000 are not enough. `power_by_n` holds the power and its 95 % interval by number of queries.
     """
 
     n: int | None
     low: int | None
     high: int | None
     power_by_n: dict[int, tuple[float, float, float]] = field(repr=False)
-    effect: float
-    deviation: float
-    pilot: int
+    effect: float  # the true difference that is assumed
+    deviation: float  # standard deviation of the pilot's differences
+    pilot: int  # number of its queries
     test: str
-    power: float
-    level: float
+    power: float  # requested
+    level: float  # before it is divided by `comparisons`
     comparisons: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,21 +92,14 @@ def queries_needed(
         The true mean difference, in the unit of the measure; not 0.
     test : {"randomisation", "t"}, default "t"
         "randomisation" is computed as "t", with which it agrees from about 20 queries on; its power is 0 if so few
-        queries cannot give a p below the level. The sign and Wilcoxon tests are not about the mean, so an effect on
-        the mean does not determine their power.
+        queries cannot give a p below the level. An effect on the mean does not determine the power of other tests.
     comparisons : int, default 1
-        The level is divided by this number (Bonferroni), which is the first step of Holm's correction. The power of
-        max-T is a little higher.
-    power : float in (0, 1), default 0.8
-    level : float in (0, 1), default 0.05
+        The level is divided by this number (Bonferroni). The power of max-T is a little higher.
+    power, level : float in (0, 1)
     at : sequence of int, optional
         Numbers of queries to add to `power_by_n`, which always has that of the pilot.
     n_resamples : int, default 2,000
     random_state : seed
-
-    Returns
-    -------
-    QueriesNeeded
 
     Raises
     ------
@@ -182,7 +161,7 @@ def queries_needed(
 
 
 def _smallest(power_at: Callable[[int], float], wanted: float) -> int | None:
-    """Find the smallest number of queries with the requested power, by bisection; None beyond 100,000."""
+    """Return the smallest number of queries with the requested power, by bisection; None beyond 100,000."""
     low, high = 4, 8
     while power_at(high) < wanted:
         if high >= _MOST:
@@ -195,7 +174,7 @@ def _smallest(power_at: Callable[[int], float], wanted: float) -> int | None:
 
 
 def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, n_resamples: int, seed: int) -> float:
-    """Share of draws of n queries in which the test rejects in the direction of the effect."""
+    """Return the share of draws of n queries in which the test rejects in the direction of the effect."""
     if n > _RESAMPLED:  # there the power depends on effect * sqrt(n) alone
         effect, n = effect * math.sqrt(n / _RESAMPLED), _RESAMPLED
     if test == "randomisation" and 2.0 ** (1 - n) >= alpha:
@@ -210,7 +189,7 @@ def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, 
 
 
 def _one_sided_p(sample: np.ndarray) -> np.ndarray:
-    """One-sided p (rows,) of samples (rows, n) against a mean of at most 0, half the two-sided p of a gain."""
+    """Return the one-sided p (rows,) of samples (rows, n) against a mean of at most 0."""
     from scipy.special import stdtr
 
     n = sample.shape[1]

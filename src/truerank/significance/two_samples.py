@@ -61,15 +61,10 @@ def paired_t(a: ArrayLike, b: ArrayLike) -> Outcome:
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
-    """Return Wilcoxon's signed rank test, with Pratt's treatment of zeros.
+    """Return Wilcoxon's signed rank test, with the zeros ranked and then dropped (Pratt, JASA 54, 1959, 655-667).
 
-    The absolute differences are ranked with the zeros, and ties get their mean rank. Then the zeros are dropped. The
-    statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero differences its distribution is exact
-    (a convolution over the signs). Beyond, it is the normal approximation without a continuity correction.
-
-    References
-    ----------
-    J. W. Pratt: Remarks on zeros and ties in the Wilcoxon signed rank procedures. JASA 54 (1959), 655-667.
+    Ties get their mean rank. The statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero
+    differences its distribution is exact. Beyond, it is the normal approximation without a continuity correction.
 
     Examples
     --------
@@ -133,9 +128,8 @@ def sign_test_of_counts(wins: int, losses: int) -> Outcome:
 def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, random_state: RandomState = 0) -> Outcome:
     """Return Fisher's paired randomisation test: are the rankers' values on a query interchangeable?
 
-    Each resample swaps the two values of a query with probability 1/2. p = (count + 1)/(B + 1), where `count` of the B
-    resamples have at least the observed absolute mean difference. If there are at most B swaps in all (2^n), each is
-    tried once and p is their exact share. The statistic is the observed mean difference.
+    Each of the B resamples swaps the two values of a query with probability 1/2. p = (count + 1)/(B + 1) for those with
+    at least the observed absolute mean difference, or their exact share if all 2^n ≤ B swaps are tried.
     """
     difference = paired_differences(a, b)
     magnitude = np.nansum(np.abs(np.asarray(a, dtype=np.float64))) + np.nansum(np.abs(np.asarray(b, dtype=np.float64)))

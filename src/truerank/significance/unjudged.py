@@ -16,30 +16,18 @@ from truerank.measures.ranking import Ranking
 from truerank.significance.corrections import holm
 from truerank.significance.two_samples import paired_t
 
-BOUNDED = ("DCG", "P", "RBP")
-"""Measures for which `difference_bounds` has bounds."""
-
+BOUNDED = ("DCG", "P", "RBP")  # measures for which `difference_bounds` has bounds
+LEAST_SHARE = 0.5  # mean share of judged documents below which a table has a remark
 _SHOWN = 30  # runs, and pairs, that are named
-
-LEAST_SHARE = 0.5
-"""Mean share of judged documents below which a table has a remark."""
 
 
 class Unjudged(NamedTuple):
     """A pair whose comparison is in doubt because of unjudged documents.
 
-    Attributes
-    ----------
-    a, b : str
-    share_a, share_b : float
-        Mean share of judged documents up to the measure's cutoff, over the topics that both runs have.
-    p : float
-        Of the difference of these shares (paired t-test over topics, corrected by Holm over the pairs); NaN if all
-        topics have the same difference.
-    n_pairs : int
-        Pairs that p is corrected for.
-    low, high : float or None
-        Bounds of the mean difference a - b over all grades of the unjudged documents; None if there are none.
+    `share_a` and `share_b` are the mean shares of judged documents up to the measure's cutoff, over the topics that
+    both runs have. `p` is that of their difference (paired t-test, corrected by Holm over `n_pairs`); NaN if all topics
+    have the same difference. `low` and `high` bound the mean difference a - b over all grades of the unjudged
+    documents; None if no bounds are known.
     """
 
     a: str
@@ -124,28 +112,14 @@ def difference_bounds(
     b: tuple[Judgements, np.ndarray],
     places: tuple[Any, Any] = (None, None),
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the smallest and the largest difference a - b of each topic over all grades of the unjudged documents.
+    """Return the smallest and largest difference a - b by topic over all grades of the unjudged documents, two (m,).
 
-    Parameters
-    ----------
-    measure : Measure
-        DCG, P or RBP, with a tie rule that does not depend on grades.
-    a, b : (Judgements, scores)
-        Two runs over the same topics, as `judge_run` returns them.
-    places : pair, optional
-        The results of `_places` for both, if they are known.
+    None for measures other than DCG, P and RBP, and for tie rules that depend on grades; NaN where the measure skips
+    the topic. `a` and `b` are two runs over the same topics, as `judge_run` returns them, and `places` their `_places`.
 
-    Returns
-    -------
-    low, high : float64 arrays (m,), or None for other measures
-        NaN if the measure skips the topic.
-
-    Notes
-    -----
-    These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. An unjudged document
-    changes the difference by (w(rank in a) - w(rank in b)) · gain. For the largest difference it gets the best grade if
-    a ranks it higher, and else grade 0. For the smallest difference it is the other way round. The best grade is the
-    largest in the judgements, and at least one that counts as relevant. Both bounds are attained.
+    These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference
+    an unjudged document gets the best grade if a ranks it higher, and else grade 0; for the smallest the other way
+    round. The best grade is the largest in the judgements, and at least one that is relevant. Both bounds are attained.
     """
     if not _bounded(measure):
         return None
@@ -175,7 +149,7 @@ def _bounded(measure: Measure) -> bool:
 
 
 def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dict[tuple[int, Any], tuple[int, int]]:
-    """Rank and row of each document up to the measure's cutoff, by topic and id."""
+    """Return rank and row of each document up to the measure's cutoff, by topic and id."""
     rows = Ranking(judgements, scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]
     place = np.arange(len(rows)) - np.repeat(judgements.offsets[:-1], judgements.sizes)
     query = np.repeat(np.arange(judgements.n_queries), judgements.sizes)
@@ -186,7 +160,7 @@ def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dic
 
 
 def _with(judgements: Judgements, grades: np.ndarray, judged: np.ndarray | None = None) -> Judgements:
-    """The judgements with other grades, and with other marks of what was judged."""
+    """Return the judgements with other grades, and with other marks of judged rows."""
     return Judgements(
         grades,
         judgements.offsets,

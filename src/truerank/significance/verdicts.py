@@ -11,14 +11,9 @@ from truerank.significance.intervals import Interval, mean_interval
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the 95 % interval of one mean difference shows.
+    """What the 95 % `interval` of one mean difference shows, with a margin δ: "undecided" without an interval (NaN).
 
-    Attributes
-    ----------
-    interval : Interval
-        The ends are NaN if there is no interval. Then the verdict is "undecided".
-    margin : float or None
-        The margin δ. Without it, only "better" and "worse" are possible.
+    Without a margin, only "better" and "worse" are possible.
     """
 
     interval: Interval
@@ -69,24 +64,11 @@ class Verdict:
 
 
 def verdict(differences: ArrayLike, margin: float | None = None) -> Verdict:
-    """Return what Student's 95 % interval of the mean of `differences` (n topics,) shows.
+    """Return what Student's 95 % interval of the mean of paired `differences` (n topics,) shows; NaN are left out.
 
-    Parameters
-    ----------
-    differences : float array (n,)
-        Paired differences, positive where the first ranker is better. NaN are left out.
-    margin : float, optional
-        The margin δ > 0 of non-inferiority and equivalence, in the unit of the differences.
-
-    Returns
-    -------
-    Verdict
-        "undecided" with fewer than two topics, and if all differences are equal.
-
-    Notes
-    -----
-    Each verdict is about this comparison alone, without a correction for several comparisons, and is wrong in at most
-    5 % of samples (`python -m validation verdicts`).
+    `margin` is the δ > 0 of non-inferiority and equivalence, in the unit of the differences. The verdict is "undecided"
+    with fewer than two topics, and if all differences are equal. It is about this comparison alone, without a
+    correction, and is wrong in at most 5 % of samples (`python -m validation verdicts`).
 
     Equivalence is usually tested with the 90 % interval (two one-sided tests at level 0.05, TOST). On the skewed
     differences of TREC-9 runs that verdict is wrong in 7 % of samples. The 95 % interval keeps 5 %, and it is the
