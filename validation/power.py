@@ -30,7 +30,9 @@ def run(replications: int, seed: int) -> list[Row]:
             while np.count_nonzero(differences[order[:50]]) < 5:  # queries_needed refuses such a pilot
                 order = rng.permutation(len(differences))
             pilot, rest = differences[order[:50]], differences[order[50:]]
-            found = queries_needed(pilot, _EFFECT, at=[_N], n_resamples=500, random_state=int(rng.integers(2**31)))
+            drawn = int(rng.integers(2**31))
+            # A low requested power shortens the search for n, and does not change the power at _N.
+            found = queries_needed(pilot, _EFFECT, power=0.05, at=[_N], n_resamples=500, random_state=drawn)
             middle, low, high = found.power_by_n[_N]
             truth = _power(rest - rest.mean(), _EFFECT, "t", 0.05, _N, 1_000, int(rng.integers(2**31)))
             predicted.append(middle)

@@ -215,14 +215,10 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if labels.dtype == bool:
         return np.array([False, True]), labels
     if labels.dtype.kind in "iuf":
-        positive = labels == 1
-        n_positive, n_zero = int(positive.sum()), int((labels == 0).sum())
-        one, zero = labels.dtype.type(1), labels.dtype.type(0)
-        if n_positive + n_zero == n_rows:
-            return np.array([zero, one]), positive
-        if labels.dtype.kind != "u" and n_positive + int((labels == -1).sum()) == n_rows:
-            return np.array([-one, one]), positive
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        for negative in (0, -1):
+            if ((labels == negative) | (labels == 1)).all():
+                return np.array([negative, 1]).astype(labels.dtype), labels == 1
+        if not np.isfinite(labels).all():
             raise InvalidInputError("Input y contains NaN or infinity; give every row a class")
     try:
         check_classification_targets(labels)

@@ -43,23 +43,10 @@ def fit_log_odds(
     ridge: np.ndarray | None = None,
     tol: float = 1e-13,
 ) -> LogOddsFit:
-    """Return the solution of the problem at the top of this module.
+    """Return the solution of the problem at the top of this module, for a `design` (n, k) of about unit scale.
 
-    Parameters
-    ----------
-    design : float64 array (n, k), C-contiguous
-        Columns of about unit scale.
-    targets : float64 array (n,)
-    weight : float64 array (n,) or None
-    start : float64 array (k,), optional
-    lower : bool array (k,), optional
-        Coefficients that must not be negative.
-    ridge : float64 array (k,), optional
-
-    Returns
-    -------
-    LogOddsFit
-        Converged if a full Newton step would lower the objective by less than the share `tol`.
+    `lower` (k,) marks the coefficients that must not be negative. The fit has converged if a full Newton step would
+    lower the objective by less than the share `tol`.
     """
     k = design.shape[1]
     coef = np.zeros(k) if start is None else np.array(start, dtype=np.float64)
@@ -156,9 +143,8 @@ def best_knots(
 ) -> np.ndarray:
     """Return the two knots with the greatest likelihood on a summary of the rows.
 
-    The summary has at most 400 means over neighbours. Each class counts half in the choice of their borders, so that a
-    rare class keeps its detail. All pairs of candidate quantiles are tried. Then SciPy's bounded search moves each knot
-    in turn between its neighbours.
+    All pairs of candidate quantiles are tried. Then SciPy's bounded search moves each knot in turn between its
+    neighbours.
     """
     z, targets, weight, half = _summary(z, positive, targets, weight)
     grid = np.unique(_quantiles(z, half, np.linspace(0.02, 0.98, n_candidates)))
@@ -194,7 +180,10 @@ def best_knots(
 def _summary(
     z: np.ndarray, positive: np.ndarray, targets: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean score, mean target, weight and class-balanced mass of at most 400 groups of neighbours, ascending."""
+    """Return mean score, mean target, weight and class-balanced mass of at most 400 groups of neighbours, ascending.
+
+    Each class counts half in the choice of the groups, so that a rare class keeps its detail.
+    """
     w = np.ones(len(z)) if weight is None else weight
     plus, minus = float(w[positive].sum()), float(w[~positive].sum())
     share = np.where(positive, 0.5 * w / plus if plus else 0.0, 0.5 * w / minus if minus else 0.0)

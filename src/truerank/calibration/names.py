@@ -26,10 +26,7 @@ CALIBRATORS: dict[str, str] = {
     "identity": "truerank.calibration.posteriors:IdentityCalibrator",
     "pool": "truerank.calibration.pool:PooledCalibrator",
 }
-
-
-# Names in scikit-learn.
-SYNONYMS = {"sigmoid": "platt"}
+SYNONYMS = {"sigmoid": "platt"}  # scikit-learn's names
 
 
 def calibrator_class(name: str) -> type:
@@ -38,10 +35,7 @@ def calibrator_class(name: str) -> type:
 
 
 def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrator:
-    """Return a new calibrator from its name, or a clone of an unfitted one.
-
-    `monotone` sets this parameter of a calibrator given by name, if it has one.
-    """
+    """Return a new calibrator from its name (with `monotone`, if it has this parameter), or a clone of one."""
     if isinstance(method, str):
         cls: Any = calibrator_class(method)
         return cls() if monotone is None or cls.always_monotone else cls(monotone=monotone)

@@ -97,12 +97,7 @@ class PooledCalibrator(Calibrator):
     (['platt', 'beta', 'isotonic'], 1.0)
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = (
-        *Calibrator.model_attributes,
-        "methods_",
-        "weights_",
-        "calibrators_",
-    )
+    model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "methods_", "weights_", "calibrators_")
 
     methods: Any = None
     _: KW_ONLY

@@ -37,10 +37,7 @@ class QueryLoss(NamedTuple):
     function: Callable[..., float] | None = None
 
     def of_rankings(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
-        """Return the losses (m,) of queries, or (n + m,): the losses at depths 0, 1, …, n_q of each query.
-
-        Documents are sorted within each query, best first.
-        """
+        """Return the losses (m,) of queries, sorted best first, or (n + m,): at depths 0, 1, …, n_q of each query."""
         values = self._values(grades, offsets, rel)
         bad = values[~((values >= 0) & (values <= 1))]
         if len(bad):

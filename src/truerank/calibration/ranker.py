@@ -92,12 +92,12 @@ class CalibratedRanker(Ranker):
 
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
-        """What the ranker allows."""
+        """Whether the ranker allows missing values."""
         return bool(getattr(self.ranker, "allow_nan", False) or _tags(self.ranker).allow_nan)
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
-        """What the ranker allows."""
+        """Whether the ranker allows sparse rows."""
         return bool(getattr(self.ranker, "allow_sparse", False) or _tags(self.ranker).sparse)
 
     @property
@@ -270,10 +270,7 @@ class CalibratedRanker(Ranker):
 def cross_fitted_probabilities(
     calibrated: CalibratedRanker, scores: np.ndarray, data: RankingData, cv: int = 5
 ) -> np.ndarray:
-    """Return P(relevant) of each row (n,), grouped order, by calibrators fitted to the scores of other queries.
-
-    `scores` (n,), grouped order, are those that `calibrated` was fitted to. X of `data` is not read.
-    """
+    """Return P(relevant) of each row (n,), grouped order, by calibrators fitted to the `scores` of other queries."""
     part, log_odds = copy(calibrated), np.empty(data.n_rows)
     folds = min(cv, data.n_queries)
     for fold in query_folds(data.n_queries, folds, random_state=calibrated.random_state, query_ids=data.query_ids):
@@ -300,8 +297,8 @@ def cross_fitted_scores(
 ) -> np.ndarray:
     """Return scores of each row (n,), grouped order, by clones of the ranker that were trained on other queries.
 
-    There is at most one fold a query. The rows of a single query are split. `on_one_level` brings the scores to the
-    level of `fitted`, the ranker fitted to all of `data` (None: it is fitted here).
+    `on_one_level` brings them to the level of `fitted`, the ranker fitted to all of `data` (None: it is fitted here). A
+    single query is split by rows.
     """
     cv = check_positive_int(cv, "cv", 2)
     if data.n_queries < 2 and isinstance(data, RowSource):
@@ -359,10 +356,9 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
 
 
 def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the score and statistics of its query, float64 (n, 8), grouped order.
+    """Return score, z-score, distance to the query's best, log rank, and the query's statistics, float64 (n, 8).
 
-    Columns: score, z-score within the query, distance to the query's best, log rank, the query's best, mean, standard
-    deviation, log number of documents.
+    The query's are its best, mean and standard deviation of scores, and the logarithm of its number of documents.
     """
     sizes = np.diff(offsets)
     starts = offsets[:-1][sizes > 0]

@@ -12,8 +12,7 @@ import math
 import numpy as np
 from scipy.special import bdtr, betaincinv
 
-# Largest share of the wealth that a loss of 1 may cost.
-_LARGEST_STAKE = 0.75
+_LARGEST_STAKE = 0.75  # share of the wealth that a loss of 1 may cost
 
 
 def least_losses(at_most: float, confidence: float, binary: bool = True) -> int:

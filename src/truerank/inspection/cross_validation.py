@@ -112,14 +112,13 @@ def cross_validate(
         pipelines and regressors.
     data : RankingData or ClusterRankingData
         On a cluster, only truerank's own rankers can be trained.
-    measures : str or sequence, default "AP nDCG@10"
+    measures, convention
     folds : int in 2 … m, default 5
         Folds of whole queries, drawn by their names.
     repeats : int, default 1
         Number of draws of the folds. With ten, `compare(about="learners")` depends less on the draw.
     validate : bool, default False
         Use the fold before the tested one as validation queries for rankers that support them, else for training.
-    convention : str, default "ranklib"
     random_state : None, int or generator
         Seed of the folds.
 
@@ -177,13 +176,5 @@ def cross_validate(
             for k, part in enumerate(parts):
                 tested[part] = k
     per_query = {name: {label: total / repeats for label, total in own.items()} for name, own in sums.items()}
-    return CrossValidation(
-        per_query,
-        {name: data.restore(own) for name, own in scores.items()},
-        tested,
-        data.query_ids,
-        convention,
-        parsed,
-        fold_means,
-        repeats,
-    )
+    restored = {name: data.restore(own) for name, own in scores.items()}
+    return CrossValidation(per_query, restored, tested, data.query_ids, convention, parsed, fold_means, repeats)

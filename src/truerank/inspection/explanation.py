@@ -150,13 +150,11 @@ def explain(
 ) -> Explanation:
     """Explain why one document of a query ranks above another, by contributions of the features.
 
-    * Linear rankers: weight times difference of the values.
-    * RankBoost: difference of the feature's steps.
-    * Boosted oblivious trees: difference of exact Shapley values (`inspection.shapley`).
-    * Any other ranker or pipeline: Shapley values of exchanging the lower document's values for the upper one's, by
-      enumeration if at most 10 features differ, else over 64 drawn orders.
-
-    Pipelines are explained by their input columns, and a calibrated ranker by its scores.
+    Linear rankers have weight times difference of the values, RankBoost the difference of the feature's steps, and
+    boosted oblivious trees that of exact Shapley values (`inspection.shapley`). Any other ranker or pipeline has
+    Shapley values of exchanging the lower document's values for the upper one's, by enumeration if at most 10 features
+    differ, else over 64 drawn orders. Pipelines are explained by their input columns, and a calibrated ranker by its
+    scores.
 
     Parameters
     ----------
@@ -218,22 +216,12 @@ def explain(
         exchanged = scores.copy()
         exchanged[[i, j]] = scores[[j, i]]
         name, now, swapped = pinned.label, float(pinned.mean(one, scores)), float(pinned.mean(one, exchanged))
+    both = None if grades is None else (float(grades[i]), float(grades[j]))
     return Explanation(
-        str(data.query_ids[number]),
-        _name(data, rows, i),
-        _name(data, rows, j),
-        (float(scores[i]), float(scores[j])),
-        (int(ranks[i]), int(ranks[j])),
-        None if grades is None else (float(grades[i]), float(grades[j])),
-        contributions,
-        np.stack([X[i], X[j]], axis=1),
-        names,
-        method,
-        changes,
-        name,
-        now,
-        swapped,
-    )
+        str(data.query_ids[number]), _name(data, rows, i), _name(data, rows, j), (float(scores[i]), float(scores[j])),
+        (int(ranks[i]), int(ranks[j])), both, contributions, np.stack([X[i], X[j]], axis=1), names, method, changes,
+        name, now, swapped,
+    )  # fmt: skip
 
 
 def row_contributions(ranker: Any, X: Any, reference: Any) -> np.ndarray | None:

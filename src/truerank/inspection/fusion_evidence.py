@@ -136,16 +136,8 @@ class FusionEvidence:
                     f"{-pair.difference:+.4f}", f"{pair.losses}/{pair.wins}/{pair.ties}", pair.marked,
                 ]  # fmt: skip
                 rows.append(row)
-            header = [
-                name,
-                "mean",
-                "95% interval",
-                "judged only",
-                "learned is",
-                "wins/losses/ties",
-                f"p, {self.comparisons[name].correction}",
-            ]
-            texts.append(table(rows, header))
+            header = [name, "mean", "95% interval", "judged only", "learned is", "wins/losses/ties"]
+            texts.append(table(rows, [*header, f"p, {self.comparisons[name].correction}"]))
         first = next(iter(self.comparisons.values()))
         about = f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals are of each mean"
         return "\n\n".join([*texts, about if self.coverage is None else f"{about}\n{self.coverage}", self.reason])

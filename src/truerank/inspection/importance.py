@@ -90,8 +90,7 @@ def permutation_importance(
 ) -> Importance:
     """Return the loss of a measure if a feature's values are shuffled among the documents of each query.
 
-    A shuffle within queries keeps the information of a feature about the query. It removes only the information about
-    the documents, on which a ranking depends.
+    A shuffle within queries removes only the information about the documents, on which a ranking depends.
 
     Parameters
     ----------

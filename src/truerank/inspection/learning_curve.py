@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -32,19 +31,14 @@ class LearningCurve:
     n_test: int = 0  # number of test queries
 
     def __str__(self) -> str:
-        rows: list[list[Any]] = [
-            [int(n), float(train), float(test), float(low), float(high)]
-            for n, train, test, low, high in zip(
-                self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high
-            )
-        ]
-        lines = [
-            table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"]),
-            f"{self.measure}; means over {counted(self.train_scores.shape[1], 'draw')} "
+        columns = (self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high)
+        rows = [list(row) for row in zip(*(column.tolist() for column in columns))]
+        return (
+            table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"])
+            + f"\n{self.measure}; means over {counted(self.train_scores.shape[1], 'draw')} "
             f"of training queries, measured on {counted(self.n_test, 'held-out query')}. Each interval (Student's "
-            "t, over held-out queries) is for one size; no test is made",
-        ]
-        return "\n".join(lines)
+            "t, over held-out queries) is for one size; no test is made"
+        )
 
 
 def learning_curve(

@@ -70,9 +70,8 @@ def decide(
 ) -> Decision:
     """Return the verdict on a candidate from per-query values (m,) of it and of another model; higher is better.
 
-    "better" requires p below the level, the direction of the test itself (wins of the sign test, rank sums of
-    Wilcoxon's) and a mean that does not fall. "not worse" requires a margin, a test of the mean, and the same of the
-    differences plus the margin. `look` is the number of this comparison on these queries, from 1.
+    "better" requires p below the level, the direction of the test itself and a mean that does not fall. "not worse"
+    requires a margin, a test of the mean, and the same of the differences plus the margin. `look` counts from 1.
     """
     check_choice(test, "test", TESTS)
     if margin > 0 and test not in OF_MEANS:
@@ -165,10 +164,8 @@ def retrain(
         "continue" starts from the model: boosted trees get `more` trees (`fit(init_model=…)`), and rankers with
         `warm_start` start at the model's weights. "refit" fits a new model with the same settings to `data` alone; a
         `CalibratedRanker(cv="prefit")` is then fitted with `cv=5`. "auto" continues every model that can be continued.
-    more : int, default 20
-        Trees to add to a model of trees.
-    params : dict, optional
-        Settings to change.
+    more, params
+        Trees to add to a model of trees, and settings to change.
     measure, convention : optional
         Default: those of the model, else nDCG@10 and "ranklib". Ties are averaged.
     test : {"randomisation", "t", "wilcoxon", "sign"}, default "randomisation"
@@ -184,7 +181,6 @@ def retrain(
         `margin` do not add up. Default: production.
     history : History, optional
         Counts the comparisons on the same held-out queries, with this one. Without it nothing is counted.
-    share : float in (0, 1), default 0.3
     random_state : None, int or generator
         Seed of the split and the test.
 

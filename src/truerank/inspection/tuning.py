@@ -295,14 +295,9 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
             for name, value in trial["params"].items()
         }
         failed = trial["error"] is not None
-        study.add_trial(
-            optuna.trial.create_trial(
-                params=params,
-                distributions=kinds,
-                value=None if failed else trial["mean"],
-                state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
-            )
-        )
+        state = optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE
+        mean = None if failed else trial["mean"]
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=kinds, value=mean, state=state))
 
     told = 0
     while len(done) < n_trials:
