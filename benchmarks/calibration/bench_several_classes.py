@@ -1,9 +1,9 @@
-"""Calibration of several classes: the pool beside its members and scikit-learn's calibrators, mean test log loss.
+"""Compare the pool for several classes with single methods and scikit-learn's calibrators, by mean test log loss.
 
 `python -m benchmarks calibration/bench_several_classes`; BENCH_SETS is a pattern of the names of some. Sets named
-"settled" chose the pool's weights, bound and members; the others were only looked at afterwards. `excess` is the pool's
-loss less that of the best single method in hindsight (softmax forms, and one class against the rest by the pool of two
-classes, Platt, isotonic and beta); `bar` is the larger of 1 % of that and 0.006.
+"settled" chose an earlier rule for the pool's weights. `excess` is the pool's loss less that of the best single method
+in hindsight (softmax forms, and one class against the rest by the pool of two classes, Platt, isotonic and beta). `bar`
+is the larger of 1 % of that and 0.006.
 """
 
 from __future__ import annotations
