@@ -153,7 +153,7 @@ def test_comment_lines_of_judgements_count_wherever_they_stand():
         np.testing.assert_array_equal(kept.missing_grades, together.missing_grades)
     blocks = list(iter_letor(io.BytesIO(b"".join(parts)), block_rows=7))
     np.testing.assert_array_equal(np.concatenate([block.judged for block in blocks]), together.judged)
-    with pytest.raises(DataFileError, match=r"line \d+: .*second time"):
+    with pytest.raises(DataFileError, match=r"line \d+: .*occurs twice for query"):
         read_letor(io.BytesIO(parts[0] + parts[0]))
     other = parts[1].replace(b"# features: r", b"# features: s")
     with pytest.raises(DataFileError, match="differ from those of the file before"):
@@ -212,10 +212,10 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
         (b"# not retrieved: qid:1 1*2 1e999*1", "line 1: expected grade.count words"),
         (b"# not retrieved: qid:1 1*999999999", "line 1: more than 10000000 documents"),
         (b"# unjudged: qid:1 0", "line 1: expected numbers of rows"),
-        (b"# pooled: qid:1 3", "row 3 of query 1 is said to be pooled, but it has 2 rows"),
-        (b"# unjudged: qid:1 1", "a row of query 1 is said to be unjudged, and has grade 1"),
-        (b"# pooled: qid:1 2\n# pooled: qid:1 2", "line 2: '# pooled' is said of query 1 a second time"),
-        (b"# unjudged: qid:1 3", "row 3 of query 1 is said to be unjudged, but it has 2 rows"),
+        (b"# pooled: qid:1 3", "row 3 of query 1 is marked pooled, but it has 2 rows"),
+        (b"# unjudged: qid:1 1", "a row of query 1 is marked unjudged, but has grade 1"),
+        (b"# pooled: qid:1 2\n# pooled: qid:1 2", "line 2: '# pooled' occurs twice for query 1"),
+        (b"# unjudged: qid:1 3", "row 3 of query 1 is marked unjudged, but it has 2 rows"),
     ],
 )
 def test_comment_lines_of_judgements_that_are_wrong(line, message):

@@ -45,7 +45,7 @@ LETOR = [
         "f, line 1, column 9: feature index 0 is below 1; indices start at 1 (write the features one higher)",
     ),
     ("1 qid:1 -1:5\n", {}, "f, line 1, column 9: feature index '-1' is below 1; indices start at 1"),
-    ("1 qid:1 1:5 1:5\n", {}, "f, line 1, column 13: feature 1 stands twice; indices must ascend within a line"),
+    ("1 qid:1 1:5 1:5\n", {}, "f, line 1, column 13: feature 1 occurs twice; indices must ascend within a line"),
     ("1 qid:1 2:5 1:5\n", {}, "f, line 1, column 13: feature 1 follows 2; indices must ascend within a line"),
     ("1 qid:1 1.5:5\n", {}, "f, line 1, column 9: expected '<feature>:<value>', got '1.5:5'"),
     ("1 qid:1 a:5\n", {}, "f, line 1, column 9: expected '<feature>:<value>', got 'a:5'"),

@@ -289,7 +289,7 @@ def test_few_residuals_give_no_interval():
         ({"measure": "nDCG@5"}, "is no sum over documents"),
         ({"measure": "AP"}, "for example DCG@10"),
         ({"measure": "R@5"}, "needs totals"),
-        ({"totals": {"1": 3}}, "takes no totals"),
+        ({"totals": {"1": 3}}, "does not use totals"),
         ({"measure": "P@5", "convention": "lightgbm"}, "choose convention='trec'"),
         ({"runs": "fewer"}, 'topics="common"'),
         ({"judges": [{"other": {"x": 1}}]}, "labels none of the documents"),

@@ -28,7 +28,7 @@ _NAME = "rounds.bin"
 INSIDE = "rounds.inside"  # the folder of fits inside a fit
 _TEXT = np.dtypes.StringDType()
 _HEAD = struct.Struct("<QI")  # length and checksum of a record
-# What an answer may be made of, beside Python's own containers and numbers: nothing else is loaded from a file.
+# Types of answers in addition to Python's own containers and numbers; no others are loaded from a file.
 _KNOWN = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),

@@ -23,27 +23,27 @@ def current_client(client: object) -> Any:
         return None
 
 
-# For the C library of our workers: histograms of some megabytes come and go in every round, in pages that it would else
-# give back and get anew (with Dask's sampling of stacks a quarter of a fit's CPU seconds).
+# Every round allocates and frees histograms of some megabytes. These settings keep the C library of the workers from
+# returning the pages to the system, which costs (with Dask's sampling of stacks) a quarter of a fit's CPU time.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
-# A process that looks at itself 50 times a second takes 2 % of a core for it, and .4 % so.
+# A process that monitors itself 50 times a second uses 2 % of a core, and 0.4 % with these intervals.
 _LOOK_SELDOM = {
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.memory.monitor-interval": "500ms",
     "distributed.worker.profile.enabled": False,
 }
-# Pages about the cluster that every user of the machine could read.
+# Disable pages about the cluster that every user of the machine could read.
 _NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def connect(where: str) -> Any:
-    """A client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
+    """Return a client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
 
     Local processes communicate under TLS with a temporary certificate in memory, so that no other user of the machine
     can reach them. There is no dashboard.
 
-    A `MissingExtraError` without the extra `cluster`; an `InvalidInputError` when `where` is neither.
+    Raises MissingExtraError without the extra `cluster`, and InvalidInputError if `where` is neither.
     """
     with imports_of_extra("distributed", "cluster", "training on a cluster"):
         from dask import config

@@ -13,8 +13,8 @@ from typing import Any
 from truerank.cluster.sums import size_of
 from truerank.core.errors import ClusterError
 
-_LONGEST_WAIT = 3600.0  # seconds; the client, which looks after the members, ends a wait much sooner
-_REACH_SECONDS = 90.0  # for which a member is tried to be reached: longer than the client waits for a silent worker
+_LONGEST_WAIT = 3600.0  # seconds; the client, which monitors the members, ends a wait much sooner
+_REACH_SECONDS = 90.0  # of attempts to reach a member: longer than the client waits for a silent worker
 _PAUSE_SECONDS = 0.5  # between two attempts
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 SILENCE_SECONDS = 60.0  # after which a worker that answers nothing is given up, and the scheduler too
 _RETURN_SECONDS = 5.0  # in which a scheduler that has closed its connection may come back
-_LOOK_SECONDS = 2.0  # between two looks at who is there
+_LOOK_SECONDS = 2.0  # between two checks of the workers
 _UNKNOWN_LOOKS = 3  # after which a call that a member does not know of is sent again
 _ATTEMPTS = 20  # at one round, or at giving partitions to workers
 
@@ -86,7 +86,7 @@ class Crew:
         self._log = None
 
     def _try(self, method: str, arguments: tuple[Any, ...]) -> None:
-        """A method of all members."""
+        """Call a method of all members."""
         if self.client is None:
             _raise(getattr(self._here, method)(*arguments))
             return
@@ -218,7 +218,7 @@ class Crew:
             below[i // FAN_IN - 1].append((self._members[addresses[i]], below[i]))
         return [(addresses[i], below[i]) for i in range(min(FAN_IN, len(addresses)))]
 
-    # Calls, and the wait for their answers.
+    # Calls and their answers.
 
     def _do(
         self, roots: list[tuple[str, list[Any]]], method: str, arguments: Mapping[str, object] | tuple[Any, ...]
@@ -281,7 +281,7 @@ class Crew:
             if now - call.heard.get(address, call.begun) > SILENCE_SECONDS:
                 raise _Lost
 
-    # Workers come and go.
+    # Workers that join and leave.
 
     def _addresses(self) -> list[str]:
         """Return the scheduler's workers that are still in use."""
@@ -413,7 +413,7 @@ class Crew:
 
     def _no_progress(self) -> ClusterError:
         return ClusterError(
-            f"{_ATTEMPTS} attempts at round {self._serial} came to nothing: workers are lost or do not answer, one "
+            f"{_ATTEMPTS} attempts at round {self._serial} failed: workers are lost or do not answer, one "
             "after the other (often for lack of memory); look at their logs, and give them more memory or smaller "
             "partitions"
         )

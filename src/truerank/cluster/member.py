@@ -102,7 +102,7 @@ class Member:
         self._communicator(number).end()
 
     def _communicator(self, number: int) -> Communicator:
-        """That of a call, which may be met before it begins; older ones end."""
+        """Return the communicator of a call, which may not have begun yet; end older ones."""
         with self._lock:
             if number < self._met[0]:
                 raise Parted
@@ -114,9 +114,8 @@ class Member:
     def run_program(
         self, communicator: Communicator, program: Step, arguments: tuple[Any, ...]
     ) -> tuple[tuple[Any] | Failure | None, int]:
-        """What `program(communicator, workers, partitions, *arguments)` returns, and the bytes sent.
-
-        None instead of a tuple of one where the members have parted.
+        """Return a tuple of the result of `program(communicator, workers, partitions, *arguments)`, or None if the
+        members have parted, and the bytes sent.
         """
         partitions = [self.partitions[number] for number in sorted(self.partitions)]
         answer: tuple[Any] | Failure | None
@@ -135,7 +134,7 @@ class Member:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: context.run(work, *arguments))
 
     def take(self, partitions: list[tuple[int, Source, bool]], journal: list[Call]) -> Failure | None:
-        """Hold these partitions, and bring them to where the fit is."""
+        """Hold these partitions, and bring them to the present state of the fit."""
 
         def open_one(number: int, source: Source, hold: bool) -> Failure | None:
             partition = Partition(number, source, hold)
@@ -147,7 +146,7 @@ class Member:
         return self._first_failure(open_one, partitions)
 
     def replay(self, journal: list[Call]) -> Failure | None:
-        """Forget what a fit has left behind, and bring the partitions to where this journal ends."""
+        """Clear the memory of earlier fits, and bring the partitions to the end of this journal."""
 
         def again(partition: Partition) -> Failure | None:
             partition.memory.clear()
@@ -163,7 +162,7 @@ class Member:
     def run(
         self, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
     ) -> tuple[Nodes | Failure, int]:
-        """Round `serial`: this worker's nodes of the tree of sums, not yet folded, and 0 bytes sent."""
+        """Run round `serial`; return this worker's nodes of the tree of sums, not yet folded, and 0 bytes sent."""
 
         self._latest = max(self._latest, serial)
 
@@ -185,7 +184,7 @@ class Member:
 
     @staticmethod
     def join(answers: list[tuple[Nodes | Failure, int]], merge: Merge, n: int) -> tuple[Nodes | Failure, int]:
-        """Nodes of several members folded, and the bytes that they and this member send."""
+        """Return the folded nodes of several members, and the bytes that they and this member send."""
         nodes: Nodes = {}
         sent = sum(count for _, count in answers)
         for theirs, _ in answers:

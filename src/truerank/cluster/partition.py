@@ -81,7 +81,7 @@ class RowGroupSource:
         """The same rows with these columns alone."""
         if isinstance(self.options.get("categories") or {}, Mapping):
             return replace(self, narrow=tuple(features))
-        return None  # patterns of columns, which would not be there
+        return None  # the columns that the patterns match might not be read
 
     def read(self) -> RankingData:
         """The rows of the groups first … last - 1."""
@@ -94,7 +94,7 @@ class RowGroupSource:
         if self.narrow is not None:
             options = {**options, "features": list(self.narrow), "exclude": None}
             others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
-            columns = [*self.narrow, *others]  # a column that is not there is left out
+            columns = [*self.narrow, *others]  # missing columns are left out
         try:
             # Not mapped: the pages of a mapped file count as the worker's own memory.
             with ParquetFile(self.path) as file:
@@ -238,7 +238,7 @@ class Partition:
         self._data: RankingData | None = None
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
-        """Some columns (n, k) of the rows, by number; rows that are not held are asked for no others, if they can be.
+        """Return some columns (n, k) by number; if the rows are not held, read only these if possible.
 
         `names` are those of all columns.
         """

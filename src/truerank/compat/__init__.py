@@ -1,1 +1,1 @@
-"""What other programs and libraries call things, and how they read, compute and print them."""
+"""Names of other programs and libraries, and how trec_eval reads, computes and prints."""

@@ -415,7 +415,7 @@ def rbp(t: Ranked, pairs: Pairs) -> float:
 
 
 def rbp_resid(t: Ranked, pairs: Pairs) -> float:
-    """What documents without a grade, retrieved or below the list's end, could add to RBP."""
+    """The most that documents without a grade, retrieved or not, could add to RBP."""
     if len(t.judged) == t.n:
         return 0.0
     total, (p, powers) = 0.0, _powers(pairs, t.n)

@@ -259,7 +259,7 @@ def plan_judgements(
     if budget < 2 * len(frame.topics):
         raise InvalidInputError(
             f"budget={budget:g} is below two judgements a topic ({len(frame.topics)} topics), too few for an interval. "
-            f"Give a budget of {2 * len(frame.topics)} or more, or take fewer topics"
+            f"Give a budget of {2 * len(frame.topics)} or more, or use fewer topics"
         )
     high = float((SCALE if scale is None else scale)[1]) if before is None else check_judged(before, scale)
     told = (

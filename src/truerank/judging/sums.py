@@ -46,7 +46,9 @@ def sum_measure(measure: MeasureLike, convention: str = "trec", totals: Mapping[
         )
     if (one.NAME == "R") != (totals is not None):
         lacks = "needs totals={topic: number of relevant documents}"
-        raise InvalidInputError(f"{one.name} {lacks if one.NAME == 'R' else 'takes no totals=, which belong to R@k'}")
+        raise InvalidInputError(
+            f"{one.name} {lacks if one.NAME == 'R' else 'does not use totals=, which belong to R@k'}"
+        )
     return one
 
 

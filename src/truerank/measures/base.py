@@ -63,7 +63,7 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool] | tuple[str | bool, ...], str]] 
     "convention": (tuple(CONVENTIONS), "one of " + ", ".join(CONVENTIONS)),
 }
 EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
-"""What the setting `empty` makes of a query in which the measure is undefined."""
+"""Value of a query in which the measure is undefined, by the setting `empty`."""
 _COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "convention")
 
 

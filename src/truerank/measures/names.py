@@ -215,7 +215,7 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
     if base is not None and persistence and (base.NAME != "RBP" or inside):
         raise InvalidInputError(
             f"cannot read the measure {text!r}: a number after a dot is the p of RBP (rbp.95); a cutoff follows @ "
-            "(nDCG@10), settings stand in parentheses (RBP(p=0.95))"
+            "(nDCG@10), settings are in parentheses (RBP(p=0.95))"
         )
     if base is None:
         raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")

@@ -18,19 +18,19 @@ _SPLIT = 134217729.0  # 2^27 + 1 splits a float64 into two halves of 26 bits
 
 @kernel
 def byte(data, i):
-    """Byte at place i >= 0. An unsigned index spares numba the check for negative ones."""
+    """Return the byte at place i >= 0. With an unsigned index numba does not check for negative ones."""
     return data[np.uint64(i)]
 
 
 @kernel
 def digit(data, i):
-    """The digit at place i; below 0 or above 9 where none stands there."""
+    """Return the digit at place i; a number below 0 or above 9 if there is none."""
     return np.int64(data[np.uint64(i)]) - 48
 
 
 @kernel
 def whole(data, i, value):
-    """The digits from place i on, behind those of `value`, as one number, and the place behind them."""
+    """Append the digits from place i on to `value`; return the number and the place after them."""
     while True:
         d = digit(data, i)
         if d < 0 or d > 9:
@@ -51,7 +51,7 @@ def differs(data, start, stop, other, other_stop):
 
 @kernel
 def _quotient(mantissa, divisor):
-    """The float64 nearest to mantissa / divisor, for 0 < mantissa < 2^63 and a power of ten; nan near a half-way case.
+    """Return the float64 nearest to mantissa / divisor, for 0 < mantissa < 2^63 and a power of ten; nan near half-way.
 
     The first quotient q has a remainder r that q · divisor in two halves each gives exactly (Dekker 1971). The nearest
     number is q + r / divisor, if its rounding does not depend on the last bits of r / divisor.
@@ -83,7 +83,7 @@ def _digits(data, i):
 
 @kernel
 def usual(data, i):
-    """The number of at most 15 digits that ends before a space at place i, the place behind it and 1; 0 for others."""
+    """Return a number of at most 15 digits at place i and before a space, the place after it and 1; 0 for others."""
     mantissa, i, digits, decimals = _digits(data, i)
     if byte(data, i) == 32 and 1 <= digits <= 15:
         return mantissa / _TEN[decimals], i, 1
@@ -92,7 +92,7 @@ def usual(data, i):
 
 @kernel
 def number(data, i):
-    """A decimal number at place i: its value, the place behind it, and 1; 2 where `float` must settle it; 0 if none."""
+    """Return a decimal number at place i, the place after it, and 1; 2 if `float` must parse it; 0 if there is none."""
     negative = False
     if byte(data, i) == 45 or byte(data, i) == 43:  # '-', '+'
         negative = byte(data, i) == 45

@@ -231,7 +231,7 @@ class LineParser:
             if index < 1:
                 raise refuse(place, "feature index 0 is below 1; indices start at 1 (write the features one higher)")
             if indices and index <= indices[-1]:
-                what = "stands twice" if index == indices[-1] else f"follows {indices[-1]}"
+                what = "occurs twice" if index == indices[-1] else f"follows {indices[-1]}"
                 raise refuse(place, f"feature {index} {what}; indices must ascend within a line")
             indices.append(index)
             values.append(self._number(value_text, refuse, place, f"a number as the value of feature {index}"))
@@ -298,7 +298,7 @@ def text_column(texts: list[str]) -> np.ndarray | None:
 
 
 def joined_texts(columns: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | None:
-    """Return columns of strings as one; None stands for empty strings, as many as its size."""
+    """Return columns of strings as one; None means empty strings, as many as its size."""
     if set(map(type, columns)) <= {type(None)}:
         return None
     return np.concatenate([np.zeros(n, dtype=TEXT) if c is None else c for c, n in zip(columns, sizes)])

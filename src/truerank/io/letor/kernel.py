@@ -54,16 +54,16 @@ class BlockParser(LineParser):
 
 @kernel
 def _is_space(data, i):
-    """White space of ASCII within a line; a carriage return counts as such before the line feed only."""
+    """Return whether a byte is ASCII white space within a line; a carriage return is if a line feed follows."""
     c = byte(data, i)
     after = byte(data, i + (c == 13))
-    # Without branches: between them numba counts references to the array, and a row takes a sixth longer.
+    # Without branches: between them numba counts references to the array, and a row needs a sixth more time.
     return (c == 32) | (c == 9) | (c == 11) | (c == 12) | ((c == 13) & (after == 10))
 
 
 @kernel
 def _line_feed(data, i):
-    """Place of the line feed from place i on; -1 where a carriage return stands alone before it."""
+    """Return the place of the next line feed from place i on; -1 if a carriage return is alone before it."""
     while byte(data, i) != 10:
         if byte(data, i) == 13 and byte(data, i + 1) != 10:
             return -1
@@ -73,7 +73,7 @@ def _line_feed(data, i):
 
 @kernel
 def _after_spaces(data, i):
-    """Place of the first byte from place i on that is no white space."""
+    """Return the place of the first byte from place i on that is not white space."""
     while _is_space(data, i):
         i += 1
     return i
@@ -112,7 +112,7 @@ def _parse(data, missing_nan, grades, indptr, indices, values, spans, repairs, s
 
 @kernel
 def _grade_and_query(data, i, n, grades, spans, repairs, state):
-    """Grade and query id of row n from place i on: the place behind them, -1 if not plain."""
+    """Parse grade and query id of row n from place i on; return the place after them, -1 if not plain."""
     begin = i
     value, i, kind = number(data, i)
     if kind == 0 or not _is_space(data, i):
@@ -121,7 +121,7 @@ def _grade_and_query(data, i, n, grades, spans, repairs, state):
         _repair(repairs, state, -1 - n, begin, i)
     grades[n] = value
     i = _after_spaces(data, i)
-    # Each comparison stands after the one before has excluded a line feed, so none reads past the text.
+    # Each comparison follows one that has excluded a line feed, so none reads past the text.
     if byte(data, i) != 113 or byte(data, i + 1) != 105 or byte(data, i + 2) != 100 or byte(data, i + 3) != 58:
         return -1  # no 'qid:'
     i += 4
@@ -135,7 +135,7 @@ def _grade_and_query(data, i, n, grades, spans, repairs, state):
 
 @kernel
 def _repair(repairs, state, entry, start, stop):
-    """Note that `float` must settle the number of an entry."""
+    """Record that `float` must parse the number of an entry."""
     k = state[2]
     repairs[k, 0] = entry
     repairs[k, 1] = start
@@ -145,7 +145,7 @@ def _repair(repairs, state, entry, start, stop):
 
 @kernel
 def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
-    """The entries of a row from place i on: the place behind them (-1 if not plain), and the entries so far."""
+    """Parse the entries of a row from place i on; return the place after them (-1 if not plain) and their total."""
     last = 0
     while True:
         i = _after_spaces(data, i)
@@ -172,7 +172,7 @@ def _entries(data, i, missing_nan, entries, indices, values, repairs, state):
 
 @kernel
 def _any_value(data, i, missing_nan):
-    """What `number` gives, of missing values too; nothing but white space or a comment may follow at once."""
+    """Return what `number` returns, also of missing values; white space or a comment must follow."""
     value, stop, kind = number(data, i)
     if kind == 0 and missing_nan:
         value = np.nan
@@ -184,7 +184,7 @@ def _any_value(data, i, missing_nan):
 
 @kernel
 def _missing(data, i):
-    """`NULL` or `nan` in any case at place i: the place behind it and 1, or 0 if neither stands there."""
+    """Return the place after `NULL` or `nan` in any case at place i and 1, or i and 0 if there is neither."""
     a = byte(data, i) | 32
     if a != 110:  # 'n'
         return i, 0

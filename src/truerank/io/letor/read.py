@@ -277,8 +277,8 @@ class _Reader:
         kind, qid, words = found_line.groups()
         if qid in self._marked.get(kind, self._unranked):
             raise DataFileError(
-                f"'# {kind.decode()}' is said of query {qid.decode('utf-8', 'replace')} a second time; files that have "
-                "a query in common cannot be put together",
+                f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}; files that have "
+                "a query in common cannot be read together",
                 name,
                 line,
             )
@@ -322,7 +322,7 @@ class _Reader:
             for place in self._marked[kind].get(name, []):
                 if place > stop - start:
                     raise DataFileError(
-                        f"row {place} of query {name.decode()} is said to be {kind.decode()}, but it has "
+                        f"row {place} of query {name.decode()} is marked {kind.decode()}, but it has "
                         f"{stop - start} rows",
                         ", ".join(self._sources),
                     )
@@ -332,8 +332,8 @@ class _Reader:
         if len(wrong):
             query = data.query_ids[data.query_index[wrong[0]]]
             raise DataFileError(
-                f"a row of query {query} is said to be {kind.decode()}, and has grade {grades[wrong[0]]:g}; give it "
-                "grade 0, or take it off that comment line",
+                f"a row of query {query} is marked {kind.decode()}, but has grade {grades[wrong[0]]:g}; give it "
+                "grade 0, or remove it from that comment line",
                 ", ".join(self._sources),
             )
         return marked
@@ -345,7 +345,7 @@ class _Reader:
         if lost:
             shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
             warn(
-                f"{name}: comment lines speak of the judgements of {len(lost)} queries that have "
+                f"{name}: comment lines have judgements of {len(lost)} queries that have "
                 f"no rows ({shown}); measures do not count them"
             )
 

@@ -11,7 +11,7 @@ from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 from truerank.io.letor.grammar import Rows
 
-# Dense reading of wider data is refused unless the width is asked for: one damaged index would take all memory.
+# Dense reading of wider data is refused unless the width is given: one damaged index would use all memory.
 MAX_DENSE_WIDTH = 65_536
 # A dense matrix of more bytes than this is refused where a smaller share of its cells than this is given in the text.
 LARGE_MATRIX, LEAST_SHARE = 1 << 30, 1 / 32

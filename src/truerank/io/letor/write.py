@@ -121,7 +121,7 @@ def number_texts(values: np.ndarray) -> list[str]:
 def _query(name: object) -> str:
     if isinstance(name, bool) or not isinstance(name, str | int) or not is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
-            f"query id {name!r} cannot stand in a LETOR file: it must be an integer or one word without '#'"
+            f"query id {name!r} cannot be written to a LETOR file: it must be an integer or one word without '#'"
         )
     return str(name)
 
@@ -138,7 +138,7 @@ def _tails(data: RankingData, rows: slice, comments: bool) -> list[str]:
             tails.append("")
             continue
         if doc_id and not is_word(doc_id):
-            raise InvalidInputError(f"document id {doc_id!r} cannot stand in a LETOR file: it must be one word")
+            raise InvalidInputError(f"document id {doc_id!r} cannot be written to a LETOR file: it must be one word")
         if _BREAK.search(text):
             raise InvalidInputError(f"comment {text[:60]!r} holds a line break or NUL, which a LETOR file cannot")
         tails.append(" #" + " ".join(filter(None, [f"docid = {doc_id}" if doc_id else "", text])))
