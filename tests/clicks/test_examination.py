@@ -185,6 +185,8 @@ def test_missing_rankers_are_no_second_ranker(data):
     log = simulate(data, {"a": data.X[:, 0]}, impressions=2_000, random_state=0)
     log.ranker[log.impression % 2 == 0] = -1
     assert "one ranker alone" in Examination().fit(log).reasons_[0]
+    log.ranker[:] = -1
+    assert "does not name what chose" in Examination().fit(log).reasons_[0]
 
 
 def test_intervals_are_wider_with_few_queries():

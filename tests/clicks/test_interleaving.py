@@ -145,3 +145,5 @@ def test_refusals():
         compare_interleaved(ClickLog([1], ["q"], ["d"], [1], [1]))
     with pytest.raises(InvalidInputError, match="has no sessions"):
         compare_interleaved(log_of((1, 0)), unit="session")
+    with pytest.raises(InvalidInputError, match="has no sessions"):
+        compare_interleaved(log_of((1, 0), session=[""] * 400))

@@ -180,7 +180,8 @@ class Examination:
         counts = rng.multinomial(n_groups, np.full(n_groups, 1.0 / n_groups), size=self.n_draws)
         counts = np.vstack([np.ones(n_groups), counts])
         A = np.tensordot(counts, A, axes=1)
-        reached = connected(A[0])
+        linked = (A[0] > 0) & (A[0].T > 0) | np.eye(K, dtype=bool)
+        reached = np.linalg.matrix_power(linked, K)[0]  # positions that clicked documents connect with position 1
         theta = np.where(reached, np.exp(ladder(A, reached)), np.nan)
         # Weights of a high level of relevance: click rates in the other half of the impressions, over those expected.
         key, first, n, clicks = _summed((pair * 2 + cells.keys[2]) * K + place, cells, inside)
@@ -230,7 +231,7 @@ class Examination:
         if self.method == "em":
             return ["the propensities rest on the features; a feature that depends on the position biases them"]
         found = []
-        if log.ranker is None:
+        if log.ranker is None or (log.ranker < 0).all():
             found.append("the log does not name what chose each list (ranker)")
         elif len(np.unique(log.ranker[log.ranker >= 0])) < 2:
             found.append("one ranker alone chose the lists; its positions follow relevance")
@@ -356,12 +357,6 @@ def ladder(A: np.ndarray, reached: np.ndarray) -> np.ndarray:
     return np.clip(u, -50.0, 3.0)  # a sample without the clicks that connect a position would go to infinity
 
 
-def connected(A: np.ndarray) -> np.ndarray:
-    """Positions (K,) that clicked documents connect with position 1."""
-    linked = (A > 0) & (A.T > 0) | np.eye(len(A), dtype=bool)
-    return np.linalg.matrix_power(linked, len(A))[0]
-
-
 def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """α and β (R, K) of the trust model from tables (R, K, K) of two levels, and the distance of the levels (R,)."""
     A1, M1, A0, M0 = sums
@@ -379,12 +374,8 @@ def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.n
         N -= w * left * right
         N[:, np.arange(K), np.arange(K)] += (w * right**2).sum(axis=2)
         rhs += (w * right * (y * right - y.transpose(0, 2, 1) * left)).sum(axis=2)
-    last = int(np.flatnonzero(reached).max())
-    free = reached.copy()
-    free[last] = False
-    beta = np.zeros_like(alpha)
-    if free.any():
-        places = np.flatnonzero(free)
+    beta, places = np.zeros_like(alpha), np.flatnonzero(reached)[:-1]
+    if len(places):
         matrix = N[:, places[:, None], places]
         scale = np.trace(matrix, axis1=1, axis2=2)[:, None, None] * 1e-12 * np.eye(len(places))
         beta[:, places] = np.linalg.solve(matrix + scale + 1e-300 * np.eye(len(places)), rhs[:, places, None])[:, :, 0]
@@ -510,9 +501,9 @@ def _exclusion(log: ClickLog, K: int) -> float:
 
 def _apart_in_time(log: ClickLog) -> float:
     """Largest distance (total variation) of two rankers' distributions over twenty parts of the log's time."""
-    if log.time is None or log.ranker is None:
+    if log.time is None or log.ranker is None or (log.ranker < 0).all():
         return 0.0
-    starts = log.offsets[:-1]
+    starts = log.offsets[:-1][log.ranker[log.offsets[:-1]] >= 0]
     time, ranker = log.time[starts], log.ranker[starts]
     borders = np.quantile(time, np.arange(1, 20) / 20)
     counts = np.zeros((int(ranker.max()) + 1, 20))

@@ -142,7 +142,7 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     unit = unit or ("impression" if log.session is None else "session")
     check_choice(unit, "unit", ("session", "query", "impression"))
     codes = {"session": log.session, "query": log.query, "impression": log.impression}[unit]
-    if codes is None:
+    if codes is None or (codes < 0).all():
         raise InvalidInputError('the log has no sessions; use unit="impression" or unit="query"')
     teams = log.team_ids.tolist()
     pairs = list(combinations(range(len(teams)), 2))
