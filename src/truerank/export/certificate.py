@@ -17,7 +17,7 @@ from truerank.core.float32 import INPUTS, are_float32, largest_rounding_to, shor
 from truerank.core.printing import counted
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
-from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear
+from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear, undo_normalizers
 from truerank.export.run import evaluators
 
 _CASES = 20_000  # border cases at most
@@ -382,8 +382,6 @@ def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
     pairs = np.unique(np.stack([features[keep].astype(np.float64), thresholds[keep]], axis=1), axis=0)
     features, thresholds = pairs[:, 0].astype(np.int64), pairs[:, 1]
     if form.normalizers is not None and len(features):
-        from truerank.export.form import undo_normalizers
-
         thresholds = undo_normalizers(form.normalizers, features, thresholds)
     return features, thresholds
 
@@ -415,19 +413,27 @@ def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tin
 
 
 def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """Return rows of X with one feature at the largest number that float32 merges with a threshold of the model.
+    """Return rows of X with one feature, or all, at the largest number that float32 merges with a threshold.
 
     The ends of the places of fuzzy leaves count as thresholds.
     """
     features, steps = thresholds_of(form)
     if isinstance(form.body, Fuzzy):
         places = form.body.places
-        features = np.concatenate([features, np.repeat(places.features, places.sizes)])
-        steps = np.concatenate([steps, places.upper])
-    keep = np.arange(0, len(steps), -(-len(steps) // _MERGED) or 1)
-    keep = keep[np.isfinite(steps[keep])]
-    rows = X[np.arange(len(keep)) % max(len(X), 1)].copy()
-    rows[np.arange(len(keep)), features[keep]] = largest_rounding_to(steps[keep].astype(np.float32))
+        columns, upper = np.repeat(places.features, places.sizes), places.upper
+        if form.normalizers is not None:
+            upper = undo_normalizers(form.normalizers, columns, upper)
+        features, steps = np.concatenate([features, columns]), np.concatenate([steps, upper])
+    with np.errstate(over="ignore"):
+        largest = largest_rounding_to(steps.astype(np.float32))
+    features, largest = features[np.isfinite(largest)], largest[np.isfinite(largest)]
+    if not len(largest):
+        return X[:0]
+    rng, keep = np.random.default_rng(0), np.arange(0, len(largest), -(-len(largest) // _MERGED))
+    rows = X[np.arange(len(keep) + _MADE_UP) % len(X)].copy()
+    rows[np.arange(len(keep)), features[keep]] = largest[keep]
+    for k in np.unique(features):
+        rows[len(keep) :, k] = rng.choice(largest[features == k], size=_MADE_UP)
     return rows
 
 
