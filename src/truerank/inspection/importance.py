@@ -162,12 +162,10 @@ def removal_importance(
 
     Parameters
     ----------
-    ranker : ranker
-        It is cloned and not changed, and fitted p + 1 times.
+    ranker, measure, convention
+        See `permutation_importance`; p + 1 clones of the ranker are fitted.
     train, test : RankingData
         Training rows, and rows of other queries for the measure. A warning names queries of `test` that are in `train`.
-    measure, convention
-        See `permutation_importance`.
 
     Examples
     --------

@@ -80,15 +80,12 @@ def compare_learners(
 ) -> LearnerComparison:
     """Return the corrected resampled t-test of every pair of learners, or of each against `baseline`.
 
-    `fold_means` holds J = repeats x k values by learner. With n_test / n_train = 1 / (k - 1), the statistic is
+    `fold_means` holds J = repeats x k values by learner. With n_test / n_train = 1 / (k - 1), the statistic of Nadeau
+    and Bengio (Machine Learning 52, 2003, 239-281) is
 
         t = mean(m_j) / sqrt((1/J + 1/(k - 1)) var(m_j)),  k - 1 degrees of freedom
 
     Repeats reuse the same queries, so they add no degrees of freedom.
-
-    References
-    ----------
-    C. Nadeau, Y. Bengio: Inference for the generalization error. Machine Learning 52 (2003), 239-281.
     """
     from scipy.special import stdtr, stdtrit
 

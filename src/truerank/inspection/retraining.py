@@ -181,8 +181,7 @@ def retrain(
         `margin` do not add up. Default: production.
     history : History, optional
         Counts the comparisons on the same held-out queries, with this one. Without it nothing is counted.
-    random_state : None, int or generator
-        Seed of the split and the test.
+    random_state : seed of the split and the test
 
     Raises
     ------

@@ -56,8 +56,7 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
 
     References
     ----------
-    S. M. Lundberg et al., From local explanations to global understanding with explainable AI for trees, Nature
-    Machine Intelligence 2, 2020 (the game); G. Owen, Multilinear extensions of games, Management Science 18, 1972.
+    S. M. Lundberg et al., Nature Machine Intelligence 2, 2020 (the game); G. Owen, Management Science 18, 1972.
     """
     trees = ranker._ensemble()
     same = X is reference

@@ -126,15 +126,13 @@ def tune(
         A file of JSON lines with a line for each trial. Trials in it are not run again. It is locked during the search.
     refit : bool, default True
         Fit a ranker with the best settings to all queries (of pairs, to those of the first pair).
-    watch : callable of a trial, optional
-        Called after each trial.
+    watch : callable, optional
+        Called with each trial.
 
     Raises
     ------
-    InvalidInputError
-        On an empty space, if every trial fails, and if `state` belongs to another search or is in use.
-    MissingExtraError
-        If Optuna is required and not installed.
+    InvalidInputError, MissingExtraError
+        On an empty space, if every trial fails, if `state` belongs to another search or is in use, and without Optuna.
 
     Notes
     -----
