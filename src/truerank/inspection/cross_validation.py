@@ -129,8 +129,8 @@ def cross_validate(
 
     Notes
     -----
-    Models of different folds share training queries, so a statement about learners requires
-    `compare(about="learners")`. Cost: `folds * repeats` fits for each ranker.
+    `folds * repeats` fits for each ranker. Models of different folds share training queries, so a statement about
+    learners requires `compare(about="learners")`.
 
     Examples
     --------

@@ -178,8 +178,7 @@ def explain(
 
     Notes
     -----
-    Cost: the contributions (`tree_shapley`), and up to 256 p predictions for the changes (24 p times the query's rows
-    for pipelines with steps that use the whole query).
+    Up to 256 p predictions for the changes (24 p times the query's rows for pipelines with steps of the whole query).
 
     Examples
     --------

@@ -61,13 +61,11 @@ def learning_curve(
     train, test : RankingData
         Queries to draw training queries from, and held-out queries.
     train_sizes : sequence of int, optional
-        Numbers of training queries. Default: five, from a tenth (at least 2) to all, evenly spaced on a logarithmic
-        scale.
+        Numbers of training queries. Default: five on a logarithmic scale, from a tenth (at least 2) to all.
     draws : int, default 5
         Random draws of the training queries at each size, one fit each. A larger draw contains the smaller ones.
     measure, convention
         Default: the ranker's `measure`, else nDCG@10.
-    random_state : None, int or NumPy generator
     """
     check_ranking_data(train, "train")
     check_ranking_data(test, "test")

@@ -106,9 +106,8 @@ def tune(
 
     Parameters
     ----------
-    make : callable of a dict of settings, or a ranker
-        Returns an unfitted ranker with these settings: a class, or a function such as
-        `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`. A ranker is cloned.
+    make : class, ranker, or function of a dict of settings
+        A function returns a ranker, such as `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`.
     data : RankingData, or (training, held-out) pairs of these
         A single data set is split into `folds` by query.
     space : dict of setting to list of values, `Between`, or (low, high), two numbers
