@@ -1,4 +1,4 @@
-"""What sub-commands share: reading data files, options, output, progress. Heavy imports happen inside functions."""
+"""What sub-commands share: reading data files, options, output, progress."""
 
 from __future__ import annotations
 
