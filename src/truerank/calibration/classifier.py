@@ -152,9 +152,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Cross-validate, calibrate and refit; returns itself.
 
-        X has any type that the estimator accepts. `y` holds labels (n,), or a 0/1 indicator (n, labels). Weights (n,)
-        are for the calibrator, and for the estimator if it accepts them (else there is a warning). `fit_params` go to
-        the estimator's `fit`; those with n entries are indexed by the rows of each fold.
+        Parameters
+        ----------
+        X : n rows, of any type that the estimator accepts
+        y : array (n,) of labels, or 0/1 indicator (n, labels)
+        sample_weight : array (n,), optional
+            For the calibrator, and for the estimator if it accepts weights (else there is a warning).
+        **fit_params
+            Further arguments of the estimator's `fit`. Those with n entries are indexed by the rows of each fold.
         """
         _check_method(self.method)
         check_not_masked(X, "X")

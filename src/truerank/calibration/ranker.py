@@ -216,7 +216,11 @@ class CalibratedRanker(Ranker):
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Return P(not relevant) and P(relevant) of each document, float64 (n, 2), in the caller's row order.
 
-        `query_statistics` require `qid` for rows of several queries. For a cluster, the result is a list by partition.
+        Parameters
+        ----------
+        X : array (n, p), RankingData, or ClusterRankingData (the result is then a list with an array a partition)
+        qid : array (n,), optional
+            Required with `query_statistics` if the rows are of several queries.
         """
         if isinstance(X, RowSource):
             return X.each(_answered, self, "predict_proba")  # type: ignore[return-value]

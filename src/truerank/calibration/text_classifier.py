@@ -80,10 +80,24 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, feature_names: Sequence[str] | None = None) -> Any:
         """Fit to texts X (n,) or a table X (n, p), and labels; returns itself.
 
-        `y` (n,) holds labels or lists of labels. Lists make a multi-label classifier, unless each has one entry. There
-        is a warning if some documents have no label and the others have one each. `feature_names` are the table's
-        columns (default: those of a data frame). `InvalidInputError` is raised if texts and labels differ in number,
-        there is only one label, labels are missing, or they are both texts and numbers.
+        Parameters
+        ----------
+        X : sequence of str, array (n, p) or data frame
+        y : sequence (n,) of labels, or of lists of labels
+            Lists make a multi-label classifier, unless each has one entry.
+        feature_names : sequence of str, optional
+            Names of the table's columns. Default: those of a data frame.
+
+        Raises
+        ------
+        InvalidInputError
+            If texts and labels differ in number, there is only one label, labels are missing, or they are both texts
+            and numbers.
+
+        Warns
+        -----
+        TruerankWarning
+            If some documents have no label and the others have one each. Each label is then decided by itself.
         """
         if isinstance(self.classifier, str):
             check_choice(self.classifier, "classifier", CLASSIFIERS)

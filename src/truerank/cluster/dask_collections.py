@@ -73,11 +73,28 @@ class BlockSource(Whole):
 def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None, hold: bool = True) -> Any:
     """Return judged rankings from a Dask array or data frame, its grades and queries; one partition per block.
 
-    A ranker's `fit` calls this for the collections that it receives. X (n, p) must not be persisted, because a lost
-    block could not be computed again. `y` and `qid` (n,) have as many blocks as X, of the same lengths. A query may be
-    split over blocks. `client` and `hold` are as in `read_letor`. Other collections, and other blocks, raise
-    InvalidInputError.
+    A ranker's `fit` calls this for the collections that it receives.
 
+    Parameters
+    ----------
+    X : dask array or data frame (n, p)
+        One row a document. Not persisted: then the tasks are gone, and a block that is lost with its worker too.
+    y, qid : dask array or series (n,)
+        Grade and query of each row, in as many blocks as X and of the same lengths. A query may be split over blocks.
+    client, hold
+        As in `read_letor`.
+
+    Returns
+    -------
+    ClusterRankingData
+
+    Raises
+    ------
+    InvalidInputError
+        On anything that is not of Dask, on blocks of other numbers or lengths, on collections that were persisted.
+
+    Examples
+    --------
     >>> import dask.array as da, truerank
     >>> rows = truerank.load_sample()
     >>> X, y, qid = (da.from_array(values, chunks=-1) for values in (rows.X, rows.y, rows.query_index))

@@ -37,13 +37,34 @@ def read_letor(
 ) -> Any:
     """Read judged rankings from LETOR files on the workers, one partition per file.
 
-    `paths` are files or patterns, such as `"parts/*.txt"`, to which every worker has access under these names. `client`
-    is by default the current client of this process; without a client this process holds the partitions and uses
-    `n_jobs` threads. With `hold=False` each pass reads the files, for data beyond memory; by default the workers keep
-    the rows. `columns` chooses the features (`truerank.data.columns`). `options` are those of `truerank.read_letor`;
-    give `n_features` if a file lacks the highest features.
+    Parameters
+    ----------
+    paths : str or list of str
+        Files or patterns, such as `"parts/*.txt"`. Every worker must have access to them under these names.
+    client : distributed.Client, optional
+        By default the current client of this process (`distributed.Client(...)`). Without a client this process
+        holds the partitions.
+    hold : bool, default True
+        Whether the workers keep the rows in memory. With False each pass reads the files, for data beyond memory.
+    n_jobs : int, optional
+        Threads without a client; workers use their own threads.
+    columns : Columns, optional
+        Columns that are features (`truerank.data.columns`); by default all.
+    **options
+        Options of `truerank.read_letor` (`missing`, `n_features`, `dtype`, …).
 
-    InvalidInputError or DataFileError: no file matches, or a file cannot be read; the message names file and line.
+    Returns
+    -------
+    ClusterRankingData
+
+    Raises
+    ------
+    InvalidInputError, DataFileError
+        If no file matches, or a file cannot be read; the message names file and line.
+
+    Notes
+    -----
+    Give `n_features` if a file lacks the highest features. Each file is read once for its queries.
     """
     return ClusterRankingData(
         [LetorSource(path, options, columns or Columns()) for path in expand(paths)], client, hold, n_jobs
@@ -64,14 +85,23 @@ def read_parquet(
     """Read judged rankings from Parquet files or other tables on the workers.
 
     A file is a partition. A large Parquet file is split between its row groups, and a file without rows is skipped.
-    Columns are matched by name, in the order of the first file. `paths`, `client`, `hold` and `n_jobs` are as in
-    `read_letor`; `qid` and `y` are the columns of the query and of the grade; `options` are those of
-    `truerank.read_table`.
+    Columns are matched by name, in the order of the first file.
 
-    Row groups of a Parquet file are combined up to about `rows_per_partition` rows, by default a million. While a
-    worker reads a partition it holds all values, 8 bytes each (4 with `dtype=numpy.float32`). Queries in several
-    partitions are joined.
+    Parameters
+    ----------
+    paths, client, hold, n_jobs
+        As in `read_letor`.
+    qid, y : str, optional
+        Columns of the query and of the grade; by default "qid" and "y".
+    rows_per_partition : int, default 1,000,000
+        Approximate number of rows of a partition; row groups of a Parquet file are combined up to it. While a worker
+        reads a partition it holds all values, 8 bytes each (4 with `dtype=numpy.float32`). Queries in several
+        partitions are joined.
+    **options
+        Options of `truerank.read_table` (`document`, `features`, `missing`, `dtype`).
 
+    Examples
+    --------
     >>> import tempfile, truerank
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     train = truerank.load_sample()
@@ -96,11 +126,27 @@ def from_dask_dataframe(
 ) -> Any:
     """Return judged rankings from a Dask data frame with the same partitions; split queries are joined.
 
-    A row is a document. `qid` and `y` are the columns of the query and of the grade; all others are features, unless
-    the option `features` is given. `client` and `hold` are as in `read_letor`, `options` those of
-    `truerank.read_table`. The tasks of a partition run on the worker that holds it, and on another worker if that one
-    is lost, so the frame must not be persisted (InvalidInputError). Each partition runs all tasks that it depends on:
-    after a shuffle, write the frame to Parquet and use `read_parquet`.
+    Parameters
+    ----------
+    ddf : dask.dataframe.DataFrame
+        One row per document. The tasks of a partition run on the worker that holds it, and on another worker if that
+        one is lost. The frame must not be persisted, because its tasks would be gone.
+    qid, y : str
+        Columns of the query and of the grade. All others are features, unless `features` is given.
+    client, hold
+        As in `read_letor`.
+    **options
+        Options of `truerank.read_table`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the frame is not a Dask data frame, or was persisted.
+
+    Notes
+    -----
+    Each partition runs all tasks that it depends on. After a shuffle, write the frame to Parquet first and use
+    `read_parquet`.
     """
     client = current_client(client)
     if not hasattr(ddf, "to_delayed"):

@@ -18,10 +18,19 @@ from truerank.io.trec import as_run
 class Preferences:
     """Preferences between pairs of documents, given by people or language models.
 
-    `pairs` is a dict of topic to an iterable of (better, worse) or (better, worse, judge). Ids are compared as text.
-    Preferences of one judge are transitive (a over b and b over c mean a over c) and must not form a cycle; several
-    judges may contradict each other. InvalidInputError: another entry, or a document preferred to itself.
+    Parameters
+    ----------
+    pairs : dict of topic to an iterable of (better, worse) or (better, worse, judge)
+        Ids are compared as text. Preferences of one judge are transitive (a over b and b over c mean a over c) and must
+        not form a cycle; several judges may contradict each other.
 
+    Raises
+    ------
+    InvalidInputError
+        On entries that are not such tuples, and on a document preferred to itself.
+
+    Examples
+    --------
     >>> wanted = Preferences({"q1": [("a", "b"), ("a", "c")]})
     >>> found = evaluate_preferences(wanted, {"q1": {"a": 3.0, "c": 2.0, "b": 1.0}})
     >>> found["prefs_simp"], found.per_query["prefs_num_prefs_ful"].tolist()
@@ -77,14 +86,27 @@ def evaluate_preferences(preferences: Preferences, run: object, *, topics: str =
     """Evaluate which preferences a run fulfils, by the fourteen measures of trec_eval 10.0.
 
     A preference is fulfilled if the better document is ranked above the other one, or only the better one is retrieved.
-    Documents are ordered by descending score, ties by ascending id. `run` is an input of `as_run`. The topics are those
-    of the run that have preferences, or with `topics="all"` all topics with preferences; a topic that the run lacks
-    fulfils none.
+    Documents are ordered by descending score, ties by ascending id.
 
-    The result has the topics in the order of their names. `prefs_simp` is the fulfilled share of all preferences,
-    `prefs_avgjg` its mean over judges, and `prefs_pair` its mean over pairs of documents. The variants `_ret` and
-    `_imp` count only pairs of which both documents, or at least one, were retrieved. InvalidInputError: no common
-    topic, or preferences of a judge that form a cycle.
+    Parameters
+    ----------
+    preferences : Preferences
+    run : path, Run, {topic: {document: score}}, or another input of `as_run`
+    topics : {"common", "all"}, default "common"
+        "common" means topics of the run that have preferences. "all" means all topics with preferences; a topic that
+        the run lacks fulfils none.
+
+    Returns
+    -------
+    PreferenceEvaluation
+        Topics are in the order of their names. `prefs_simp` is the fulfilled share of all preferences, `prefs_avgjg`
+        its mean over judges, and `prefs_pair` its mean over pairs of documents. The variants `_ret` and `_imp` count
+        only pairs of which both documents, or at least one, were retrieved.
+
+    Raises
+    ------
+    InvalidInputError
+        Without a common topic, and if the preferences of a judge form a cycle.
     """
     check_choice(topics, "topics", ("common", "all"))
     lists = as_run(run).to_dict()

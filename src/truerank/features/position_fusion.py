@@ -35,9 +35,17 @@ class PositionFusion(BaseEstimator, ABC):
     def fit(self, runs: object, qrels: object = None) -> Self:
         """Learn from the topics that the runs and the qrels share.
 
-        `runs` is a mapping of names to runs, a sequence of runs, or a RunPool with judgements; a run is a `Run`, a
-        path, or `{topic: {document: score}}`. `qrels` is a Qrels, a path, or `{topic: {document: grade}}`, and None
-        for a RunPool. Raises `InvalidInputError` on no qrels, or no topic with a judged document.
+        Parameters
+        ----------
+        runs : mapping of name to run, sequence of runs, or RunPool with judgements
+            A run is a `Run`, a path, or `{topic: {document: score}}`.
+        qrels : Qrels, path, or `{topic: {document: grade}}`
+            Only without a RunPool, which has its own.
+
+        Raises
+        ------
+        InvalidInputError
+            On no qrels, or no topic with a judged document.
         """
         self._columns()  # checks the parameters
         pool = judged_pool(runs, qrels)
@@ -173,9 +181,17 @@ class PosFuse(PositionFusion):
 class SlideFuse(PosFuse):
     """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
 
-    Width 0 is PosFuse. The window ends with the fused list. Ranks below the longest training list count 0. `table_`
-    is that of PosFuse (Lillis, Toolan, Collier, Dunnion 2008, Extending probabilistic data fusion using sliding
-    windows, ECIR).
+    The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that of
+    PosFuse.
+
+    Parameters
+    ----------
+    width : int, default 5
+        Ranks on either side; 0 gives PosFuse.
+
+    References
+    ----------
+    Lillis, Toolan, Collier, Dunnion: Extending probabilistic data fusion using sliding windows. ECIR 2008.
     """
 
     def __init__(self, width: int = 5) -> None:
@@ -194,11 +210,18 @@ class SlideFuse(PosFuse):
 
 
 class ProbFuse(PositionFusion):
-    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has `n_segments` of equal length.
+    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has segments of equal length.
 
-    A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`,
-    in `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics
-    (Lillis, Toolan, Collier, Dunnion 2006, ProbFuse: a probabilistic approach to data fusion, SIGIR).
+    A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`, in
+    `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics.
+
+    Parameters
+    ----------
+    n_segments : int, default 25
+
+    References
+    ----------
+    Lillis, Toolan, Collier, Dunnion: ProbFuse: a probabilistic approach to data fusion. SIGIR 2006.
     """
 
     def __init__(self, n_segments: int = 25) -> None:

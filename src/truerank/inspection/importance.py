@@ -223,10 +223,20 @@ def _importance(
 def partial_dependence(
     ranker: Scorer, data: RankingData, feature: int | str, *, points: int = 20
 ) -> tuple[np.ndarray, ...]:
-    """Return values and the mean score (at most `points`,) of all rows with this value of one feature in every row.
+    """Return the mean score of all rows with the same value of one feature in every row.
 
-    Friedman's partial dependence (Annals of Statistics 29, 2001, section 8). `feature` is a column from 0, or its name.
-    The values are quantiles of the observed ones, and each costs a prediction of all rows.
+    Parameters
+    ----------
+    ranker : fitted ranker, pipeline, or anything with `predict(X)`
+    data : RankingData
+    feature : int or str
+        Column from 0, or its name.
+    points : int, default 20
+        Number of values: quantiles of the observed ones. Each costs a prediction of all rows.
+
+    Returns
+    -------
+    values, scores : float64 arrays (at most `points`,)
 
     Raises
     ------
@@ -240,6 +250,11 @@ def partial_dependence(
     >>> values, scores = partial_dependence(SingleFeature().fit(data), data, 0, points=3)
     >>> values.tolist(), scores.tolist()
     ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+
+    References
+    ----------
+    J. H. Friedman, Greedy function approximation: a gradient boosting machine, Annals of Statistics 29, 2001,
+    section 8.
     """
     points = check_positive_int(points, "points")
     if not isinstance(data.X, np.ndarray):

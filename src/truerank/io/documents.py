@@ -76,14 +76,29 @@ def read_documents(
 ) -> Iterator[Document]:
     """Yield the documents of a file; only one is in memory at a time.
 
-    `source` is a path (plain, gzip, xz or zstd), "-", an open file or "ir_datasets:NAME". `texts` are fields of JSON
-    lines and tables that are always text, labels such as 007, 12, true; the entries of a list are joined by `BETWEEN`.
-    A document with a text field in `reserved` is bad. `numbered` uses the numbers of the documents, from 1, as ids if
-    the first one has no id.
+    Parameters
+    ----------
+    source : path, "-", open file, or "ir_datasets:NAME"
+        Plain, gzip, xz or zstd.
+    bad : {"error", "skip"}, default "error"
+    texts : collection of str, optional
+        Fields of JSON lines and tables that are always text: labels such as 007, 12, true. The entries of a list are
+        joined by `BETWEEN`.
+    reserved : collection of str, optional
+        Names that a text field must not have; documents with such a field are bad.
 
-    DataFileError: the first bad document if `bad="error"`, or a file without documents. At the end, warnings give the
-    numbers of documents that `bad="skip"` left out (with reasons), of empty ones, and of those with HTML tags.
+    Raises
+    ------
+    DataFileError
+        On the first bad document if `bad="error"`, and on a file without documents.
 
+    Warns
+    -----
+    TruerankWarning
+        At the end: the numbers of skipped documents (with reasons), of empty ones, and of those with HTML tags.
+
+    Examples
+    --------
     >>> import io
     >>> lines = '{"id": 7, "text": "heat flow", "title": "Flow", "age": 3}'
     >>> next(read_documents(io.StringIO(lines)))
@@ -131,13 +146,22 @@ def read_documents(
 def read_queries(source: object, *, field: str | None = None) -> list[Document]:
     """Read the queries of a file in its order; `text["text"]` is the text to search for.
 
-    `source` is a path, "-", an open file or "ir_datasets:NAME": JSON lines, a table, TREC topics, or SMART. SMART
-    queries are numbered 1, 2, … in the order of the file, because the judgements of Cranfield do not use `.I`. `field`
-    has the query's text; by default "title" for TREC topics (or "desc", "narr"), else "text".
+    Parameters
+    ----------
+    source : path, "-", open file, or "ir_datasets:NAME"
+        JSON lines, table, TREC topics, or SMART. SMART queries are numbered 1, 2, … in the order of the file, because
+        the judgements of Cranfield do not use `.I`.
+    field : str, optional
+        The field with the query's text; by default "title" for TREC topics (or "desc", "narr"), else "text".
 
-    DataFileError: a query without an id, with a repeated id or without the field, or a file without queries. A query
-    without words is kept with a warning.
+    Raises
+    ------
+    DataFileError
+        On a query without an id, with a repeated id or without the field, and on a file without queries. A query
+        without words is kept with a warning.
 
+    Examples
+    --------
     >>> import io
     >>> topics = "<top> <num> Number: 451 <title> What is a Bengals cat? <desc> Description: Tell. </top>"
     >>> [(query.id, query.text["text"]) for query in read_queries(io.StringIO(topics))]

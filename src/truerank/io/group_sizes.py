@@ -15,10 +15,24 @@ from truerank.io.streams import Source, open_output
 
 
 def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
-    """Return the query of each row, 0, 1, ..., int64 (n,), from group sizes (m,), integers >= 1.
+    """Return the query of each row, 0, 1, ..., from group sizes.
 
-    Group sizes are the arguments of `lightgbm.Dataset(group=...)` and `xgboost.DMatrix.set_group`.
+    Parameters
+    ----------
+    sizes : array-like (m,) of int
+        Number of rows of each query, as in `lightgbm.Dataset(group=...)` and `xgboost.DMatrix.set_group`.
 
+    Returns
+    -------
+    int64 array (n,)
+
+    Raises
+    ------
+    InvalidInputError
+        If a size is not an integer >= 1.
+
+    Examples
+    --------
     >>> qid_from_group_sizes([2, 1, 3]).tolist()
     [0, 0, 1, 2, 2, 2]
     """
@@ -26,10 +40,23 @@ def qid_from_group_sizes(sizes: ArrayLike) -> np.ndarray:
 
 
 def group_sizes(qid: ArrayLike) -> np.ndarray:
-    """Return group sizes, int64 (m,), from the query of each row (n,).
+    """Return group sizes from the query of each row.
 
-    The rows of a query must be adjacent. `RankingData(X, y, qid)` groups rows, and has `group_sizes`.
+    Parameters
+    ----------
+    qid : array-like (n,) of hashables
 
+    Returns
+    -------
+    int64 array (m,)
+
+    Raises
+    ------
+    InvalidInputError
+        If the rows of a query are not adjacent. `RankingData(X, y, qid)` groups rows, and has `group_sizes`.
+
+    Examples
+    --------
     >>> group_sizes(["a", "a", "b"]).tolist()
     [2, 1]
     """

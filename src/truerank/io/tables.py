@@ -260,11 +260,16 @@ def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) ->
 
 
 def to_table(data: RankingData, kind: str = "pandas") -> Any:
-    """Return rows as a table of pandas, polars or Arrow, in grouped order.
+    """Return rows as a table with columns "qid", "y", "docid", the features (named, or f1, f2, ...), and "comment".
 
-    The columns are "qid", "y", "docid", the features (named, or f1, f2, ...), and "comment". A warning lists the parts
-    of `with_judgements` that a table cannot hold.
+    Parameters
+    ----------
+    data : RankingData
+        Rows are in grouped order. A warning lists the parts of `with_judgements` that a table cannot hold.
+    kind : {"pandas", "polars", "arrow"}, default="pandas"
 
+    Examples
+    --------
     >>> to_table(RankingData([[0.5], [2.0]], [1, 0], ["a", "b"]))
       qid    y   f1
     0   a  1.0  0.5
@@ -300,7 +305,11 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
 def write_table(data: RankingData, path: PathLike) -> None:
     """Write a table file, atomically; its columns are those of `to_table`.
 
-    The path ends in .parquet, .pq, .arrow, .feather, .csv or .tsv (the last two also in .gz, .xz or .zst).
+    Parameters
+    ----------
+    data : RankingData
+    path : path
+        Ending in .parquet, .pq, .arrow, .feather, .csv or .tsv (the last two also in .gz, .xz or .zst).
     """
     kind = table_kind(path)
     if kind is None:

@@ -113,12 +113,24 @@ class Qrels(_Lists):
 
 
 def read_run(source: object) -> Run:
-    """Read a TREC run from a path, "-" or an open file: plain, gzip, xz or zstd.
+    """Read a TREC run.
 
     Documents are ordered by score, as in trec_eval; the rank column is ignored. Lines that begin with `#` are skipped.
-    Columns after the sixth are ignored with a warning. DataFileError has the file and line of a row with fewer than six
-    columns, a score that is not a finite number, or a document that is listed twice for a topic.
+    Columns after the sixth are ignored with a warning.
 
+    Parameters
+    ----------
+    source : path, "-", or open file
+        Plain, gzip, xz or zstd.
+
+    Raises
+    ------
+    DataFileError
+        On a row with fewer than six columns, a score that is not a finite number, or a document that is listed twice
+        for a topic. The message has the file and the line.
+
+    Examples
+    --------
     >>> import io
     >>> run = read_run(io.StringIO("1 Q0 D7 1 12.5 mine\\n1 Q0 D3 2 11 mine\\n2 Q0 D7 1 4e-1 mine\\n"))
     >>> run, run.doc_ids.tolist(), run.scores.tolist()
@@ -129,12 +141,23 @@ def read_run(source: object) -> Run:
 
 
 def read_qrels(source: object) -> Qrels:
-    """Read TREC qrels from a path, "-" or an open file: plain, gzip, xz or zstd.
+    """Read TREC qrels.
 
     Lines that begin with `#` are skipped. Identical judgements are dropped, with a warning that has their number.
-    DataFileError has the file and line of a row without exactly four columns, a grade that is not a finite number, or a
-    document with two grades for a topic.
 
+    Parameters
+    ----------
+    source : path, "-", or open file
+        Plain, gzip, xz or zstd.
+
+    Raises
+    ------
+    DataFileError
+        On a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
+        topic. The message has the file and the line.
+
+    Examples
+    --------
     >>> import io
     >>> qrels = read_qrels(io.StringIO("1 0 D7 2\\n1 0 D1 1\\n2 0 D7 -1\\n"))
     >>> qrels, qrels.offsets.tolist(), qrels.grades.tolist()
@@ -232,11 +255,28 @@ def write_run(
 ) -> None:
     """Write a TREC run: the documents of each topic by descending score, ties in the given order, ranks from 1.
 
-    Topic `query_ids[i]` has the rows `offsets[i]:offsets[i + 1]` of `doc_ids` and `scores` (n,). Scores read back as
-    the same float64. `tag` is the name of the run; `depth` keeps the best documents of each topic. A path ending in
-    `.gz`, `.xz` or `.zst` is compressed. A file is written atomically. InvalidInputError: lengths that disagree, scores
-    that are not finite, ids or a tag that are not one word, or a document that is listed twice for a topic.
+    Parameters
+    ----------
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+    query_ids : array-like (m,)
+    offsets : int64 array (m + 1,)
+    doc_ids : array-like (n,) of str
+    scores : float array (n,)
+        Written so that they read back as the same float64.
+    tag : str, default="truerank"
+        Name of the run.
+    depth : int, optional
+        Keep the best `depth` documents of each topic.
 
+    Raises
+    ------
+    InvalidInputError
+        On lengths that disagree, scores that are not finite, ids or a tag that are not one word, or a document that is
+        listed twice for a topic.
+
+    Examples
+    --------
     >>> import io
     >>> stream = io.StringIO()
     >>> write_run(stream, [7], [0, 2], ["D1", "D2"], [0.5, 2.0], tag="mine")
@@ -273,10 +313,18 @@ def write_run(
 
 
 def write_qrels(qrels: Qrels, target: object) -> None:
-    """Write TREC qrels to a path, "-" or an open file: `topic 0 docno grade`. Whole grades have no decimal point.
+    """Write TREC qrels: `topic 0 docno grade`. Whole grades have no decimal point.
 
-    A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically. InvalidInputError: an id that
-    is not one word, or a document that is listed twice for a topic.
+    Parameters
+    ----------
+    qrels : Qrels
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+
+    Raises
+    ------
+    InvalidInputError
+        On ids that are not one word, and on a document that is listed twice for a topic.
     """
     names, documents = _words(qrels.query_ids, "query id"), _words(qrels.doc_ids, "document id")
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
@@ -290,11 +338,24 @@ def write_qrels(qrels: Qrels, target: object) -> None:
 def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     """Join a run with qrels, including the judged documents that the run did not retrieve.
 
-    Returns the judgements and the run's scores (n,) in their order. Topics are in the order of the qrels. A topic that
-    the run lacks becomes a query without rows; the setting `missing_topics` of a measure decides its value. Topics that
-    the qrels lack are left out, as in trec_eval. Retrieved documents without a judgement have grade 0 and `judged`
-    False. `tie_keys` are the document ids, `missing_grades` the grades of judged documents that were not retrieved.
+    Topics are in the order of the qrels. A topic that the run lacks becomes a query without rows; the setting
+    `missing_topics` of a measure decides its value. Topics that the qrels lack are left out, as in trec_eval.
 
+    Parameters
+    ----------
+    qrels : Qrels
+    run : Run
+
+    Returns
+    -------
+    judgements : Judgements
+        Retrieved documents without a judgement have grade 0 and `judged` False. `tie_keys` are the document ids.
+        `missing_grades` has the grades of the judged documents that were not retrieved.
+    scores : float64 array (n,)
+        The run's scores in the same order.
+
+    Examples
+    --------
     >>> import io
     >>> qrels = read_qrels(io.StringIO("1 0 a 2\\n1 0 b 1\\n2 0 a 1\\n"))
     >>> run = read_run(io.StringIO("1 Q0 c 1 9 x\\n1 Q0 a 2 8 x\\n"))

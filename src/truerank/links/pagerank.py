@@ -18,9 +18,16 @@ def pagerank(graph: LinkGraph, *, damping: float = 0.85, tol: float = 1e-10, max
 
         x_v = (1 - damping)/n + damping (Σ_{u → v} x_u/out_u + Σ_{u without links} x_u/n)
 
-    Power iteration from 1/n until the changes of a round sum to at most `tol`, which is > 0, or, with a warning, until
-    `max_iter` rounds. `damping` is in [0, 1). The distance to the fixed point is then at most
-    tol · damping/(1 - damping). The result equals networkx's `pagerank`, whose `tol` is per node.
+    Power iteration from 1/n until the changes of a round sum to at most `tol`. The distance to the fixed point is then
+    at most tol · damping/(1 - damping). The result equals networkx's `pagerank`, whose `tol` is per node.
+
+    Parameters
+    ----------
+    graph : LinkGraph
+    damping : float in [0, 1), default 0.85
+    tol : float > 0, default 1e-10
+    max_iter : int, default 1000
+        A warning reports when this ends the iteration.
 
     Examples
     --------

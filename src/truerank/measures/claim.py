@@ -35,12 +35,25 @@ def convert_claim(
 ) -> ConvertedClaim:
     """Return a figure under every convention: what trec_eval, LightGBM, CatBoost … would print for the same ranking.
 
-    `y` are grades (n,) with `qid`, a RankingData or Judgements, and `scores` an array (n,); or they are qrels and a
-    run, as in `evaluate`. Settings that the measure names (`nDCG(gain="linear")@10`) are kept under every convention.
-    The convention `stated` is put first. `topics`, "common" or "all", leaves topics without scores out or counts them
-    as 0; None is the rule of each convention. The ranking is required, because conventions differ in empty queries,
-    short lists and ties, query by query.
+    Parameters
+    ----------
+    y : grades (n,) with `qid`, RankingData or Judgements; or Qrels, a path, or `{topic: {document: grade}}`
+    scores : array (n,); or with qrels a Run, a path, or `{topic: {document: score}}`
+    measure : str or Measure, default "nDCG@10"
+        The settings that it names (`nDCG(gain="linear")@10`) are kept under every convention.
+    stated : str, optional
+        The convention to put first.
+    qid : array-like (n,), optional
+    topics : {"common", "all"}, optional
+        As in `evaluate` with qrels: whether topics without scores are left out or count 0. The default is the rule of
+        each convention.
 
+    Notes
+    -----
+    The ranking is required, because conventions differ in empty queries, short lists and ties, query by query.
+
+    Examples
+    --------
     >>> qrels, run = {"1": {"a": 2, "b": 1}, "2": {"c": 0}}, {"1": {"b": 9.0, "a": 8.0}, "2": {"c": 1.0}}
     >>> found = convert_claim(qrels, run, "nDCG@10")
     >>> {name: round(value, 3) for name, value in found.items() if name in ("trec", "ranklib", "lightgbm")}

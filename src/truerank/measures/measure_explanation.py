@@ -142,12 +142,27 @@ def explain_measure(
 ) -> MeasureExplanation:
     """Explain the value of a query: grade and contribution of each rank; for nDCG also gain, discount and ideal.
 
-    `run` and `qrels` are a Run and Qrels, paths, or `{topic: {document: number}}`; topics are compared as text. The
-    contribution of a rank is the measure of the list that ends with it, minus that of the list that ends before it.
+    Parameters
+    ----------
+    run, qrels : Run and Qrels, paths, or `{topic: {document: number}}`
+    measure : str or Measure
+    query : topic, compared as text
+    convention : str, default "trec"
+
+    Raises
+    ------
+    InvalidInputError
+        On a query that the run or the qrels lack.
+
+    Notes
+    -----
+    The contribution of a rank is the measure of the list that ends with it, minus that of the list that ends before it.
     Later documents count as not retrieved, and an undefined value as 0. So the contributions of every measure add up to
     its value. Costs one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in the order
-    of the document ids, and the last rank has the remainder. InvalidInputError: the run or the qrels lack the query.
+    of the document ids, and the last rank has the remainder.
 
+    Examples
+    --------
     >>> explained = explain_measure({"7": {"a": 3, "b": 2, "c": 1}}, {"7": {"a": 1, "c": 2, "x": 2}}, "nDCG@2", 7)
     >>> round(explained.value, 4), [(rank.doc_id, rank.gain, round(rank.gained, 4)) for rank in explained.ranks]
     (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])

@@ -63,9 +63,17 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
 
 @parameters
 class MutualInformationSelector(TransformerMixin, BaseEstimator):
-    """Keep the `n_words` words with the highest mutual information with a class; of equal words the first.
+    """Keep the words with the highest mutual information with a class; of equal words the first.
 
-    `information_` is float64 (n_features_in_,), and `kept_` has the numbers of the selected columns, ascending.
+    Parameters
+    ----------
+    n_words : int, default 300
+
+    Attributes
+    ----------
+    information_ : float64 array (n_features_in_,)
+    kept_ : int64 array (at most n_words,)
+        Numbers of the selected columns, ascending.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("information_", "kept_", "n_features_in_", "feature_names_in_")
@@ -134,19 +142,28 @@ class UnitLogCounts(TransformerMixin, BaseEstimator):
 
 @parameters
 class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Multinomial naive Bayes whose words are smoothed with their prior; fitted by scikit-learn's `MultinomialNB`.
+    """Multinomial naive Bayes whose words are smoothed with their prior.
 
-        log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K) for K classes
+        log P(c, d) = log P(c) + Σ_w count(w, d) log P(w | c),    P(c) = (|c| + 1)/(n + K)
 
-    `word_log_prob_` is log P(w | c), float64 (K, words), and `class_log_prior_` is float64 (K,).
+    with K classes. The fit is that of scikit-learn's `MultinomialNB` with this smoothing.
 
     Parameters
     ----------
     smoothing : {"word-prior", "add-one"}, default "word-prior"
-        "add-one": `P(w | c) = (count(w, c) + 1)/(count(c) + V)` with V words. "word-prior", as in the paper:
-        `(count(w, c) + V P(w))/(count(c) + V)` with `P(w) = (count(w) + 1)/(count + V)`.
+        "add-one": `P(w | c) = (count(w, c) + 1)/(count(c) + V)`, V the number of words. "word-prior", as in the paper,
+        divides the V added counts in proportion to the words of all documents: `(count(w, c) + V P(w))/(count(c) + V)`
+        with `P(w) = (count(w) + 1)/(count + V)`.
     strength : float, default 1
         Added counts for each word on average.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    word_log_prob_ : float64 array (K, words)
+        log P(w | c).
+    class_log_prior_ : float64 array (K,)
+    n_features_in_ : int
 
     Examples
     --------
@@ -257,9 +274,20 @@ class TfIdf(TfidfTransformer):
 class WordCounts(TransformerMixin, BaseEstimator):
     """Counts of the words of texts, CSR (n, words): scikit-learn's `CountVectorizer`, which model files can hold.
 
-    A word is in at least `min_documents` training texts (default 3; 1 if no word is in so many), and matches the
-    regular expression `word` in lower case. `vocabulary_` has the words in alphabetical order.
+    Parameters
+    ----------
+    min_documents : int, default 3
+        Training texts that a word needs. If no word has so many, all words count.
+    word : str, default `tokens.TOPIC_WORD`
+        Regular expression of a word, in lower case.
 
+    Attributes
+    ----------
+    vocabulary_ : array (words,) of str
+        In alphabetical order.
+
+    Examples
+    --------
     >>> words = WordCounts(min_documents=1).fit(["Heat flow, heat", "flow"])
     >>> words.vocabulary_.tolist(), words.transform(["heat heat wing"]).toarray().tolist()
     (['flow', 'heat'], [[0.0, 2.0]])

@@ -130,10 +130,23 @@ def iter_letor(
     """Read LETOR text block by block, for files larger than memory.
 
     Each block has about `block_rows` rows of whole queries, and at least one query. A query whose lines are not
-    adjacent may be split over blocks; one warning at the end counts such queries. `n_features` is the number of columns
-    of every block, by default the highest index in the first block; a higher index in a later block is then an error.
-    Other parameters are those of `read_letor`.
+    adjacent may be split over blocks; one warning at the end counts such queries.
 
+    Parameters
+    ----------
+    block_rows : int, default=65536
+    n_features : int, optional
+        Number of columns of every block. By default the highest index in the first block; a higher index in a later
+        block is then an error.
+    source, missing, dtype, sparse, comments, max_line
+        As in `read_letor`.
+
+    Yields
+    ------
+    RankingData
+
+    Examples
+    --------
     >>> import io
     >>> text = "1 qid:1 1:5\\n0 qid:1 1:6\\n0 qid:2 1:7\\n2 qid:3 1:8\\n"
     >>> [block.X[:, 0].tolist() for block in iter_letor(io.StringIO(text), block_rows=2)]

@@ -19,19 +19,32 @@ _BLOCK = 4096
 
 
 def write_letor(data: RankingData, target: object, *, comments: bool = True) -> None:
-    """Write judged rankings as LETOR text to a path, "-" or an open file.
+    """Write judged rankings as LETOR text.
 
-    Queries are written in their order, each one's lines together. Numbers have the shortest form that reads back as the
-    same float64 (a float32 value: as the same float32, read with `dtype="float32"`), so `read_letor` gives back the
-    same bits. Without judgments every grade is 0. A dense X is written whole, a sparse one as its stored values; `nan`
-    stands for missing values. `comments` writes comments after document ids. Judged documents that are not among the
-    rows, and rows that nobody judged (`RankingData.with_judgements`), are comment lines before the rows, which
-    `read_letor` reads and other programs skip.
+    Numbers are written in the shortest form that reads back as the same float64 (a float32 value: as the same
+    float32, read with `dtype="float32"`), so `read_letor` gives back the same bits.
 
-    A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically. InvalidInputError: infinite
-    values, and query ids, document ids or comments that the format cannot hold (white space in an id, `#` in a query
-    id, a line break in a comment).
+    Parameters
+    ----------
+    data : RankingData
+        Queries are written in their order, each one's lines together. Without judgments every grade is written 0.
+        A dense X is written whole, a sparse one as its stored values; `nan` stands for missing values.
+    target : path, "-", or open file
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+    comments : bool, default=True
+        Write comments beside document ids.
 
+    Judged documents that are not among the rows, and rows that nobody judged (`RankingData.with_judgements`), are
+    written as comment lines before the rows, which `read_letor` reads and others skip.
+
+    Raises
+    ------
+    InvalidInputError
+        On infinite values, and on query ids, document ids or comments that the format cannot hold (white space in an
+        id, `#` in a query id, a line break in a comment).
+
+    Examples
+    --------
     >>> import io
     >>> stream = io.StringIO()
     >>> write_letor(RankingData([[0.1, 0.0], [3.0, 1e-9]], [2, 0], qid=["a", "a"], doc_ids=["D1", "D2"]), stream)
