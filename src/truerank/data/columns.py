@@ -27,8 +27,8 @@ def chosen_columns(
     names : sequence of str (p,)
         Names of all columns; "f1", "f2", … for rows without names, such as LETOR text.
     features : sequence of str, optional
-        Selected columns, in this order: names, patterns (`bm25*`, `?tf`, `tf_[abc]`), or, if no column has that name,
-        numbers from 1 as in LETOR text (`1-10,15`). Default: all.
+        Selected columns, in this order: names, patterns (`bm25*`, `tf_[abc]`), or else numbers from 1 as in LETOR text
+        (`1-10,15`). Default: all.
     exclude : sequence of str, optional
         Columns of these to leave out.
 
@@ -51,9 +51,8 @@ def chosen_columns(
         found: dict[int, None] = {}  # in order, each once
         for entry in entries:
             if entry in places:
-                found[places[entry]] = None
-                continue
-            if any(mark in entry for mark in "*?["):
+                own = [places[entry]]
+            elif any(mark in entry for mark in "*?["):
                 own = [place for name, place in places.items() if fnmatchcase(name, entry)]
             elif _NUMBERS.fullmatch(entry):
                 own = _numbered(entry, len(names), what)
@@ -106,22 +105,16 @@ def take_columns(data: RankingData, columns: Sequence[int] | np.ndarray) -> Rank
     names = names_of(data)
     own = [names[k] for k in columns]
     X = data.X[:, np.asarray(columns, dtype=np.int64)]
+    if isinstance(X, np.ndarray):
+        X = np.ascontiguousarray(X)
     coded = {name: texts for name, texts in (data.category_names or {}).items() if name in own}
-    return data.replaced(
-        X=np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X, feature_names=own, category_names=coded or None
-    )
+    return data.replaced(X=X, feature_names=own, category_names=coded or None)
 
 
 def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingData:
     """Return the rows with the columns that a model was trained on, by name; without names, the rows as they are.
 
-    Rows without names (LETOR text) are numbered: a model of columns "f3" and "f7" gets the third and the seventh. A
-    model with other names gets these rows as they are.
-
-    Raises
-    ------
-    InvalidInputError
-        If a column is missing.
+    Columns without names (LETOR text) are "f1", "f2", …, unless the model has other names.
     """
     if names is None:
         return data

@@ -28,13 +28,7 @@ def is_missing(value: object) -> bool:
 
 
 def id_text(value: object) -> str:
-    """Return an id as text. 7.0 becomes "7", since a column of integers with gaps holds floats.
-
-    Raises
-    ------
-    InvalidInputError
-        On a whole float from 2^53 on, which may stand for several integers.
-    """
+    """Return an id as text. 7.0 becomes "7", since a column of integers with gaps holds floats."""
     if not (isinstance(value, float | np.floating) and value.is_integer()):
         return str(value)
     if abs(float(value)) >= LARGEST_EXACT:
@@ -209,7 +203,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     Parameters
     ----------
     qid : array-like (n,) of any hashable values, or None
-        None means that all rows belong to one query with the name 0, and is an error for more than 1,000 rows.
+        None means one query with the name 0, and is an error for more than 1,000 rows.
     n_rows : int, optional
         The required length of `qid`.
 
@@ -235,21 +229,17 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
         raise InvalidInputError(f"qid has {n} entries but there are {n_rows} rows; give one query id for each row")
     if n == 0:
         return Grouping(np.zeros(1, dtype=np.int64), codes if names is None else names[:0], None, 0)
-    change = np.flatnonzero(codes[1:] != codes[:-1]) + 1
-    starts = np.concatenate([[0], change])
-    piece_codes = codes[starts]
-    unique_codes, first_piece, inverse = np.unique(piece_codes, return_index=True, return_inverse=True)
+    bounds = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1, [n]]).astype(np.int64)
+    unique_codes, first_piece, inverse = np.unique(codes[bounds[:-1]], return_index=True, return_inverse=True)
     appearance = np.argsort(first_piece, kind="stable")
     query_ids = unique_codes[appearance] if names is None else names[unique_codes[appearance]]
-    if len(unique_codes) == len(starts):
-        return Grouping(np.concatenate([starts, [n]]).astype(np.int64), query_ids, None, 0)
+    if len(unique_codes) == len(inverse):
+        return Grouping(bounds, query_ids, None, 0)
     query_of_piece = at_places(np.arange(len(appearance)), appearance)[inverse]
-    lengths = np.diff(np.concatenate([starts, [n]]))
-    query_of_row = np.repeat(query_of_piece, lengths)
+    query_of_row = np.repeat(query_of_piece, np.diff(bounds))
     order = np.argsort(query_of_row, kind="stable").astype(np.int64)
-    counts = np.bincount(query_of_row, minlength=len(appearance))
     n_joined = int(np.sum(np.bincount(query_of_piece) > 1))
-    return Grouping(offsets_of(counts), query_ids, order, n_joined)
+    return Grouping(offsets_of(np.bincount(query_of_row)), query_ids, order, n_joined)
 
 
 def name_order(query_ids: np.ndarray) -> np.ndarray:
@@ -275,16 +265,14 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
     if values.ndim != 1:
         raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
-        values = values.astype(np.int64, copy=False)
-        return values, None
+        return values.astype(np.int64, copy=False), None
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)  # the bound below is beyond float16
         if np.isnan(values).any():
             row = int(np.flatnonzero(np.isnan(values))[0])
             raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
-            whole = values.astype(np.int64)
-            return whole, None
+            return values.astype(np.int64), None
     if values.dtype.kind in "ufSU":
         names, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), names
@@ -313,10 +301,7 @@ def _as_array(qid: Iterable[Any]) -> np.ndarray:
     values: Sequence[Any] = list(qid)
     kinds = {type(value) for value in values}
     if len(kinds) == 1 and kinds <= {int, float, str, bool, bytes}:
-        try:
-            return np.array(values)
-        except OverflowError:
-            pass
+        return np.array(values)
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         try:
             return np.array(values, dtype=np.int64)

@@ -22,51 +22,40 @@ _WHERE_NONE = {"judged": True, "pooled": False, "sample_weight": 1.0, "query_wei
 class RankingData(Grouping):
     """Rows grouped by query, as flat arrays and offsets.
 
-    The rows may be given in any order, and are not copied if they are grouped already. All arrays are in *grouped
-    order*: queries in order of first appearance, rows of a query in the caller's order. `restore` returns values in the
-    caller's row order.
+    Rows may be given in any order. They are copied only if they are not grouped yet. All arrays are in *grouped order*:
+    queries in order of first appearance, rows of a query in the caller's order.
 
     Parameters
     ----------
     X : array (n, p), SciPy CSR matrix (n, p), or BinnedMatrix
-        Feature values. float32 and float64 are kept, and other types are converted to float64. The column names of
-        pandas and polars frames become `feature_names`.
+        Types other than float32 and float64 become float64. The column names of frames become `feature_names`.
     y : array (n,), optional
         Relevance grades; None for data without judgments.
     qid : array-like (n,) of hashables, optional
         Query of each row; None means one query, and is an error for more than 1,000 rows with grades.
     doc_ids, comments : array-like (n,) of str, optional
-        Document id and free text of each row, stored as StringDType arrays. None and NaN become "", and 7.0 becomes "7"
-        (a column of integers with gaps holds floats).
+        Document id and free text of each row, stored as StringDType. None and NaN become "", and 7.0 becomes "7".
     feature_names : sequence of str, optional
         One name for each column.
     query_weight : array-like (m,) or (n,), optional
-        Weight of each query, in order of first appearance, or by row and constant within a query. Default: 1.
+        Weight of each query, or by row and constant within a query. Default: 1.
     sample_weight : array-like (n,), optional
-        Weight of each row, for learners that add up rows. Default: 1.
+        Weight of each row. Default: 1.
 
     Attributes
     ----------
-    X, y, doc_ids, comments, feature_names
+    X, y, doc_ids, comments, feature_names, query_weight, sample_weight
         As above, in grouped order.
-    offsets : int64 array (m + 1,)
-        Rows of query i are `offsets[i]:offsets[i + 1]`.
-    query_ids : array (m,)
-        Names of the queries.
-    query_weight : float64 array (m,) or None
-    sample_weight : float64 array (n,) or None
-    order : int64 array (n,) or None
-        The caller's row at each grouped place; None if no row was moved.
-    n_joined : int
-        Queries whose rows were not adjacent and were joined.
+    offsets, query_ids, order, n_joined
+        See `Grouping`.
     category_names : dict of column name to list of str, or None
         The texts of categorical columns, whose values are numbers of these texts.
     position : float64 array (n,) or None
-        Where each row was shown, 1 is first; set by `with_position`.
+        Where each row was shown, 1 is first; see `with_position`.
     judged, pooled : bool arrays (n,) or None
         Whether a document was judged, and whether an unjudged one was pooled; see `with_judgements`.
     missing_grades, missing_offsets : arrays or None
-        Grades of judged documents without a row; see `Judgements`.
+        See `Judgements`.
 
     Raises
     ------
@@ -159,8 +148,8 @@ class RankingData(Grouping):
         self.X, self.y = X, y
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.query_ids = np.arange(len(offsets) - 1) if query_ids is None else query_ids
-        self.doc_ids, self.comments, self.query_weight = doc_ids, comments, query_weight
-        self.sample_weight = sample_weight
+        self.doc_ids, self.comments = doc_ids, comments
+        self.query_weight, self.sample_weight = query_weight, sample_weight
         self.feature_names = None if feature_names is None else list(feature_names)
         self.order, self.n_joined = order, n_joined
         self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
@@ -168,11 +157,9 @@ class RankingData(Grouping):
         return self
 
     def with_judgements(self, judgements: Judgements) -> RankingData:
-        """Return the same data with other judgements for measures, without a copy.
+        """Return the same data with other judgements, without a copy.
 
-        They include which documents were not judged, and the grades of judged documents without a row (not retrieved),
-        which count in R and in the ideal DCG. A document with a negative grade (pooled and not judged) has grade 0 in
-        `y` for rankers, and is marked in `pooled` for measures.
+        A document with a negative grade (pooled and not judged) has grade 0 in `y`, and is marked in `pooled`.
 
         Raises
         ------
@@ -245,9 +232,7 @@ class RankingData(Grouping):
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
     def with_position(self, position: ArrayLike | None) -> RankingData:
-        """Return the same data with positions (n,) in the caller's row order; nothing is copied.
-
-        They stay with the rows in `take_queries` and `concatenate`. `unbiased-lambdarank` reads them.
+        """Return the same data with positions (n,) in the caller's row order, which `unbiased-lambdarank` reads.
 
         Raises
         ------
@@ -272,8 +257,6 @@ class RankingData(Grouping):
             raise InvalidInputError(f"position must be finite, got {column[~np.isfinite(column)][0]}")
         return self.replaced(position=self.grouped(column))
 
-    # The methods of the protocol `Rows`, with a single part that stores nothing.
-
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
         """Return `function(part, *state)` of these rows; see `truerank.data.row_source`."""
         return function(HeldPart(self), *state)
@@ -285,10 +268,6 @@ class RankingData(Grouping):
     def as_grouped(self) -> RankingData:
         """Return the same rows with the grouped order as the caller's."""
         return self.replaced(order=None)
-
-    def sample(self, queries: np.ndarray) -> RankingData:
-        """Return the rows of some queries, by number."""
-        return self.take_queries(queries)
 
     def inside(self, outer: Any, name: str) -> RankingData:
         """Return the rows for a fit inside a fit to `outer`: the same."""
@@ -303,10 +282,9 @@ class RankingData(Grouping):
         return Description.of(self)
 
     def take_queries(self, queries: ArrayLike) -> RankingData:
-        """The data of some queries, in the order given (indices as NumPy's, or a boolean mask); one may be taken twice.
+        """Return the data of some queries, in this order: indices as NumPy's, also repeated, or a boolean mask.
 
-        Rows are copied (a contiguous run of queries becomes views). Taken data count as grouped: `restore` of the
-        result is the identity.
+        Rows are copied, except a contiguous run of queries. `restore` of the result is the identity.
         """
         index = np.asarray(queries)
         if index.dtype == bool:
@@ -328,12 +306,13 @@ class RankingData(Grouping):
             taken["missing_grades"] = self.missing_grades[missing]
         return self.replaced(**taken)
 
+    sample = take_queries
+
     @staticmethod
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
         """Concatenate data sets. A query id that is in two parts remains two queries.
 
-        To join such queries, call the constructor with stacked arrays. Grades, document ids, comments and positions are
-        kept if all parts have them. Parts without weights have weight 1.
+        Grades, document ids, comments and positions are kept if all parts have them. Missing weights are 1.
 
         Raises
         ------
@@ -457,8 +436,7 @@ class Judgements(RowsByQuery):
         """Return judgements of rows in any order, and the grouping for scores in that order."""
         grades = as_grades(y, None)
         grouping = group_rows(qid, len(grades))
-        keys = None if doc_ids is None else _as_text(doc_ids, len(grades), "doc_ids")
-        keys = None if keys is None else grouping.grouped(keys)
+        keys = None if doc_ids is None else grouping.grouped(_as_text(doc_ids, len(grades), "doc_ids"))
         return cls(grouping.grouped(grades), grouping.offsets, tie_keys=keys, query_ids=grouping.query_ids), grouping
 
     @property
@@ -480,14 +458,15 @@ class Judgements(RowsByQuery):
         if self.missing_grades is not None and self.missing_offsets is not None:
             places, missing["missing_offsets"] = places_of(self.missing_offsets, index)
             missing["missing_grades"] = self.missing_grades[places]
-        by_row = {name: getattr(self, name) for name in ("judged", "tie_keys")}
-        taken = {name: None if values is None else values[rows] for name, values in by_row.items()}
-        return Judgements(self.grades[rows], offsets, query_ids=self.query_ids[index], **taken, **missing), rows
+        for name in ("judged", "tie_keys"):
+            values = getattr(self, name)
+            missing[name] = None if values is None else values[rows]
+        return Judgements(self.grades[rows], offsets, query_ids=self.query_ids[index], **missing), rows
 
     @property
     def longest(self) -> int:
         """Ranked documents of the longest query; 0 without queries."""
-        return int(np.diff(self.offsets).max(initial=0))
+        return int(self.sizes.max(initial=0))
 
 
 def check_ranking_data(data: object, name: str = "data") -> None:
@@ -510,13 +489,7 @@ def check_column_names(X: object) -> None:
 
 
 def as_matrix(X: Any) -> Any:
-    """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is returned as it is.
-
-    Raises
-    ------
-    InvalidInputError
-        If X is not two-dimensional or not numeric. Learners check infinite and missing values.
-    """
+    """Return X as a C-contiguous float32 or float64 array or a CSR matrix; a BinnedMatrix is returned as it is."""
     if getattr(X, "is_binned_matrix", False):
         return X
     check_plain(X, "X")
@@ -528,13 +501,13 @@ def as_matrix(X: Any) -> Any:
     try:
         array = np.asarray(X)
         check_plain(array, "X")
+        if array.dtype.kind == "c":
+            raise InvalidInputError("Complex data not supported: X must hold real numbers")
         if array.dtype not in (np.float32, np.float64):
-            if array.dtype.kind == "c":
-                raise InvalidInputError("Complex data not supported: X must hold real numbers")
             array = array.astype(np.float64)
+    except InvalidInputError:
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
         raise InvalidInputError(f"X must be a numeric matrix (documents, features): {error}") from error
     if array.ndim != 2:
         raise InvalidInputError(

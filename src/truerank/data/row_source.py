@@ -1,7 +1,7 @@
-"""The protocol for rows in any place, which learners, evaluation and calibration use, and a base class for it.
+"""The protocol for rows in any place, and a base class for it.
 
 `RankingData` has its rows in memory. A `RowSource` calls functions on its parts, in any place, and merges the results.
-A new place for rows is a class with the method `statistics`, and all of truerank accepts it.
+All of truerank accepts a new place for rows: a class with the method `statistics`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -38,11 +39,9 @@ class Part(Protocol):
     @property
     def data(self) -> RankingData:
         """The rows, in grouped order."""
-        ...
 
     def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
         """Return some columns (n, k) of the rows, by number among `names`."""
-        ...
 
 
 @runtime_checkable
@@ -55,45 +54,36 @@ class Rows(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of rows n."""
-        ...
 
     @property
     def n_queries(self) -> int:
         """Number of queries m."""
-        ...
 
     @property
     def n_features(self) -> int:
         """Number of columns p."""
-        ...
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = ..., keep: bool = False) -> Any:
         """Return `function(part, *state)` of every part, merged; with `keep` it changes the part's memory."""
-        ...
 
     def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,), in grouped order, by a fitted ranker."""
-        ...
 
     def judgements(self) -> Judgements:
         """Return grades and offsets of all rows."""
-        ...
 
     def sample(self, queries: np.ndarray) -> RankingData:
         """Return the rows of some queries, by number, in this process."""
-        ...
 
     def describe(self) -> Description:
         """Return the properties of the rows."""
-        ...
 
 
 class RowSource(ABC):
     """Rows in parts of whole queries: the base class for rows that are not in one `RankingData`.
 
     A subclass implements `statistics` and calls `describe()` at the end of its `__init__`, which sets the attributes
-    below. Parts may lose their memory of a fit. The subclass then restores it, for which `mark`, `note`, `rewind` and
-    `retried` tell how far the fit was. Here they do nothing.
+    below. If its parts may lose their memory of a fit, it also overrides `mark`, `note`, `rewind` and `retried`.
 
     Attributes
     ----------
@@ -121,20 +111,17 @@ class RowSource(ABC):
         Parameters
         ----------
         function : function of a module
-            Returns the result of a part; it may read and change `part.memory`.
         *state
-            Further arguments, the same for all parts. The function must not change them.
+            Further arguments, which the function must not change.
         merge : function of two answers
             `add`, `beside` (concatenates lists) or `largest` of `truerank.data.rows`, or your own function.
         keep : bool
             Whether the function changes `part.memory`.
         """
 
-    # Notifications of a fit with several statistics.
-
     @contextmanager
     def fitting(self, ranker: Scorer, valid: RowSource | None) -> Iterator[None]:
-        """The context of a fit, in which parts start with an empty memory."""
+        """Run a fit, for which parts start with an empty memory."""
         for one in (self, valid):
             if one is not None:
                 one.statistics(_forget, keep=True)
@@ -160,8 +147,9 @@ class RowSource(ABC):
 
     def together(self, program: Callable[..., Any], *arguments: Any) -> Any:
         """Return `program(communicator, workers, parts, *arguments)` of all parts, in this process."""
+        alone = SimpleNamespace(rank=0, size=1, tell=None, hear=None)
         with Workers(None) as workers:
-            return program(Alone(), workers, self.statistics(_itself, merge=beside), *arguments)
+            return program(alone, workers, self.statistics(_itself, merge=beside), *arguments)
 
     def inside(self, outer: RowSource, name: str) -> Self:
         """Return the rows for a fit inside a fit to `outer`: the same."""
@@ -178,8 +166,6 @@ class RowSource(ABC):
     def as_grouped(self) -> Self:
         """Return the same rows with the grouped order as the caller's."""
         return self
-
-    # Properties of the rows.
 
     def describe(self) -> Description:
         """Return the properties of all parts together."""
@@ -201,21 +187,22 @@ class RowSource(ABC):
                 )
         self.n_features, self.feature_names = widths[0], shapes[0].names
         self.category_names = shapes[0].categories
-        counts = [shape.n_rows for shape in shapes]
-        self.rows_by_part = np.array(counts, dtype=np.int64)
+        self.rows_by_part = np.array([shape.n_rows for shape in shapes], dtype=np.int64)
         self.first_rows = offsets_of(self.rows_by_part)
+        self.n_rows = int(self.first_rows[-1])
         self.queries_by_part = np.array([len(shape.queries) for shape in shapes], dtype=np.int64)
         queries = [query for shape in shapes for query in shape.queries]
-        self.query_ids, self.n_rows, self.n_queries = np.array(queries), sum(counts), len(queries)
+        self.query_ids, self.n_queries = np.array(queries), len(queries)
         weights = [shape.query_weight for shape in shapes]
         self.query_weight = None
         if any(weight is not None for weight in weights):
-            filled = [np.ones(n) if weight is None else weight for n, weight in zip(self.queries_by_part, weights)]
-            self.query_weight = np.concatenate(filled)
+            filled = (np.ones(n) if weight is None else weight for n, weight in zip(self.queries_by_part, weights))
+            self.query_weight = np.concatenate(list(filled))
         kinds = {shape.inputs for shape in shapes if shape.n_rows}
         inputs = "decimal" if kinds <= {"decimal"} else "close" if "close" in kinds else "float64"
         if inputs != "decimal" and all(shape.float32 for shape in shapes):
             inputs = "float32"
+        weights = [shape.largest_weight for shape in shapes if shape.largest_weight is not None]
         self.description = Description(
             n_rows=self.n_rows,
             queries=queries,
@@ -232,9 +219,7 @@ class RowSource(ABC):
             missing=any(shape.missing for shape in shapes),
             weighs_rows=any(shape.weighs_rows for shape in shapes),
             largest_grade=max(shape.largest_grade for shape in shapes),
-            largest_weight=max(
-                (shape.largest_weight for shape in shapes if shape.largest_weight is not None), default=None
-            ),
+            largest_weight=max(weights, default=None),
         )
         return self.description
 
@@ -244,7 +229,7 @@ class RowSource(ABC):
         return np.ones(self.n_queries) if self.query_weight is None else self.query_weight
 
     def judgements(self) -> Judgements:
-        """Return grades and offsets of all partitions, which takes 16 bytes for each row, without X."""
+        """Return grades and offsets of all parts: 16 bytes for each row."""
         if not self.description.judged:
             raise InvalidInputError("these data have no grades (y); measures and training need them")
         return self.without_features().judgements()
@@ -274,8 +259,6 @@ class RowSource(ABC):
         """A stand-in for the matrix of features, with its shape and linear scores."""
         return RowsElsewhere(self)
 
-    # Scores.
-
     def each(self, function: Callable[..., Any], *state: Any) -> list[Any]:
         """Return a list of `function(rows, *state)` of the `RankingData` of each part."""
         return list(self.statistics(_each, function, state, merge=beside))
@@ -294,7 +277,7 @@ class RowSource(ABC):
         return [own if order is None else at_places(own, order) for own, order in parts]
 
     def grouped_scores(self, scores: Any) -> np.ndarray:
-        """Return scores (n,) of all rows in grouped order, from a ranker, or from the list that `predict` returned."""
+        """Return scores (n,) in grouped order, from a ranker, or from the list that `predict` returned."""
         if hasattr(scores, "predict"):
             return self.scores(scores)
         if len(scores) != self.n_parts:
@@ -302,10 +285,9 @@ class RowSource(ABC):
                 f"scores must be a ranker or a list of {self.n_parts} arrays, one for each partition, as predict "
                 f"returns them; got {type(scores).__name__} of length {len(scores)}"
             )
-        orders = self.each(attrgetter("order"))
         grouped = []
-        for number, (values, order, n) in enumerate(zip(scores, orders, self.rows_by_part.tolist())):
-            values = np.asarray(values, dtype=np.float64)
+        for number, (values, order) in enumerate(zip(scores, self.each(attrgetter("order")))):
+            values, n = np.asarray(values, dtype=np.float64), int(self.rows_by_part[number])
             if values.shape != (n,):
                 raise InvalidInputError(f"partition {number} has {n} rows, its scores have the shape {values.shape}")
             grouped.append(values if order is None else values[order])
@@ -329,20 +311,6 @@ class HeldRows(RowSource):
         return reduce(merge, [function(part, *state) for part in self.parts])
 
 
-class Alone:
-    """The communicator of a program with a single member."""
-
-    rank, size = 0, 1
-
-    def tell(self, other: int, value: object) -> None:
-        """Raise an error, since there is no other member."""
-        raise AssertionError(f"there is no member {other}")
-
-    def hear(self, other: int) -> Any:
-        """Raise an error, since there is no other member."""
-        raise AssertionError(f"there is no member {other}")
-
-
 class RowsElsewhere:
     """A matrix of rows in another place, with the shape and linear scores that a validation curve needs."""
 
@@ -360,15 +328,12 @@ class Blocks(Protocol):
 
     def source(self, y: object, qid: object) -> RowSource:
         """Return its rows with their grades and queries."""
-        ...
 
     def each(self, function: Callable[..., Any], *state: Any) -> Any:
         """Return `function(rows, *state)` of each block, as a collection of that library."""
-        ...
 
     def queries(self, numbered: Callable[[Any], np.ndarray]) -> Any:
         """Return the query of each row from a collection of query sizes: `numbered(sizes)` numbers those of a block."""
-        ...
 
 
 def elsewhere(X: Any) -> RowSource | Blocks | None:
