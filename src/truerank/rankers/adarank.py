@@ -53,22 +53,21 @@ class AdaRank(LinearRanker):
     n_estimators : int, default 500
         Largest number of rounds T.
     update : {"adaboost", "compound", "paper"}, default "adaboost"
-        Weights of the queries in the next round: "paper" is `P_{t+1}(i) ∝ exp(-E_i(f_t))`, as printed; "compound"
-        multiplies, `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; "adaboost" is AdaBoost's `P_{t+1}(i) ∝ P_t(i) exp(-α_t
-        E_i(h_t))`, which was best on validation queries of MQ2008 and OHSUMED.
+        Weights of the queries in the next round: "paper" is `P_{t+1}(i) ∝ exp(-E_i(f_t))`; "compound" is
+        `P_{t+1}(i) ∝ P_t(i) exp(-E_i(f_t))`; "adaboost" is `P_{t+1}(i) ∝ P_t(i) exp(-α_t E_i(h_t))`, which was best on
+        validation queries of MQ2008 and OHSUMED.
     signed : bool, default False
-        Also offer every feature with the opposite sign, so that small values come first (not in the paper).
+        Also offer every feature with the opposite sign, so that small values come first.
     repeat : bool, default True
-        Whether a feature may be chosen more than once, which the paper leaves open.
+        Whether a feature may be chosen more than once.
     query_sample : float, optional
         Choose the feature of each round on a sample of this share of the queries, in (0, 1], drawn with replacement by
-        P_t (the alternative in section 3.2). φ_t uses all queries. None means all queries.
+        P_t (section 3.2). φ_t uses all queries.
     patience : int, default 50
         Stop after this many rounds without a better training measure, or with `eval_set`, validation measure. The best
         round is kept.
     constant_queries : {"drop", "keep"}, default "drop"
-        Queries whose measure is the same for every order (no relevant document, only relevant ones, one document) have
-        no influence on weights and α; "keep" is the paper. They count in the measures of `history_`.
+        "drop" ignores queries whose measure is the same for every order, except in `history_`; "keep" is the paper.
     validation_measure : str, Measure or callable, optional
         Measure of the validation queries; None means `measure`.
     random_state : int or generator, optional
@@ -79,18 +78,13 @@ class AdaRank(LinearRanker):
     Attributes
     ----------
     coef_ : float64 array (p,)
-        Weight of each feature: the sum of α over the rounds that chose it, up to the best round. `feature_weights()`
-        returns them by name.
+        Weight of each feature: the sum of α over the rounds that chose it, up to the best round.
     history_ : dict of arrays (n_iter_,)
         `feature` (column), `sign`, `alpha`, `phi`, `delta` (δ_t of Theorem 1), `bound` (Theorem 1's lower bound on
         `train_active`), `train` (mean measure of f_t over the training queries), `train_active` (the same without
-        constant queries), `validation` (NaN without validation queries).
-    validation_scores_ : float64 array (n_iter_,)
-        With `eval_set`, `history_["validation"]`.
-    best_round_ : int
-        Round of `coef_`, from 1; 0 if nothing could be learned.
-    n_iter_ : int
-        Number of rounds that were run.
+        constant queries), `validation` (NaN without validation queries; with them also `validation_scores_`).
+    best_round_, n_iter_ : int
+        Round of `coef_`, from 1 (0 if nothing could be learned), and number of rounds that were run.
     n_constant_queries_ : int
         Training queries whose measure is the same for every order.
     status_ : str
@@ -109,24 +103,24 @@ class AdaRank(LinearRanker):
 
     Notes
     -----
-    *Measures of which less is better* (`pairs(2, 0)`) are trained as 1 minus their value; `history_` has the values.
+    *Measures of which less is better* are trained as 1 minus their value; `history_` has the values.
 
     *Bound* (Theorem 1), with E_i(f_0) := 0 and means weighted by P_1:
 
         mean_i E_i(f_T) ≥ 1 - Π_t e^{-δ_t} sqrt(1 - φ_t²)
         δ_t = min_i [ E_i(f_{t-1} + α_t h_t) - E_i(f_{t-1}) - α_t E_i(h_t) ]
 
-    It holds for `update="paper"`, whose P_{t+1} the proof needs. From the second round on it is usually negative.
+    The proof holds for `update="paper"`. From the second round on the bound is usually negative.
 
     *Ties*: equal scores count with the average over their orders (`Measure.tie_averaged`), unless the measure has a
-    rule, such as `AP(ties="stable")`. The order of the rows then changes nothing beyond rounding. Among equal features
-    the lowest column is chosen; with `signed`, descending features come first.
+    rule, such as `AP(ties="stable")`. Among equal features the lowest column is chosen; with `signed`, descending
+    features come first.
 
-    *Training stops* if there is no gain for `patience` rounds; if φ_t ≤ 0, so that no feature is better than chance;
-    with `repeat=False`, if no feature is left; if φ_t = 1, so that every query is ranked perfectly (α is at most 14.2).
+    *Training stops* after `patience` rounds without gain, if φ_t ≤ 0 (no feature is better than chance), if no feature
+    is left (`repeat=False`), or if φ_t = 1 (every query is ranked perfectly; α is at most 14.2).
 
-    *One feature under "paper"*: if the second round chooses h_1 again, f_2 ranks as f_1 does, P does not change, and
-    every further round chooses h_1. `repeat=False` prevents this.
+    *One feature under "paper"*: if the second round chooses h_1 again, so does every further round. `repeat=False`
+    prevents this.
 
     *Query weights* multiply P_1 and, under "paper", every P_t; all means are weighted. Weight 2 equals two copies.
 

@@ -34,8 +34,7 @@ class RidgeRanker(LinearRanker):
 
         sum_q w_q sum_(i in q) ((y_i - ybar_q) - w . (x_i - xbar_q))^2  +  alpha |w|^2.
 
-    This is least squares with a separate intercept for each query, which does not change the ranking. On the LETOR
-    collections it is as good as the best linear rankers.
+    On the LETOR collections it ranks as well as the best linear rankers.
 
     Parameters
     ----------
@@ -44,19 +43,16 @@ class RidgeRanker(LinearRanker):
     measure, convention
         The measure that chooses alpha and that `score` reports.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and rescales `coef_`; columns in [0, 1] stay. The spread
-        is the deviation within the queries; of sparse rows, the root mean square of the stored values. Sparse and dense
-        copies of the same rows may therefore give different weights.
+        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (p,)
+    coef_, scale_
+        As in `LinearRanker`.
     alpha_ : float
         The chosen value.
-    scale_ : float64 array (p,) or None
-        Divisor of each column.
     path_ : list of dict
         For each alpha: `alpha`, `validation`.
 
@@ -67,9 +63,8 @@ class RidgeRanker(LinearRanker):
 
     Notes
     -----
-    The cost is one product `X' X` and one p x p eigendecomposition for all alphas: O(n p^2 + p^3). Directions whose
-    regularised curvature is below 1e-12 of the largest get no weight, so alpha = 0 gives the least-squares solution of
-    smallest norm. Queries with a single grade count, too: they show which features should not separate documents.
+    The cost is O(n p^2 + p^3) for all alphas. Directions whose regularised curvature is below 1e-12 of the largest get
+    no weight, so alpha = 0 gives the least-squares solution of smallest norm. Queries with a single grade count, too.
 
     Examples
     --------
@@ -232,8 +227,7 @@ def last_if_missing(scores: np.ndarray) -> np.ndarray:
 class RandomRanker(Ranker):
     """Random scores in [0, 1), as a baseline.
 
-    The score of a row is a hash of its values and `random_state`. It does not depend on other rows, their order or the
-    machine. Rows with equal values are tied.
+    The score of a row is a hash of its values and `random_state`. Rows with equal values are tied.
 
     Parameters
     ----------
@@ -268,8 +262,7 @@ class RandomRanker(Ranker):
         return np.zeros(self.n_features_in_)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        state = np.full(X.shape[0], self.seed_, dtype=np.uint64)
-        state = hashed(state + np.uint64(0x9E3779B97F4A7C15))
+        state = hashed(np.full(X.shape[0], self.seed_, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
         for k in range(X.shape[1]):
             column = X[:, k].astype(np.float64)
             column[column == 0] = 0.0  # -0.0 is 0.0

@@ -34,12 +34,9 @@ LARGEST_WEIGHT = 1e200
 class Problem:
     """Training data of a linear ranker, in an order that depends on their content alone and in scaled units.
 
-    Ties, draws and sums use positions in this order, so that the order of the rows changes no bit of the weights.
-
-    `scale` is "auto" or "never" (whether to divide columns by `column_scales`), or an array of divisors. The attribute
-    `scale` (p,) has the divisors, or is None; `middle` (p,) or 0 is subtracted before the division. `order` (n,) has
-    the row at each position, `queries` (m,) the query at each place; `rows`, `y`, `offsets` and `query_weight` are in
-    that order.
+    `scale` is "auto", "never" or an array of divisors; the attribute has the divisors (p,) or is None. `middle` (p,) or
+    0 is subtracted before the division. `order` (n,) has the row at each position. `rows`, `y`, `offsets` and
+    `query_weight` are in that order, so that the order of the given rows changes no bit of the weights.
     """
 
     middle: np.ndarray | float = 0.0
@@ -140,8 +137,14 @@ class LinearRanker(Ranker):
     coef_ : float64 array (n_features_in_,)
         Weight of each column.
     scale_ : float64 array (n_features_in_,) or None
-        Of rankers with the parameter `scale`: what each column was divided by while training, folded back into
-        `coef_`; 0 for a column that was left out. None where the columns were taken as they are.
+        Of rankers with the parameter `scale`: the divisor of each column in training, folded back into `coef_`; 0 for a
+        column that was left out. None if no column was scaled.
+
+    Notes
+    -----
+    `scale="auto"` leaves columns in [0, 1] as they are and divides others by their deviation within queries, or for
+    sparse rows by the root mean square of the stored values. Sparse and dense copies of the same rows may therefore
+    give different weights.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (*Ranker.model_attributes, "coef_", "scale_")
@@ -166,15 +169,9 @@ class LinearRanker(Ranker):
     ) -> SolverResult:
         """Solve for every value of a parameter (`best_of_path`); store the chosen value, its weights and the path."""
         value, result, self.path_ = best_of_path(
-            name,
-            values,
-            solve,
-            valid,
-            lambda w, X: linear_scores(X, problem.coef(w)),
-            measure,
-            self.convention,
+            name, values, solve, valid, lambda w, X: linear_scores(X, problem.coef(w)), measure, self.convention,
             details,
-        )
+        )  # fmt: skip
         setattr(self, f"{name}_", value)
         self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
         return result
@@ -209,15 +206,14 @@ class LinearRanker(Ranker):
 
 
 class BinnedLinearRanker(LinearRanker):
-    """A `LinearRanker` that may have been trained on a `BinnedMatrix`.
+    """A `LinearRanker` that may be trained on a `BinnedMatrix`.
 
     Attributes
     ----------
     coef_ : float64 array
-        Weight of each column, or of each binary feature, column by column: "the value is there", then "above the
-        t-th edge".
+        Weight of each column, or column by column of "the value is there" and "above the t-th edge".
     bin_edges_ : list of float64 arrays, or None
-        Edges of the columns trained on; codes of other edges are refused.
+        Edges of the training columns. Codes of other edges raise an error.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (*LinearRanker.model_attributes, "bin_edges_")
@@ -276,8 +272,7 @@ class BinnedLinearRanker(LinearRanker):
             super().check_model()
             return
         Ranker.check_model(self)
-        coef = getattr(self, "coef_", None)
-        expected = sum(len(e) + 1 for e in edges)
+        coef, expected = getattr(self, "coef_", None), sum(len(e) + 1 for e in edges)
         if not isinstance(coef, np.ndarray) or coef.shape != (expected,) or not np.isfinite(coef).all():
             raise ModelFileError(f"{type(self).__name__}: coef_ must hold {expected} finite weights, one for each bin")
         if len(edges) != self.n_features_in_:

@@ -38,11 +38,10 @@ class ListNet(BinnedLinearRanker):
         Weight of the squared norm. The validation queries of `eval_set` choose from a list.
     objective : {"softmax", "xe-ndcg"}, default "softmax"
         How grades become P_y: "softmax" as above, or "xe-ndcg" in proportion to `2^y - 1/2`, a bound of nDCG (Bruch
-        2021, with its random part at its mean). Boosted trees have the same objectives.
+        2021, with its random part at its mean).
     solver : {"lbfgs", "gradient-descent"}, default "lbfgs"
-        "lbfgs" minimises to a gradient norm of `tol`. "gradient-descent" is the paper's algorithm 1: it starts at w = 0
-        and takes the step `w <- w - learning_rate * gradient of the query` for each query, in an order that depends on
-        the queries' content alone, and passes `max_iter` times over them.
+        "gradient-descent" is the paper's algorithm 1: from w = 0, a step `w <- w - learning_rate * gradient of the
+        query` for each query, in an order that depends on the queries' content alone.
     tol : float, default 1e-6
         "lbfgs" stops when the Euclidean norm of the gradient is at most this.
     max_iter : int, default 1000
@@ -54,27 +53,23 @@ class ListNet(BinnedLinearRanker):
     measure : str, Measure or callable, default "nDCG@10"
         What `score` reports.
     validation_measure : str, Measure or callable, optional
-        Evaluated on `eval_set` after each iteration or pass, averaged over ties; None means `measure`.
+        Measure on `eval_set` after each iteration, averaged over ties; None means `measure`.
     convention : str, default "ranklib"
         Settings of the measures that their names do not give.
     patience : int, optional
-        Stop after this many iterations without a better validation measure; None runs to the end. The best iterate is
+        Stop after this many iterations without a better validation measure; None runs to the end. The best weights are
         kept in both cases.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and rescales `coef_`; columns in [0, 1] stay. The spread
-        is the deviation within the queries; of sparse rows, the root mean square of the stored values. Sparse and dense
-        copies of the same rows may therefore give different weights.
+        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (p,), or one weight for each bin
-        Weights of the columns.
+    coef_, scale_
+        As in `LinearRanker`; `coef_` has one weight for each bin of a `BinnedMatrix`.
     alpha_ : float
         The chosen value.
-    scale_ : float64 array (p,) or None
-        Divisor of each column.
     path_ : list of dict
         For each alpha: `alpha`, `objective`, `gap` (the gradient norm), `n_iter`, `status`, `validation`.
     objective_, gradient_norm_ : float
@@ -82,10 +77,8 @@ class ListNet(BinnedLinearRanker):
     n_iter_ : int
         Iterations or passes up to `coef_`.
     history_ : dict of arrays
-        After each iteration for the chosen alpha: `objective` (NaN in passes of gradient descent, which do not compute
-        it) and, with `eval_set`, `validation`, which is also `validation_scores_`.
-    status_ : str
-        Why training stopped.
+        By iteration for the chosen alpha: `objective` (NaN in gradient descent) and, with `eval_set`, `validation`
+        (also `validation_scores_`).
 
     Raises
     ------
@@ -94,13 +87,12 @@ class ListNet(BinnedLinearRanker):
 
     Notes
     -----
-    Queries with a single grade or a single document are left out; without any other query the weights are 0. The
-    largest score of a query is subtracted before exp, so no score overflows. Adding a constant to the grades of a query
-    changes nothing; multiplying them does.
+    Queries with a single grade are left out; without any other query the weights are 0. Adding a constant to the grades
+    of a query changes nothing; multiplying them does.
 
-    An iteration costs two products with X. L-BFGS runs in coordinates in which the Hessian at w = 0 (of up to 20,000
-    rows) is the identity; with sparse rows or more than 512 columns, only its diagonal is 1. Usually 15 to 40
-    iterations are enough. If rounding stops the line search above `tol`, Newton steps finish (dense rows, up to 512
+    An iteration costs two products with X, and 15 to 40 iterations are usually enough. L-BFGS runs in coordinates in
+    which the Hessian at w = 0 (of up to 20,000 rows) is the identity; with sparse rows or more than 512 columns, only
+    its diagonal is 1. If rounding stops the line search above `tol`, Newton steps finish (dense rows, up to 512
     columns).
 
     Differences from the paper: regularisation, L-BFGS, and `query_weight`, which multiplies a query's step in gradient

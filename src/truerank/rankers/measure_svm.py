@@ -61,40 +61,34 @@ class MeasureSVM(BinnedLinearRanker):
     max_iter : int, default 10000
         Largest number of rounds of cutting planes for each C.
     solver : {"1-slack", "n-slack"}, default "1-slack"
-        One slack variable for all queries, or one for each (the form of Yue et al.). The optimum is the same. n-slack
-        needs fewer rounds and larger quadratic programs: it suits few queries and tight tolerances.
+        One slack variable for all queries, or one for each (Yue et al.), with the same optimum. n-slack suits few
+        queries and tight tolerances.
     slack_tol : float, optional
-        Also stop when no query's constraint is violated by more than this: the ε of the paper's Algorithm 1, for
-        `solver="n-slack"` and the margin bound. The gap is then at most C · slack_tol.
+        Also stop when no query's constraint is violated by more than this, the ε of the paper's Algorithm 1; for
+        `solver="n-slack"` and the margin bound only.
     validation_measure : str or Measure, optional
         Chooses C; None means `measure`.
     convention : str, default "ranklib"
         Settings of the measures that their names do not give.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and divides `coef_` likewise; columns in [0, 1] stay. The
-        spread is the deviation within the queries; of sparse rows it is the root mean square of the stored values, so
-        that sparse and dense copies of the same rows give different weights.
+        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1, -1 all. The weights have the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (p,), or one weight for each bin
+    coef_, scale_
+        As in `LinearRanker`; `coef_` has one weight for each bin of a `BinnedMatrix`.
     C_ : float
         The chosen value.
-    scale_ : float64 array (p,) or None
-        Divisor of each column.
     objective_ : float
-        The convex objective at `coef_` (the primal value): the margin bound's, or under the ramp bound that of the
-        chosen round's problem (of the start, nan).
-    dual_objective_ : float
-        A lower bound on the optimum of that convex problem.
-    gap_ : float
-        `objective_ - dual_objective_`: no weights are better for that problem by more than this. Under the ramp bound
-        it does not hold for other rounds or for the whole problem, which is not convex.
+        The convex objective at `coef_`; under the ramp bound that of the chosen round's problem (of the start, nan).
+    dual_objective_, gap_ : float
+        A lower bound on the optimum of that convex problem, and its distance from `objective_`. Under the ramp bound
+        it says nothing about the whole problem, which is not convex.
     loss_bound_ : float
-        The weighted mean of the bound's loss part, which bounds the mean training loss Δ of the predicted rankings
-        from above (Proposition 1 of the paper): the mean training measure is at least `1 - loss_bound_`.
+        An upper bound on the weighted mean training loss Δ (Proposition 1 of the paper): the mean training measure is
+        at least `1 - loss_bound_`.
     n_iter_ : int
         Rounds of cutting planes for the chosen weights.
     round_ : int
@@ -113,18 +107,14 @@ class MeasureSVM(BinnedLinearRanker):
 
     Notes
     -----
-    A round costs one pass over X for the scores, a sort of each query, O(n log n) for the worst rankings (O(k²) more
-    for nDCG@k), and one pass over X for the plane. The number of rounds grows with C and 1/tol and not with n.
-    Memory besides X: some vectors of n. Scores are `X @ coef_`; there is no intercept. The order of the rows changes
-    no bit of the weights.
+    A round costs two passes over X and O(n log n) for the worst rankings (O(k²) more for nDCG@k). The number of rounds
+    grows with C and 1/tol and not with n. The order of the rows changes no bit of the weights.
 
-    Scales: `RankSVM`'s C multiplies a sum over pairs. For ROC area, w here is half the w of RankSVM with pair weights
-    1/(R N) and C_rank = 4C/m.
+    For ROC area, w here is half the w of `RankSVM` with pair weights 1/(R N) and C_rank = 4C/m.
 
-    Differences from the paper: (1) oracles in O(n log n) for any number of relevant documents; Algorithm 2 needs
-    O(n log n + R N); (2) one plane for all queries in a round, and a stop by the duality gap; Algorithm 1 has one for
-    each and a tolerance ε on each slack (`solver="n-slack"` with `slack_tol`); (3) the oracle divides scores by R N, as
-    Ψ requires; equation 5 does not mention it.
+    Differences from the paper: (1) oracles in O(n log n); Algorithm 2 needs O(n log n + R N); (2) one plane for all
+    queries in a round, and a stop by the duality gap; Algorithm 1 has one for each and a tolerance ε on each slack
+    (`solver="n-slack"` with `slack_tol`); (3) the oracle divides scores by R N, as Ψ requires; equation 5 omits it.
 
     References
     ----------

@@ -34,9 +34,8 @@ class NonnegativeListNet(LinearRanker):
     Attributes
     ----------
     coef_ : float64 array (p,)
-    objective_ : float
-    gradient_norm_ : float
-        Largest entry of the projected gradient at `coef_`.
+    objective_, gradient_norm_ : float
+        The objective and the largest entry of its projected gradient at `coef_`.
     n_iter_ : int
 
     Notes

@@ -24,20 +24,12 @@ class PairWeights:
 
         pi(x) = exp(-f(x)) sum_(g' < g) exp(p_g') - exp(f(x)) sum_(g' > g) exp(q_g'),    divided by Z.
 
-    It is computed from exp(low_g - f(x)) and exp(f(x) - high_g), which are at most 1, and two coefficients for each
-    segment, so that no score overflows. If the scores of no query span more than 600, the usual case, exp(f - c) and
-    its inverse suffice, where c is the middle of the query's scores.
+    It is computed from exp(low_g - f(x)) and exp(f(x) - high_g), which are at most 1, so that no score overflows. If
+    the scores of no query span more than 600, exp(f - c) and its inverse suffice, with c the middle of these scores.
 
     A block of queries gives (M, Z_b, h_b): its largest exponent, and its sum of pair weights and histogram of
-    potentials, both divided by e^M. Multiplied by e^(M - max M) they add up over blocks on any machine; the division by
-    Z comes last.
-
-    Attributes
-    ----------
-    rows : int64 array (n_rows,)
-        The rows of the data that belong to some pair, in the order of the potentials.
-    exponential_loss : float
-        The mean of exp(f(a) - f(b)) at the last call of `best_stump`.
+    potentials, both divided by e^M. Multiplied by e^(M - max M) they add up over blocks. `rows` (n_rows,) are the rows
+    that belong to some pair; `exponential_loss` is the mean of exp(f(a) - f(b)) at the last call of `best_stump`.
     """
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
@@ -103,8 +95,7 @@ class PairWeights:
 
     def sums_by_bin(self, grid: GridStumps) -> tuple[float, float, np.ndarray]:
         """Return (M, Z, sums of the potentials by bin of the grid) of all rows, for `add_scaled`."""
-        nothing = (-math.inf, 0.0, np.zeros(int(grid.bin_start[-1])))
-        total: tuple[float, float, np.ndarray] = nothing
+        total = (-math.inf, 0.0, np.zeros(int(grid.bin_start[-1])))
         for a, b in self._blocks:
             exponent, weight, histogram = self._statistics(a, b, grid)
             assert histogram is not None

@@ -24,15 +24,7 @@ from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker, Problem
-from truerank.solvers.pair_descent import (
-    LEARNING_RATES,
-    LOSSES,
-    STEPS,
-    averaged_weights,
-    new_state,
-    rates,
-    take_steps,
-)
+from truerank.solvers.pair_descent import LEARNING_RATES, LOSSES, STEPS, averaged_weights, new_state, rates, take_steps
 from truerank.solvers.pair_sampling import SAMPLINGS, make_sampler
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
@@ -48,10 +40,8 @@ class Objective:
 
     Attributes
     ----------
-    objective : float
-        `λ/2 ‖w‖² + mean hinge` of the fitted weights.
-    optimum : float
-        The objective of the exact solution (`RankSVM` with the hinge), at most `gap` above the least value.
+    objective, optimum : float
+        `λ/2 ‖w‖² + mean hinge` of the fitted weights, and of the exact solution (`RankSVM` with the hinge).
     gap : float
         Certificate of the exact solution: no weights have an objective below `optimum - gap`.
     """
@@ -81,8 +71,7 @@ class PairwiseDescent(LinearRanker):
     Parameters
     ----------
     alpha : float or list of float, default 1e-3
-        λ. From a list, `fit` chooses by the validation queries of `eval_set`. λ = 1 / (C · pairs) with the C of
-        `RankSVM`, which multiplies a sum over pairs.
+        λ. The validation queries of `eval_set` choose from a list. λ = 1 / (C · pairs) with the C of `RankSVM`.
     sampling : str, default "rank"
         What a step draws:
 
@@ -92,9 +81,9 @@ class PairwiseDescent(LinearRanker):
         * "combined-ranking": with `pair_probability` a pair as in "rank", else a single row as a classification step
           (with loss "squared" a regression step).
     loss : {"hinge", "logistic", "squared"}, default "hinge"
-        With z the difference of the pair (or the row), u = +1 (for a row, ±1 by class) and prediction w·z:
-        "hinge" max(0, 1 - u w·z); "logistic" log(1 + exp(-u w·z)); "squared" ½ (w·z - target)² with the difference of
-        the grades (or the row's grade) as target.
+        With z the difference of the pair (or the row), u = +1 (for a row, ±1 by class): "hinge" max(0, 1 - u w·z);
+        "logistic" log(1 + exp(-u w·z)); "squared" ½ (w·z - target)² with the difference of the grades (or the row's
+        grade) as target.
     learning_rate : str, default "pegasos"
         η at step t: "pegasos" 1 / (λ t); "basic" 10 / (10 + t); "constant" `eta0`.
     eta0 : float, default 0.02
@@ -114,10 +103,8 @@ class PairwiseDescent(LinearRanker):
     convention : str, default "ranklib"
         Settings of the measure that its name does not give.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and divides `coef_` likewise; columns in [0, 1] stay.
-        The spread is the deviation within the queries; of sparse rows it is the root mean square of the stored values,
-        so that sparse and dense copies of the same rows give different weights. `partial_fit` and `fit_file` use the
-        scales of their first batch or block.
+        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`). `partial_fit`
+        and `fit_file` use the scales of their first batch or block.
     fit_intercept : bool, default True
         Whether single rows have an intercept (regularised like a weight). Pairs have none.
     random_state : int, NumPy generator or None
@@ -125,16 +112,14 @@ class PairwiseDescent(LinearRanker):
 
     Attributes
     ----------
-    coef_ : float64 array (p,)
-        Weight of each column.
+    coef_, scale_
+        As in `LinearRanker`.
     intercept_ : float
         0 unless single rows are drawn.
     n_iter_ : int
         Number of steps over all calls of `partial_fit`.
     alpha_ : float
         The chosen value.
-    scale_ : float64 array (p,) or None
-        Divisor of each column.
     path_ : list of dict
         After `fit`, for each λ: `alpha`, `validation`.
 
@@ -145,15 +130,13 @@ class PairwiseDescent(LinearRanker):
 
     Notes
     -----
-    Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, with the margin of w before it shrinks. Pairs
-    with equal features only shrink the weights. Without any pair the weights stay 0. Draws are uniform to one part in
-    2^53. The same seed gives the same bits for any order of the rows (in `fit_file`, of the rows of a block).
+    Pegasos's step on w_t is `w ← (1 - η_t λ) w + η_t u z 1[u w·z < 1]`, with the margin of w before it shrinks. Without
+    any pair the weights stay 0. Draws are uniform to one part in 2^53. The same seed gives the same bits for any order
+    of the rows (in `fit_file`, of the rows of a block).
 
-    Differences from sofia-ml (Sculley 2009): (1) its "rank" draws a row first, so that a binary query counts in
-    proportion to its rows; that is "row-norm-rank" here. In "rank", Sculley's objective, each pair has the same
-    probability, so that long queries dominate. On LETOR's MQ2008, whose queries have 5 to 121 documents,
-    "row-norm-rank" ranks better. (2) Samplings that ignore queries, the perceptron and passive-aggressive steps
-    are not implemented.
+    Differences from sofia-ml (Sculley 2009): (1) its "rank" draws a row first; that is "row-norm-rank" here, and ranks
+    better on LETOR's MQ2008, whose queries have 5 to 121 documents. In "rank", Sculley's objective, long queries
+    dominate. (2) Samplings that ignore queries, the perceptron and passive-aggressive steps are not implemented.
 
     References
     ----------
@@ -267,16 +250,15 @@ class PairwiseDescent(LinearRanker):
     ) -> PairwiseDescent:
         """Learn from a LETOR file by blocks of whole queries, so that the file may exceed memory; return self.
 
-        The file is read once to count the pairs of each block and then `n_passes` times. In each pass a block gets
-        its share of the steps at random, so that every pair of the file has the same probability, as in `fit`. With
-        one block and one pass the weights equal those of `fit` bit by bit.
+        The file is read once to count the pairs of each block and then `n_passes` times. Every pair of the file has the
+        same probability. With one block and one pass the weights equal those of `fit` bit by bit.
 
         Parameters
         ----------
         path : path
             LETOR text in which the lines of a query are consecutive.
         n_passes : int, default 1
-            More passes mix the blocks better but read the file more often.
+            More passes mix the blocks better.
         block_rows : int, default 65_536
             Approximate number of rows in memory.
         n_features : int, optional

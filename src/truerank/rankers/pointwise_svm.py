@@ -41,10 +41,8 @@ class PointwiseSVM(BinnedLinearRanker):
     C : float or list of float, default 0.01
         Weight of the sum over documents against the norm. The validation queries of `eval_set` choose from a list.
     class_weight : {"ratio", None} or dict, default "ratio"
-        "ratio" weighs relevant documents by (other documents) / (relevant documents). With None, all documents weigh 1;
-        if few are relevant, w close to 0 and b = -1 then has nearly the smallest loss, and the scores say little (on
-        the shipped sample, with one relevant document in twelve, AP is 0.244 instead of 0.407). A dict gives the
-        weights {0: …, 1: …} of other and relevant documents.
+        "ratio" weighs relevant documents by (other documents) / (relevant documents). With None all documents weigh 1,
+        which ranks badly if few are relevant. A dict gives the weights {0: …, 1: …} of other and relevant documents.
     intercept_scaling : float, default 1.0
         κ. A larger value regularises the intercept less and makes the solver slower.
     rel : float, optional
@@ -59,23 +57,20 @@ class PointwiseSVM(BinnedLinearRanker):
     random_state : int, optional
         Seed of liblinear's order of coordinates.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread, or of a spread far from 1, by it and rescales `coef_` and
-        `intercept_`; columns in [0, 1] stay. The mean of dense columns is subtracted. The spread of sparse columns is
-        the root mean square of the stored values, so sparse and dense copies of the same rows may give different
-        weights.
+        "auto" divides columns of very different spread, or of a spread far from 1, by it (see `LinearRanker`), after
+        the mean of dense columns is subtracted.
 
     Attributes
     ----------
-    coef_ : float64 array (p,), or one weight for each bin
+    coef_, scale_
+        As in `LinearRanker`; `coef_` has one weight for each bin of a `BinnedMatrix`.
     intercept_ : float
     C_ : float
         The chosen value.
-    scale_ : float64 array (p,) or None
-        Divisor of each column.
     objective_ : float
         The objective above.
     dual_objective_, gap_ : float
-        Lower bound and gap of the cutting planes; NaN from liblinear, which reports none.
+        Lower bound and gap of the cutting planes; NaN from liblinear.
     n_iter_ : int
     rel_ : float
     path_ : list of dict

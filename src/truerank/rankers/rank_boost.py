@@ -35,17 +35,16 @@ class RankBoost(Ranker):
     and sets `D(a, b) <- D(a, b) exp(alpha (h(a) - h(b))) / Z`. The score is `f(x) = sum_t alpha_t h_t(x)`, which
     minimises the mean over pairs of `exp(f(a) - f(b))`, an upper bound of the share of wrongly ordered pairs.
 
-    Since D(a, b) is proportional to exp(f(a) - f(b)), it factors over documents: r is a sum of one signed potential
-    for each document, and these come from one sum of exponentials for each grade of a query. So a round costs
-    O(rows x columns), however many pairs there are, and the model is that of listing them all.
+    D(a, b) is proportional to exp(f(a) - f(b)), which factors over documents. A round therefore costs O(rows x columns)
+    for any number of pairs, and the model is that of listing them all.
 
     Parameters
     ----------
     n_estimators : int, default 300
         Rounds.
     thresholds : int or "all", default 100
-        Number of evenly spaced thresholds of each column between its smallest and largest value (RankLib's default is
-        ten), or "all" distinct values. "all" fits more closely and needs memory in proportion to the distinct values.
+        Number of evenly spaced thresholds of each column between its smallest and largest value, or "all" distinct
+        values, which fit skewed columns better and need more memory.
     measure : str, Measure or callable, default "nDCG@10"
         The measure that `score` reports, and that of `eval_set` without `validation_measure`.
     validation_measure : str, Measure or callable, optional
@@ -53,10 +52,10 @@ class RankBoost(Ranker):
     convention : str, default "ranklib"
         Settings of the measure that its name does not give.
     patience : int or None, default None
-        With `eval_set`: stop after this many rounds without a better validation measure. None runs all rounds. The
-        model always keeps the rounds up to the best one.
+        With `eval_set`: stop after this many rounds without a better validation measure; None runs all rounds. The
+        rounds up to the best one are kept in both cases.
     n_jobs : int or None, default None
-        Threads, over fixed blocks of queries (and of columns for "all"); any number gives the same bits.
+        Threads; any number gives the same bits.
 
     Attributes
     ----------
@@ -66,11 +65,9 @@ class RankBoost(Ranker):
         r of each round.
     exponential_loss_ : float64 array (rounds run,)
         Mean over pairs of exp(f(a) - f(b)) before each round, 1 at first.
-    validation_scores_ : float64 array (rounds run,)
-        With `eval_set`, the measure after each round.
     history_ : dict of arrays
         By round that was run: `loss` (`exponential_loss_`), `edge`, `alpha` (the stump's weight), `validation` (NaN
-        without `eval_set`).
+        without `eval_set`, and with it also `validation_scores_`).
     n_iter_ : int
         Rounds kept.
     status_ : str
@@ -84,15 +81,14 @@ class RankBoost(Ranker):
     Notes
     -----
     Missing values (nan): each stump uses the side, 0 or 1, with the larger |r|. A column with missing values also has
-    the threshold -inf, which separates present from missing values. If a column had none in training, nan later counts
-    as "not above the threshold".
+    the threshold -inf. If a column had none in training, nan later counts as "not above the threshold".
 
     Ties: stumps within 1e-12 of the largest |r| go to the lowest column, then the lowest threshold, then missing 0.
 
     Degenerate cases: queries with one grade have no pair and are ignored; without any pair the model has no stumps and
     scores are 0. |r| = 1 is capped at 1 - 1e-12 and ends training. It also ends when no stump has |r| > 1e-12.
 
-    Difference from the paper: theta is on a grid unless `thresholds="all"`, which is better for skewed columns.
+    Difference from the paper: theta is on a grid unless `thresholds="all"`.
 
     References
     ----------
@@ -137,12 +133,10 @@ class RankBoost(Ranker):
             if isinstance(self.thresholds, str):
                 raise InvalidInputError(f'thresholds must be an integer >= 1 or "all", got {self.thresholds!r}')
             check_positive_int(self.thresholds, "thresholds")
-        curve = (
-            None
-            if valid is None
-            else EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)
-        )
-        watched = None if curve is None else stump_scores(valid, curve)
+        curve = watched = None
+        if valid is not None:
+            curve = EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)
+            watched = stump_scores(valid, curve)
         pairs = make_pair_weights(data, self.n_jobs)
         stumps: list[Stump] = []
         weights: list[float] = []

@@ -34,16 +34,14 @@ class RankSVM(BinnedLinearRanker):
     Parameters
     ----------
     C : float or list of float, default 1e-3
-        Weight of the sum over pairs against the norm. The validation queries of `eval_set` choose from a list; each
-        problem of the squared hinge starts at the weights of the last one. `MeasureSVM` divides its C by the number of
-        queries. `alpha` of `PairwiseDescent`, which multiplies a mean over pairs, is 1 / (C · pairs).
+        Weight of the sum over pairs against the norm. The validation queries of `eval_set` choose from a list. `alpha`
+        of `PairwiseDescent` is 1 / (C · pairs); `MeasureSVM` divides its C by the number of queries.
     loss : {"squared_hinge", "hinge"}, default "squared_hinge"
         The squared hinge is smooth and solved by Newton's method; the hinge by cutting planes.
     weighting : {"pairs", "rows", "queries"}, default "pairs"
-        Weight of a query. "pairs": every pair weighs 1 (times `query_weight`), so that long queries dominate; "rows": a
-        pair weighs its query's rows / pairs, as if a document were drawn and then its opponent (as in sofia-ml; better
-        on LETOR's MQ2008, whose queries have 5 to 121 documents); "queries": 1 / pairs. All are scaled to the total of
-        "pairs", so that C keeps its meaning.
+        Weight of a pair, times `query_weight`. "pairs": 1, so that long queries dominate; "rows": its query's rows /
+        pairs, as if a document were drawn and then its opponent (as in sofia-ml; better on LETOR's MQ2008); "queries":
+        1 / its query's pairs. All are scaled to the total of "pairs", so that C keeps its meaning.
     tol : float, default 1e-6
         Training stops when the duality gap is at most `tol` times the objective.
     max_iter : int, default 1000
@@ -55,26 +53,18 @@ class RankSVM(BinnedLinearRanker):
     convention : str, default "ranklib"
         Settings of the measure that its name does not give.
     scale : {"auto", "never"}, default "auto"
-        "auto" divides columns of very different spread by it and divides `coef_` likewise; columns in [0, 1] stay. The
-        spread is the deviation within the queries; of sparse rows it is the root mean square of the stored values, so
-        that sparse and dense copies of the same rows give different weights.
+        "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
         Threads; None means 1, -1 all. The result has the same bits with any number.
 
     Attributes
     ----------
-    coef_ : float64 array (p,), or one weight for each bin
-        Weight of each column.
+    coef_, scale_
+        As in `LinearRanker`; `coef_` has one weight for each bin of a `BinnedMatrix`.
     C_ : float
         The chosen value.
-    scale_ : float64 array (p,) or None
-        Divisor of each column.
-    objective_ : float
-        The objective at `coef_`, as above.
-    dual_objective_ : float
-        A lower bound on the optimum.
-    gap_ : float
-        `objective_ - dual_objective_`. For the squared hinge it is half the squared gradient norm (see Notes).
+    objective_, dual_objective_, gap_ : float
+        The objective at `coef_`, a lower bound on the optimum, and the difference of the two.
     gradient_norm_ : float
         Euclidean norm of the gradient at `coef_` (squared hinge; nan for the hinge).
     n_iter_ : int
@@ -91,15 +81,14 @@ class RankSVM(BinnedLinearRanker):
 
     Notes
     -----
-    Documents of equal grade form no pair; without any pair the weights are 0. Documents with the same features and
-    different grades keep their loss of 1. Rows may be sparse; float32 stays float32. There is no intercept, because no
-    ranking depends on one. The order of the rows changes no bit of the weights.
+    Documents of equal grade form no pair; without any pair the weights are 0. There is no intercept, because no ranking
+    depends on one. The order of the rows changes no bit of the weights.
 
-    Cost: one evaluation takes O(n log n) for the sorted scores and counts, whatever the number of pairs, and one pass
-    over X; a Newton step takes as many products as its conjugate gradients need, each one pass over X.
+    Cost: an evaluation costs O(n log n) for any number of pairs, and one pass over X. A Newton step costs one pass over
+    X for each step of its conjugate gradients.
 
-    Certificate of the squared hinge: with ξ the pairs' violations at w, α = 2Cξ is feasible for the dual
-    `Σ α - ½‖Σ α z‖² - Σ α²/(4C)`, and `Σ α z = w - ∇P(w)`; inserting it gives `P(w) - D(α) = ½‖∇P(w)‖²` exactly.
+    Certificate of the squared hinge: with ξ the pairs' violations at w, α = 2Cξ is feasible for the dual D, and
+    `P(w) - D(α) = ½‖∇P(w)‖²`.
 
     References
     ----------
