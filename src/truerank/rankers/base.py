@@ -37,30 +37,27 @@ from truerank.solvers.result import NEEDS_ACTION, Status
 class Ranker(RoundResults, AcceptedData, BaseEstimator):
     """Base class of rankers.
 
-    A subclass implements `_fit(data, valid)`, which learns from a `RankingData` with finite grades and sets the
-    fitted attributes, and `_predict(X)`, which scores checked rows. `model_attributes` lists what a model file keeps;
-    `allow_nan`, `allow_sparse` and `allow_binned` define what X may be.
+    A subclass implements `_fit(data, valid)`, which sets the fitted attributes, and `_predict(X)`, which scores checked
+    rows. `model_attributes` lists what a model file keeps; `allow_nan`, `allow_sparse` and `allow_binned` limit X.
 
     Attributes
     ----------
-    n_features_in_ : int
-        Number of columns seen in fit.
+    n_features_in_, n_queries_in_ : int
+        Number of columns and of queries seen in fit.
     feature_names_in_ : array (n_features_in_,) of str
         Column names, only where the data had names.
-    n_queries_in_ : int
-        Number of queries seen in fit.
     status_ : str
         Why training stopped, in words.
     inputs_ : {"float32", "decimal", "float64", "close"}
-        Numbers in the training columns, for exports to programs with float32 features: float32 numbers, float64
-        numbers with short decimal texts, any float64 numbers, or float64 numbers that float32 merges.
+        Numbers in the training columns: float32, float64 with short decimal texts, any float64, or float64 that
+        float32 merges.
     close_columns_ : list of int
         Columns of numbers that float32 merges.
     saw_missing_ : bool
-        Whether a training value was missing. If not, the side of missing values was not learned.
+        Whether a training value was missing.
     training_sketch_ : TrainingSketch
-        Digests of the training queries, with which `training_queries(ranker, data)` recognises them. A ranker that was
-        fitted inside another one has none.
+        Digests with which `training_queries(ranker, data)` recognises the training queries. A ranker that was fitted
+        inside another one has none.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
@@ -113,22 +110,21 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         ----------
         X : array (n, p), sparse matrix where the ranker takes one, data frame, or RankingData
             Rows in any order. A `RankingData` has its own `y` and `qid`. A column `qid` of a data frame is the query of
-            each row and no feature; `predict` and `score` leave it out too.
+            each row and no feature.
         y : array (n,)
-            Relevance grades, higher is better; a negative one is worse than 0 to a ranker, and not judged to a measure.
+            Relevance grades, higher is better. A measure counts a negative grade as not judged.
         qid : array (n,) of hashables, optional
             Query of each row. None means that all rows are one query; more than 1,000 rows are then an error.
         query_weight : array (m,) or (n,), optional
-            Weight of each query; 2 equals two copies of the query. By query in order of first appearance, or by row.
+            Weight of each query, in order of first appearance, or by row; 2 equals two copies of the query.
         eval_set : (X, y, qid) or RankingData, or a list or dict by name of these, optional
-            Validation queries, for early stopping or the choice among values of a setting. A ranker without either
-            (`uses_eval_set`) raises an error. The last of several sets chooses; `evals_result_` has all of them.
+            Validation queries, for early stopping or the choice among values of a setting. The last of several sets
+            chooses; `evals_result_` has all of them.
         **other
             Arguments of other libraries: `group` (sizes of consecutive queries), `group_id`, and for
             `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. For this fit alone:
-            `callbacks`, functions of a `truerank.core.rounds.Round` (`round`, `of`, `measures`) that stop the fit if
-            they return True; `verbose`, the number of rounds between two lines; `early_stopping_rounds`; `eval_metric`,
-            one measure or several, of which the last chooses. Other arguments raise an error that says what to write.
+            `callbacks`, functions of a `truerank.core.rounds.Round` that stop the fit if they return True; `verbose`,
+            the number of rounds between two lines; `early_stopping_rounds`; `eval_metric`, of which the last chooses.
 
         Returns
         -------
@@ -137,8 +133,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Raises
         ------
         InvalidInputError
-            If the arrays do not match, if X has nan or infinity that the ranker does not allow, or if the ranker
-            cannot use `eval_set`.
+            If arrays do not match, X has nan or infinity that the ranker does not allow, the ranker has no use for
+            `eval_set`, or an argument is unknown.
 
         Notes
         -----
@@ -229,8 +225,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def feature_importances_(self) -> np.ndarray:
         """Share of each feature in the model (p,), summing to 1 (0 where nothing was learned).
 
-        Shares of the weights, in the units of the training columns (`scale_`), or of the gain of trees. Use
-        `permutation_importance` for the effect of a feature on the measure.
+        Shares of the weights, in the units of the training columns (`scale_`), or of the gain of trees.
         """
         check_is_fitted(self)
         shares = np.abs(np.asarray(self._feature_shares(), dtype=np.float64))
@@ -254,9 +249,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
         """Return scores (n,), float64, in the order of the caller's rows; higher is better.
 
-        A score depends on the row's own features only. `qid` has no effect but is checked: one query for each row, and
-        None with a RankingData. Arguments of other libraries (`num_iteration`, `iteration_range`, …) must ask for all
-        trees.
+        A score depends on the row's own features only. `qid` has no effect but is checked. Arguments of other libraries
+        (`num_iteration`, `iteration_range`, …) must ask for all trees.
         """
         check_is_fitted(self)
         if other:
@@ -329,8 +323,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Returns
         -------
         ndarray (n, p)
-            In the order of the rows of X. The sum of a row is its score less a constant. For linear rankers a
-            contribution is weight times value, for RankBoost the steps of the feature.
+            The sum of a row is its score less a constant. For linear rankers a contribution is weight times value.
 
         Raises
         ------
@@ -352,14 +345,14 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, qid: Any = None) -> float:
         """Return the mean of the ranker's measure (`measure`, else nDCG@10) over the queries, under its `convention`.
 
-        The float has an attribute `training_queries`, the number of these queries that trained the ranker. A warning
-        appears the first time that the number is positive.
+        The float has an attribute `training_queries`, the number of these queries that trained the ranker. The first
+        positive number gives a warning.
 
         Raises
         ------
         InvalidInputError
-            Without `qid` when the ranker was fitted with several queries: scikit-learn passes `qid` to `score` only
-            with metadata routing on, `sklearn.set_config(enable_metadata_routing=True)`.
+            Without `qid` when the ranker was fitted with several queries. scikit-learn passes `qid` to `score` only
+            with metadata routing on.
         """
         check_is_fitted(self)
         X, qid = self._without_query_column(X, qid)

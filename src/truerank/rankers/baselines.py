@@ -262,7 +262,8 @@ class RandomRanker(Ranker):
         return np.zeros(self.n_features_in_)
 
     def _predict(self, X: np.ndarray) -> np.ndarray:
-        state = hashed(np.full(X.shape[0], self.seed_, dtype=np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+        state = np.full(X.shape[0], self.seed_, dtype=np.uint64)
+        state = hashed(state + np.uint64(0x9E3779B97F4A7C15))
         for k in range(X.shape[1]):
             column = X[:, k].astype(np.float64)
             column[column == 0] = 0.0  # -0.0 is 0.0

@@ -26,15 +26,11 @@ TRIED = ("fuzzy", "constant", "polynomial")
 def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, dict[str, float]]:
     """Return the kind of leaves for these queries, and each kind's mean validation measure on queries left out.
 
-    Each trial fits a fifth of the trees, at least twenty, to two thirds of the queries, and measures the other third.
-    There are three folds, by content, of the first queries of positive weight up to 100,000 rows. A kind that is not
-    better than "fuzzy" after a fold is dropped, and the trials end after 300 left-out queries. The result is the best
-    kind whose weighted mean is above that of "fuzzy" by more than two standard errors of the difference by query, else
-    "fuzzy". Kinds that cannot be fitted are dropped: polynomial leaves with sparse rows or monotone constraints, and a
-    kind whose training diverges. Callbacks are not called.
-
-    With fewer than ten queries of positive weight, or a function as objective, the result is "fuzzy" without trials.
-    `read` returns the queries: all, or on a cluster those of `queries_for_trials`.
+    Each trial fits a fifth of the trees, at least twenty, to two thirds of the queries of positive weight (in 100,000
+    rows at most), and measures the other third. A kind that is not better than "fuzzy" after a fold is dropped, as is
+    a kind that cannot be fitted; trials end after 300 left-out queries. The result is the best kind whose weighted mean
+    is above that of "fuzzy" by more than two standard errors of the difference by query, else "fuzzy". With fewer than
+    ten queries, or a function as objective, it is "fuzzy" without trials. `read` returns the queries.
     """
     first, *others = TRIED
     if not isinstance(ranker.objective, str):

@@ -169,9 +169,15 @@ class LinearRanker(Ranker):
     ) -> SolverResult:
         """Solve for every value of a parameter (`best_of_path`); store the chosen value, its weights and the path."""
         value, result, self.path_ = best_of_path(
-            name, values, solve, valid, lambda w, X: linear_scores(X, problem.coef(w)), measure, self.convention,
+            name,
+            values,
+            solve,
+            valid,
+            lambda w, X: linear_scores(X, problem.coef(w)),
+            measure,
+            self.convention,
             details,
-        )  # fmt: skip
+        )
         setattr(self, f"{name}_", value)
         self.coef_, self.scale_ = problem.coef(result.coef), problem.scale
         return result
@@ -272,7 +278,8 @@ class BinnedLinearRanker(LinearRanker):
             super().check_model()
             return
         Ranker.check_model(self)
-        coef, expected = getattr(self, "coef_", None), sum(len(e) + 1 for e in edges)
+        coef = getattr(self, "coef_", None)
+        expected = sum(len(e) + 1 for e in edges)
         if not isinstance(coef, np.ndarray) or coef.shape != (expected,) or not np.isfinite(coef).all():
             raise ModelFileError(f"{type(self).__name__}: coef_ must hold {expected} finite weights, one for each bin")
         if len(edges) != self.n_features_in_:

@@ -53,10 +53,10 @@ class ObliviousBoosting(FittedTrees):
     leaves : {"auto", "constant", "fuzzy", "polynomial"}, or a value of these with its parameters, default "auto"
         `ConstantLeaves()`, `FuzzyLeaves(fuzziness=0.1, ties="average", ...)`, or
         `PolynomialLeaves(degree=1, smoothing=1000.0)`. In files, a dict: `{"kind": "fuzzy", "fuzziness": 0.05}`.
-        "auto" is fuzzy, or another kind if that ranks left-out queries clearly better by `validation_measure` after a
-        fifth of the trees (`rankers.leaf_choice`). These trials take about as long as the fit.
+        "auto" is fuzzy, or another kind if trials with left-out queries rank clearly better by `validation_measure`.
+        The trials take about as long as the fit.
     objective : str or function, default "mse"
-        The loss: "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "ips-lambdarank", "softmax", "xe-ndcg",
+        "mse", "query-mse", "lambdarank", "unbiased-lambdarank", "ips-lambdarank", "softmax", "xe-ndcg",
         "pairwise-logistic" or "yetirank" (see `truerank.losses.boosting`), a function
         `objective(y, scores, offsets) -> (gradients, hessians)`, or an object as in `truerank.losses.protocols`.
     objective_params : dict, optional
@@ -65,8 +65,7 @@ class ObliviousBoosting(FittedTrees):
     measure : str, Measure or function, default "nDCG@10"
         The measure that lambdarank trains and `score` reports.
     validation_measure : str or Measure, or a list of these, optional
-        The measure on `eval_set`, averaged over orders of ties (`Measure.tie_averaged`); None means `measure`. The
-        last of several chooses; `evals_result_` has all.
+        The measure on `eval_set`, averaged over orders of ties; None means `measure`. The last of several chooses.
     convention : str, default "ranklib"
         Settings of the measure that its name does not give.
     n_estimators : int, default 100
@@ -83,12 +82,12 @@ class ObliviousBoosting(FittedTrees):
     clip : bool, default True
         Whether polynomials and a linear start use features clipped to their training range.
     start : {"constant", "linear"}, default "constant"
-        Scores before the first tree: the mean grade (squared error; else 0), or a linear ranker, the least squares of
-        grades within queries on the standardised features. A linear start helps on small data.
+        Scores before the first tree: the mean grade (squared error; else 0), or the least squares of grades within
+        queries on the standardised features, which helps on small data.
     start_alpha : float >= 0, default 0.1
         Ridge penalty of the linear start, as a share of the rows.
     bootstrap : "row", "query" or None, default None
-        Unit of the sample that each tree is fitted to, drawn with replacement. None draws rows without replacement.
+        Unit of each tree's sample, drawn with replacement. None draws rows without replacement.
     replace : bool, default True
         With `bootstrap`, False draws its unit without replacement.
     subsample : float in (0, 1], default 1
@@ -97,17 +96,15 @@ class ObliviousBoosting(FittedTrees):
         Share of the features that each tree may use.
     monotone : array (p,) of -1, 0, 1, or dict of column or name to these, optional
         1: the score must not fall when the feature rises; -1: it must not rise. Missing values are not constrained.
-        Polynomial leaves cannot keep such constraints.
+        Polynomial leaves raise an error.
     interaction_constraints : list of lists of column numbers or names, optional
-        Sets of features. All features of a tree are in one set, so that features of different sets do not interact.
-        Features in no set are one more set.
+        Sets of features. All features of a tree are in one set. Features in no set are one more set.
     categorical : list of column numbers or names, optional
         Features with categories: numbers, or columns of text or categories of a data frame. Each category becomes the
-        mean of its grades within queries, in training of the queries before (`truerank.trees.categories`). An unknown
-        category counts as average, a missing one as missing.
+        mean of its grades within queries (`truerank.trees.categories`). An unknown category counts as average.
     patience : int, optional
-        Stop if `measure` on `eval_set` has not improved for this many trees, and keep the best round. A patience of
-        less than half of the trees often stops too early, because the measure of a few hundred queries is noisy.
+        Stop if `measure` on `eval_set` has not improved for this many trees, and keep the best round. Less than half of
+        the trees often stops too early.
     warm_start : bool, default False
         Continue from the existing trees up to `n_estimators`, with the bits of one long fit. Data and parameters must
         be the same, except `n_estimators`, `patience`, `verbose`, `n_jobs` and `callbacks`.
@@ -125,7 +122,7 @@ class ObliviousBoosting(FittedTrees):
     n_iter_ : int
         Trees T of the model.
     start_ : float
-        Score before the first tree, to which `start_weights_` (p,), those of standardised features, add a linear start.
+        Score before the first tree; a linear start has also `start_weights_` (p,), of standardised features.
     tree_features_, tree_borders_, tree_missing_right_ : arrays (T, depth)
         Questions: level t of a tree asks `x[feature] ≤ border`. An infinite border pads shorter trees, or with
         `missing_right` asks whether the feature is observed.
@@ -136,23 +133,21 @@ class ObliviousBoosting(FittedTrees):
     validation_scores_ : array
         The validation measure on `eval_set` after each tree that was tried; empty without `eval_set`.
     history_ : dict of arrays
-        By tree that was tried: "validation" as above, and "objective", by how much the training objective has changed
-        since the start (exact for squared error, where it is half of the change of the summed squared error; else of
-        the parabola that gradients and hessians describe; nan where it was not measured).
+        By tree that was tried: "validation" as above, and "objective", the change of the training objective since the
+        start (exact for squared error, where it is half of the change of the summed squared error; else by gradients
+        and hessians; nan where it was not measured).
     click_propensities_, skip_propensities_ : float64 arrays (K,)
         With unbiased-lambdarank: how much likelier a document is clicked, or passed over, at position k than at 1.
     leaves_, leaf_scores_ : str, dict of str to float
         With leaves="auto": the kind, and what each kind had on queries left out.
     p_swap_ : float
         With fuzzy leaves. `place_…_` hold the training quantiles of the features in use.
-    n_features_in_, feature_names_in_, n_queries_in_, status_
-        As in every ranker.
 
     Raises
     ------
     InvalidInputError
-        On parameters out of range or that do not go together, on what a user's objective returns, on grades or weights
-        beyond 1e100, and when training diverges from the first trees on.
+        If parameters are out of range or do not go together, a user's objective returns wrong arrays, grades or weights
+        exceed 1e100, or training diverges from the first trees on.
 
     Warns
     -----
@@ -164,24 +159,20 @@ class ObliviousBoosting(FittedTrees):
     *Missing values* (nan) go to the side that the level search finds better. If training had none, they go with most of
     the rows.
 
-    *Numbers*: gradients are rounded to integers of about 45 bits, so that sums of histograms do not depend on their
-    order. Fuzzy and polynomial fits are float64 sums over fixed blocks of rows.
-
     *The training objective* falls with every tree at any `learning_rate` below 2, if every tree sees all rows, nothing
-    is `monotone`, and the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u): squared
-    error, and your functions with that property. softmax, xe-ndcg and pairwise-logistic use the diagonal, at least half
-    of such a bound: the loss falls at rates below 1. lambdarank and yetirank weigh pairs anew for each tree, so that
-    only the loss of a tree's own pairs falls. Training that diverges stops.
+    is `monotone`, and the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u), as for
+    squared error. softmax, xe-ndcg and pairwise-logistic use the diagonal, at least half of such a bound: the loss
+    falls at rates below 1. lambdarank and yetirank weigh pairs anew for each tree, so that only the loss of a tree's
+    own pairs falls. Training that diverges stops.
 
-    *Sparse rows* (CSR) give the trees of dense rows (`truerank.matrices.bundles`). Polynomial leaves, a linear start
-    and categorical features need dense rows.
+    *Sparse rows* (CSR) give the trees of dense rows. Polynomial leaves, a linear start and categorical features need
+    dense rows.
 
-    *Order of the rows*: samples and ties of lambdarank use an order by content, so that the order of the training file
-    changes the model by rounding only.
+    *Order of the rows*: it changes the model by rounding only.
 
     *Weights* multiply gradients and hessians. A weight of 2 equals two copies of a row (squared error) or of a query
     (any objective), except for random draws, statistics of categories, and the folds of "auto". Borders and places
-    do not depend on the unit of the weights (`truerank.matrices.row_copies`); `alpha` and the prior of categories do.
+    do not depend on the unit of the weights; `alpha` and the prior of categories do.
 
     *Differences from the thesis*: (1) normalised swap probabilities; (2) `fuzziness` is a share of the rows;
     (3) equation 8 as derived, not as printed; (4) hessians, weights, missing values, constraints; (5) a feature with
@@ -189,14 +180,13 @@ class ObliviousBoosting(FittedTrees):
     feature twice, but not the same question; (7) polynomials of all leaves are fitted at once, and their smoothing acts
     on coefficients of features that are standardised over all rows.
 
-    *Cost*: binning O(n p log borders) once; a tree reads each value once for the first level and at most half of them
-    for each further one, about 0.5 ns a value, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n).
-    Memory: one byte a value, 30 bytes a row, 2^(depth - 1) · p KB of histograms.
+    *Cost*: binning O(n p log borders) once; for each tree about 0.5 ns a value for the first level and at most half of
+    that for each further one, plus 2^depth · p · bins for the search. Fuzzy leaves add O(2^depth n). Memory: one byte a
+    value, 30 bytes a row, 2^(depth - 1) · p KB of histograms.
 
     References
     ----------
-    Belous 2015 (thesis; oblivious trees, fuzzy borders, polynomial leaves). LightGBM (histograms, subtraction) and
-    CatBoost (oblivious trees) are the peers that the benchmarks compare with.
+    Belous 2015 (thesis; oblivious trees, fuzzy borders, polynomial leaves).
 
     Examples
     --------
@@ -276,9 +266,8 @@ class ObliviousBoosting(FittedTrees):
         position : array (n,) of integers >= 1, optional
             Where each row was shown, 1 is first; for unbiased-lambdarank (default: those of the data).
         init_model : fitted ObliviousBoosting, optional
-            Model to continue on other data (also `xgb_model`): its trees stay, and `n_estimators` trees are added.
-            Leaves and `depth` must be those of the model. Statistics of categories, scales of polynomials and places of
-            fuzzy borders stay; the features of its trees have new borders at places of fuzzy borders only.
+            Model to continue on other data (also `xgb_model`): its trees, statistics of categories, scales and fuzzy
+            places stay, and `n_estimators` trees are added. Leaves and `depth` must be those of the model.
         """
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
@@ -348,7 +337,7 @@ class ObliviousBoosting(FittedTrees):
         return parts
 
     def _early_stopping(self, watched: bool) -> EarlyStopping | None:
-        """Return what watches the validation queries, if there are any; the measure is checked in any case."""
+        """Return what watches the validation queries, if any; the measure is checked in any case."""
         measure = self._measure("validation_measure")
         if watched:
             return EarlyStopping(measure, self.convention, self.patience)

@@ -24,7 +24,15 @@ from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker, Problem
-from truerank.solvers.pair_descent import LEARNING_RATES, LOSSES, STEPS, averaged_weights, new_state, rates, take_steps
+from truerank.solvers.pair_descent import (
+    LEARNING_RATES,
+    LOSSES,
+    STEPS,
+    averaged_weights,
+    new_state,
+    rates,
+    take_steps,
+)
 from truerank.solvers.pair_sampling import SAMPLINGS, make_sampler
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status

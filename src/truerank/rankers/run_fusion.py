@@ -52,8 +52,8 @@ class RunFusion(BaseEstimator):
         Documents among the first `depth` of some run are training rows; None means all. Features and fused documents do
         not depend on it.
     nonnegative : bool, default False
-        Learn one weight of at least 0 for each run, as search engines need. Features must be one of min-max, score,
-        z-score, percentile and reciprocal-rank. The weights are scaled to a sum of 1, which changes no order.
+        Learn one weight of at least 0 for each run, as search engines need. The weights sum to 1. Features must be one
+        of min-max, score, z-score, percentile and reciprocal-rank.
 
     Attributes
     ----------
@@ -74,9 +74,8 @@ class RunFusion(BaseEstimator):
 
     Notes
     -----
-    Unjudged documents count as not relevant and negative grades as 0. Topics without a relevant training row teach
-    nothing. If a run lacks a topic, its columns are 0. The bits do not depend on the order of lines or topics in files.
-    The cost is that of the ranker, and rows × columns × 4 bytes of memory.
+    Unjudged documents count as not relevant and negative grades as 0. If a run lacks a topic, its columns are 0. The
+    order of lines or topics in files changes no bit. The cost is that of the ranker, and rows × columns × 4 bytes.
 
     References
     ----------
