@@ -1,8 +1,8 @@
 """Boosted oblivious trees over partitions: a tree is made of sums of integer histograms, level by level.
 
-A partition keeps codes (one byte for each value) and scores, and while a tree grows, gradients and the leaf of each
-row; fuzzy and polynomial leaves need the values, too. `shared_growth` grows a tree on all members together. After each
-tree the journal keeps that tree alone, so a lost partition is rebuilt from its source and the model so far.
+A partition keeps codes, scores, and while a tree grows, gradients and the leaf of each row. `shared_growth` grows a
+tree on all members together. The journal keeps the trees alone, so a lost partition is rebuilt from its source and the
+model so far.
 
 Histograms of constant leaves are integers and all scales are exact sums, so the trees have the bits of one machine for
 any partitioning. Fuzzy and polynomial leaves add floating-point numbers along a fixed tree over the partitions.
@@ -11,7 +11,7 @@ any partitioning. Fuzzy and polynomial leaves add floating-point numbers along a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,15 +79,14 @@ class Setup:
         return self.leaves.fitter(self.plan.rules, self.columns, self.p_swap, workers)
 
 
-@singledispatch
-def boosted(data: Any, ranker: Scorer, valid: RankingData | None, continued: bool) -> Status:
+def boosted(data: Any, ranker: Scorer, valid: Any, continued: bool) -> Status:
     """Fit an `ObliviousBoosting` to rows in memory, or to the parts of a `RowSource`."""
+    if isinstance(data, RowSource):
+        return _boosted_over_parts(data, ranker, valid)
     return BoostingFit(ranker, data, valid, continued).run()
 
 
-@boosted.register(RowSource)
-def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, continued: bool) -> Status:
-    crew = data
+def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None) -> Status:
     parts = ranker._parts()
     progress = begun_progress(ranker, data.n_features)
     _check_fits_partitions(ranker, data)
@@ -107,27 +106,26 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
     if leaves.needs_places:
         p_swap = leaves.swap_probability(*((data.n_rows,) if copies is None else (copies.rows, copies.places)))
     categories = _encode_categories(ranker, data, bool(progress.trees))
-    columns = _look_at_columns(
-        ranker, data, parts, leaves, scaled, unit, 1.0 if copies is None else copies.places_a_copy
-    )
+    places_a_copy = 1.0 if copies is None else copies.places_a_copy
+    columns = _look_at_columns(ranker, data, parts, leaves, scaled, unit, places_a_copy)
     if progress.trees:
         check_same_columns(ranker, leaves, columns, p_swap)
     plan = replace(plan, rules=leaves.search_rules(plan.rules, columns, p_swap))
     linear = ranker._start().linear if progress.trees else None
     if ranker.start == "linear" and linear is None:
         assert columns.scaling is not None
-        products, moment, total = crew.statistics(_linear_sums, columns.scaling)
+        products, moment, total = data.statistics(_linear_sums, columns.scaling)
         linear = solve_linear_start(products, moment, total, columns.scaling, start_alpha, plan.rules.monotone)
     by_place = plan.replace or plan.subsample < 1.0 or getattr(objective, "by_place", False)
     setup = Setup(
         objective, plan, leaves, columns, p_swap, linear, categories, data.n_rows, data.first_rows, unit,
         *(_places(data) if by_place else (None, None)),
     )  # fmt: skip
-    missing, grades, weights = crew.statistics(_open, setup, keep=True)
+    missing, grades, weights = data.statistics(_open, setup, keep=True)
     constant = exact_total(grades) / exact_total(weights) if isinstance(objective, SquaredError) else 0.0
     if progress.trees:
         constant = ranker._start().constant
-    crew.statistics(_start, constant, missing > 0, keep=True)
+    data.statistics(_start, constant, missing > 0, keep=True)
     watched = None
     if valid is None or stopping is None:
         progress.valid = []
@@ -137,7 +135,7 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
         if progress.trees:
             watched.go_on(ranker, progress)
     with Workers(ranker.n_jobs) as workers:
-        rows = RowsInPartitions(crew, setup, missing > 0, workers, copies)
+        rows = RowsInPartitions(data, setup, missing > 0, workers, copies)
         if progress.trees:
             rows.go_on(ranker, progress)
         status = boost(rows, plan, watched, progress, objective.quadratic)
@@ -148,7 +146,6 @@ def _boosted_over_parts(data: RowSource, ranker: Any, valid: RowSource | None, c
 
 
 def _check_fits_partitions(ranker: Any, data: RowSource) -> None:
-    """Raise for objectives that need all rows in one place."""
     check_choice(ranker.start, "start", ("constant", "linear"))
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(
@@ -252,22 +249,18 @@ class RowsInPartitions:
         """Do nothing: the round that added the last tree has done it."""
 
     def sizes(self) -> GradientSizes:
-        """See `BoostedRows`."""
         return GradientSizes(0, self._at_start["all_gradients"], self._at_start["all_hessians"], True)
 
     def change(self) -> float:
-        """See `BoostedRows`."""
         return exact_total(self._derived["change"])
 
     def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
-        """See `BoostedRows`."""
         derived, leaves = self._derived, self._leaves
         sizes = GradientSizes(derived["n"], derived["gradients"], derived["hessians"], derived["broken"] == 0)
         scales = PackingScales.of(sizes)
         unit = 1.0
         if leaves.needs_sample and not self._setup.objective.quadratic:
             unit = exact_total(derived["all_hessians"]) / exact_total(derived["weight"])
-
         counted = sizes.n_rows if self._copies is None else self._copies.rows_of(int(derived["copies"]))
 
         def one_tree() -> tuple[TreeStructure, np.ndarray]:
@@ -280,7 +273,7 @@ class RowsInPartitions:
         return self._rows.remembered("tree", one_tree)
 
     def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
-        """See `BoostedRows`; the same round computes the derivatives for the next tree."""
+        """Add tree t to the scores, and in the same round compute the derivatives for the next tree."""
         crew = self._rows
         self._derived = crew.statistics(_add_and_derive, tree, values, t + 1)
         crew.rewind(self._trees_end)
@@ -303,7 +296,6 @@ class WatchedInPartitions:
         self._rows.statistics(_go_on, ranker, keep=True)
 
     def value_with(self, tree: TreeStructure, values: np.ndarray) -> float:
-        """See `Watched`."""
         measure = self.stopping.measure
         by_query = self._rows.statistics(_add_and_measure, tree, values, measure, merge=beside)
         self._rows.note(_add, tree, values)
@@ -326,7 +318,7 @@ class PartitionTrees:
         codes = code_rows(X, setup.columns.borders, 1)
         self.workers = Workers(1)
         self.fitter = setup.fitter(self.workers)
-        # Plain leaves never look at the values again. (A view of no rows would keep them all.)
+        # Plain leaves never read the values again. (A view of no rows would keep them all.)
         self.rows = Rows(X if self.fitter.needs_sample else np.empty((0, X.shape[1]), X.dtype), codes)
         self.light = data.without_features()
         self.weight = data.row_weight
@@ -341,23 +333,20 @@ class PartitionTrees:
         if training and setup.query_places is not None:
             assert data.y is not None
             keys, grades, _, _ = content_hashes(data.X, data.y, data.offsets)
-            sizes = np.diff(data.offsets)
-            self.by_content = np.lexsort((grades, keys, data.query_index))  # rows of each query, queries as they stand
-            shift = np.repeat(setup.query_places[self.number] - data.offsets[:-1], sizes)
+            self.by_content = np.lexsort((grades, keys, data.query_index))  # the queries stay in their order
+            shift = np.repeat(setup.query_places[self.number] - data.offsets[:-1], data.group_sizes)
             self.positions = np.arange(data.n_rows) + shift
 
     def derive(self, t: int) -> None:
         """Compute gradients, hessians and draws of tree t."""
         setup, y, plan = self.setup, self.light.y, self.setup.plan
         assert y is not None
-        g: Any
-        h: Any
         rng = stream(plan.seed, "objective", t)
         if getattr(setup.objective, "by_place", False):
             setup.objective.begin(_RowDraws(rng, setup.n_rows, self.positions))
             order = self.by_content
-            there = checked(setup.objective, y[order], self.scores[order], self.light.offsets)
-            g, h = (at_places(values, order) for values in there)
+            g, h = checked(setup.objective, y[order], self.scores[order], self.light.offsets)
+            g, h = at_places(g, order), at_places(h, order)
         else:
             setup.objective.begin(rng)
             g, h = checked(setup.objective, y, self.scores, self.light.offsets)
@@ -385,11 +374,7 @@ class PartitionTrees:
         if t == 0 or self.fitter.needs_sample:
             whole = sizes if self.drawn is None else GradientSizes.of(self.g, self.h, self.workers)
             weight = np.broadcast_to(1.0, self.scores.shape) if self.weight is None else self.weight
-            sums |= {
-                "all_gradients": whole.gradients,
-                "all_hessians": whole.hessians,
-                "weight": exact_parts(weight),
-            }
+            sums |= {"all_gradients": whole.gradients, "all_hessians": whole.hessians, "weight": exact_parts(weight)}
         return sums
 
 
@@ -408,10 +393,7 @@ class _RowDraws:
 
     def logistic(self, size: tuple[int, int]) -> np.ndarray:
         """Draw as `Generator.logistic`, in O(k n) for the n rows of all partitions."""
-        result = np.empty(size)
-        for k in range(size[0]):
-            result[k] = self.rng.logistic(size=self.n)[self.positions]
-        return result
+        return np.array([self.rng.logistic(size=self.n)[self.positions] for _ in range(size[0])]).reshape(size)
 
     def random(self, size: int) -> np.ndarray:
         """Draw as `Generator.random`."""
@@ -420,17 +402,12 @@ class _RowDraws:
 
 def _matrix(partition: Part, data: RankingData) -> np.ndarray:
     """Return the partition's training rows for trees: dense, with the statistics of categories."""
-    X = dense(data.X)
+    X: np.ndarray = data.X.toarray() if hasattr(data.X, "tocsr") else data.X
     if "statistics" in partition.memory:
         columns, values = partition.memory["statistics"]
         X = X.copy()
         X[:, columns] = values
     return X
-
-
-def dense(X: Any) -> np.ndarray:
-    """Return a dense array of a matrix; repeated entries of a sparse matrix are added."""
-    return X.toarray() if hasattr(X, "tocsr") else X
 
 
 def _category_values(partition: Part, columns: np.ndarray) -> list[np.ndarray]:
@@ -449,8 +426,7 @@ def _linear_sums(partition: Part, scaling: Scaling) -> tuple[np.ndarray, np.ndar
 def _hashes(partition: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     data = partition.data
     assert data.y is not None
-    _, _, own, with_grades = content_hashes(data.X, data.y, data.offsets)
-    return [(own, with_grades, np.diff(data.offsets))]
+    return [(*content_hashes(data.X, data.y, data.offsets)[2:], data.group_sizes)]
 
 
 def _count_copies(partition: Part, unit: CopyUnit) -> int:
@@ -460,8 +436,7 @@ def _count_copies(partition: Part, unit: CopyUnit) -> int:
 
 def _open(partition: Part, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     partition.memory.pop("sorted", None)
-    trees = PartitionTrees(partition, setup, True)
-    partition.memory["trees"] = trees
+    trees = partition.memory["trees"] = PartitionTrees(partition, setup, True)
     y = trees.light.y
     assert y is not None
     if trees.linear is not None:

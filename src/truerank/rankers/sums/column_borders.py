@@ -1,9 +1,8 @@
 """Borders of columns over partitions: the same as on one machine, for any partitioning.
 
-Borders are the values at some ranks of a column, where a row counts as often as its weight says. A small summary tells
-an interval for each value; the partitions count the values below the interval and summarise those inside. This repeats
-until the intervals have so few values that the summary is exact: two rounds for a quarter of a million different
-values, four for a billion.
+Borders are the values at some ranks of a column. A small summary gives an interval for each value; the partitions count
+the values below it and summarise those inside. This repeats until the summary is exact: two rounds for a quarter of a
+million different values, four for a billion.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ _VALUES = 1 << 22  # of a partition's columns that are looked at in one round
 _FEWEST, _MOST = 8, 64  # columns a round
 
 Between = tuple[np.ndarray, np.ndarray]
+Counted = tuple[np.ndarray, ColumnSummary]
 
 
 class RankSearch:
@@ -35,8 +35,7 @@ class RankSearch:
     def __init__(self, ranks: np.ndarray, summary: ColumnSummary) -> None:
         self.ranks = ranks
         self.found: np.ndarray | None = None
-        everything = np.array([-np.inf], summary.values.dtype), summary.values[-1:]
-        self.between: Between = everything
+        self.between: Between = np.array([-np.inf], summary.values.dtype), summary.values[-1:]
         self._interval = np.zeros(len(ranks), dtype=np.int64)
         self._narrow(ranks, summary)
 
@@ -128,7 +127,7 @@ def _counts_between(
     between: list[Between],
     names: list[str] | None,
     unit: CopyUnit | None,
-) -> list[tuple[np.ndarray, ColumnSummary]]:
+) -> list[Counted]:
     ordered = _sorted_columns(partition, columns, names, unit)
     answers = []
     for k, (low, high) in zip(chosen, between):
@@ -154,9 +153,7 @@ def _both_weights(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return different_weights(np.append(a, b))
 
 
-def _merge_counts(
-    a: list[tuple[np.ndarray, ColumnSummary]], b: list[tuple[np.ndarray, ColumnSummary]]
-) -> list[tuple[np.ndarray, ColumnSummary]]:
+def _merge_counts(a: list[Counted], b: list[Counted]) -> list[Counted]:
     return [(one[0] + other[0], one[1].merged(other[1])) for one, other in zip(a, b, strict=True)]
 
 

@@ -1,7 +1,6 @@
 """Linear learners over partitions: each sum of a loss is a sum over partitions, in the order of a fixed tree.
 
-A partition keeps its own `Problem` (its rows in an order by content, in units that all partitions share) and the state
-of the solver. The solvers are those of one machine.
+A partition keeps its own `Problem` in units that all partitions share. The solvers are those of one machine.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -36,15 +34,11 @@ from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
 from truerank.solvers.newton import PairSums
 
 
-@singledispatch
 def make_problem(data: Any, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> Any:
     """Return a `Problem`, or for a `RowSource` an object with the same methods that sums over parts."""
+    if isinstance(data, RowSource):
+        return PartitionedProblem(data, check_choice(scale, "scale", ("auto", "never")), intercept)
     return Problem(data, scale, n_jobs, intercept=intercept)
-
-
-@make_problem.register(RowSource)
-def _problem_of_parts(data: RowSource, scale: Any, n_jobs: int | None = None, *, intercept: float = 0.0) -> Any:
-    return PartitionedProblem(data, check_choice(scale, "scale", ("auto", "never")), intercept)
 
 
 _SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
@@ -54,19 +48,18 @@ class PartitionedProblem:
     """`Problem` over partitions, with the same `scale`, `middle` and `n_weights`."""
 
     def __init__(self, data: RowSource, scale: str, intercept: float = 0.0) -> None:
-        self.data, self._n_rows, self._intercept = data, data.n_rows, intercept
+        self.data, self._intercept = data, intercept
         self.is_dense = data.description.dense and not intercept
         self._heaviest = None if data.query_weight is None else float(data.query_weight.max())
         self._mass = float(data.n_rows if self._heaviest is None else self.data.statistics(_mass, self._heaviest))
         self.n_weights = data.n_features + int(intercept != 0)
         self.scale: np.ndarray | None = None
         self.middle: np.ndarray | float = 0.0
+        self._unit = None
         if scale == "auto":
             unit = powers_of_two(self.data.statistics(_largest_magnitudes, merge=largest))
             squares, counts = self.data.statistics(_squares, unit, self._heaviest)
             self.scale = scales_of_spread(np.sqrt(squares / np.where(counts > 0, counts, 1.0)) * unit)
-        self._unit = None
-        if self.scale is not None:
             self._unit = inverse_scales(self.scale)
             if intercept and data.description.dense:
                 self.middle = self.data.statistics(_column_sums, self._heaviest, 1.0 / self._mass)
@@ -84,7 +77,7 @@ class PartitionedProblem:
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: object) -> PartitionedCrossEntropy:
         """Return ListNet's loss over all partitions."""
-        return PartitionedCrossEntropy(self, alpha, normalize, objective, self._n_rows)
+        return PartitionedCrossEntropy(self, alpha, normalize, objective)
 
     def distinct_grades(self) -> np.ndarray:
         """Return the distinct grades, ascending."""
@@ -127,12 +120,10 @@ class PartitionedProblem:
 class PartitionedCrossEntropy:
     """A `SmoothLoss`: the sum of the partitions' cross entropies, plus the penalty."""
 
-    def __init__(
-        self, problem: PartitionedProblem, alpha: float, normalize: bool, objective: object, n_rows: int
-    ) -> None:
+    def __init__(self, problem: PartitionedProblem, alpha: float, normalize: bool, objective: object) -> None:
         self._rows, self.alpha, self.n_weights = problem.data, alpha, problem.n_weights
         self.has_hessian = problem.is_dense
-        self._share = min(1.0, _SAMPLE_ROWS / max(1, n_rows))
+        self._share = min(1.0, _SAMPLE_ROWS / max(1, problem.data.n_rows))
         queries, weight = self._rows.statistics(_open_cross_entropy, objective, keep=True)
         self.n_queries = int(queries)
         self._factor = 1.0 / float(weight) if normalize and self.n_queries else 1.0
@@ -158,9 +149,8 @@ class PartitionedPairs:
 
     def __init__(self, problem: PartitionedProblem, weighting: str) -> None:
         self._rows, self.n_weights = problem.data, problem.n_weights
-        self.total_weight, self.n_pairs, shares, weighed = (
-            float(value) for value in self._rows.statistics(_open_pairs, weighting, keep=True)
-        )
+        opened = self._rows.statistics(_open_pairs, weighting, keep=True)
+        self.total_weight, self.n_pairs, shares, weighed = map(float, opened)
         if weighting != "pairs":
             scale = weighed / shares if shares > 0 else 0.0
             self.total_weight = float(self._rows.statistics(_weigh_pairs, weighting, scale, keep=True))
@@ -196,11 +186,7 @@ class PartitionedPairs:
 
 
 class PartitionedPlanes(CuttingPlanes):
-    """`CuttingPlanes` over partitions: the plane of a block is the sum of the partitions' planes.
-
-    Blocks are runs of queries in the order by content, as on one machine. If there are several, the client sorts one
-    hash for each query.
-    """
+    """`CuttingPlanes` over partitions: the plane of a block is the sum of the partitions' planes."""
 
     def __init__(
         self, problem: PartitionedProblem, oracle_of: OracleOf | None, n_blocks: int | None, of_pairs: bool = False
@@ -210,9 +196,7 @@ class PartitionedPlanes(CuttingPlanes):
             self._rows.statistics(_open_oracle, oracle_of, keep=True)
         total, kept, queries = self._rows.statistics(_kept_weight, of_pairs)
         whole = 1.0 if of_pairs else float(total) or 1.0
-        blocks, n = None, 1
-        if n_blocks != 1:
-            blocks, n = _blocks_by_content(self._rows, of_pairs, n_blocks)
+        blocks, n = (None, 1) if n_blocks == 1 else _blocks_by_content(self._rows, of_pairs, n_blocks)
         self._rows.statistics(_open_planes, of_pairs, whole, blocks, n, keep=True)
         self._begin(problem.n_weights, n, float(total) > 0, int(queries) - int(kept))
 
@@ -344,8 +328,7 @@ def _moments(partition: Part) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _open_cross_entropy(partition: Part, objective: object) -> tuple[int, float]:
-    loss = _problem(partition).cross_entropy(0.0, False, objective)
-    partition.memory["loss"] = loss
+    loss = partition.memory["loss"] = _problem(partition).cross_entropy(0.0, False, objective)
     _let_go(partition, loss)
     return loss.n_queries, float(loss.weight.sum())
 
@@ -424,11 +407,8 @@ def _query_hashes(partition: Part, of_pairs: bool) -> list[tuple[np.ndarray, ...
     data = partition.data
     _, _, own, with_grades = content_hashes(data.X, np.asarray(data.y), data.offsets)
     places = partition.memory["places"]
-    weight = data.weight_by_query
-    return [
-        (own[places], with_grades[places], weight[places], np.diff(data.offsets)[places],
-         _weight(partition, of_pairs) > 0)
-    ]  # fmt: skip
+    by_query = (values[places] for values in (own, with_grades, data.weight_by_query, np.diff(data.offsets)))
+    return [(*by_query, _weight(partition, of_pairs) > 0)]
 
 
 def _open_planes(partition: Part, of_pairs: bool, whole: float, blocks: list[np.ndarray] | None, n_blocks: int) -> None:
@@ -467,5 +447,5 @@ def _ask(partition: Part, name: str, method: str, *arguments: Any) -> Any:
 
 
 def _trial(partition: Part, t: float) -> tuple[float, float]:
-    loss: tuple[float, float] = partition.memory["pairs"].trial(t)  # of scores alone
+    loss: tuple[float, float] = partition.memory["pairs"].trial(t)  # needs no rows
     return loss

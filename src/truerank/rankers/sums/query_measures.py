@@ -1,13 +1,11 @@
-"""AdaRank over partitions: the client holds the measure of every query by every feature.
+"""AdaRank over partitions: the client holds the measure of every query by every feature, (m, p).
 
-The client stores m · p numbers for m queries. The workers hold the rows, or if rows are read on demand, up to `FEW`
-columns in use. Each round sends the weights to the workers and m numbers to the client. Sums run over the queries in
-the order of the partitions, so the model has the bits of one machine if the order of the queries is the same.
+Each round sends the weights to the workers and m numbers to the client. Sums run over the queries in the order of the
+partitions, so the model has the bits of one machine if the order of the queries is the same.
 """
 
 from __future__ import annotations
 
-from functools import singledispatch
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,15 +21,9 @@ from truerank.measures.kernel import QueryMeasure
 _TIE = 1e-12
 
 
-@singledispatch
-def combined(data: Any, measure: MeasureLike) -> Combined:
+def combined(data: RankingData | RowSource, measure: MeasureLike) -> Combined:
     """Return `Combined`, or for a `RowSource` its version over parts."""
-    return Combined(data, measure)
-
-
-@combined.register(RowSource)
-def _combined_of_parts(data: RowSource, measure: MeasureLike) -> PartitionedCombined:
-    return PartitionedCombined(data, measure)
+    return PartitionedCombined(data, measure) if isinstance(data, RowSource) else Combined(data, measure)
 
 
 class Combined:
@@ -43,13 +35,14 @@ class Combined:
     def __init__(self, data: RankingData, measure: Any) -> None:
         self.measure = QueryMeasure(data, measure)
         self.X = data.X
-        weight = data.weight_by_query
-        # The zeros rank somehow, which is enough to see which queries the measure skips.
-        self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
-        self._any_skipped = bool(self._skipped.any())
-        weight = np.where(self._skipped, 0.0, weight)
-        self._weight = weight / (weight.sum() or 1.0)
         self._columns: dict[int, np.ndarray] = {}
+        # Any scores show which queries the measure skips.
+        self._skip(np.isnan(self.measure.of_scores(np.zeros(data.n_rows))), data.weight_by_query)
+
+    def _skip(self, skipped: np.ndarray, weight: np.ndarray) -> None:
+        self._skipped, self._any_skipped = skipped, bool(skipped.any())
+        weight = np.where(skipped, 0.0, weight)
+        self._weight = weight / (weight.sum() or 1.0)
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
         """Return the measure of every query (m,), from scores with the bits of `predict`."""
@@ -100,11 +93,7 @@ class PartitionedCombined(Combined):
         self._rows = data
         self._rows.statistics(_open, measure, keep=True)
         self.measure: Any = SimpleNamespace(measure=measure)
-        weight = data.weight_by_query
-        self._skipped = self._gather("skipped").astype(bool)
-        self._any_skipped = bool(self._skipped.any())
-        weight = np.where(self._skipped, 0.0, weight)
-        self._weight = weight / (weight.sum() or 1.0)
+        self._skip(self._gather("skipped").astype(bool), data.weight_by_query)
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
         """Return E of every query (m,) ranked by the weights (p,)."""
@@ -124,12 +113,7 @@ class PartitionedCombined(Combined):
 
 
 class MatrixOfSource:
-    """The matrix of a partition whose rows are read from the source on demand.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    """
+    """The matrix of a partition whose rows are read from the source on demand."""
 
     def __init__(self, partition: Part, data: RankingData) -> None:
         self._partition, self._names, self.shape = partition, data.feature_names, data.X.shape
@@ -151,16 +135,11 @@ class SparseOfSource(MatrixOfSource):
         return self._partition.data.X
 
 
-def matrix_of_source(partition: Part, data: RankingData) -> MatrixOfSource:
-    """Return a stand-in for the X of a partition that does not hold its rows."""
-    return (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
-
-
 def _open(partition: Part, measure: MeasureLike) -> None:
     data = partition.data
     combined = partition.memory["combined"] = Combined(data, measure)
     if not partition.hold:
-        combined.X = matrix_of_source(partition, data)
+        combined.X = (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
 
 
 def _ask(partition: Part, what: str, *arguments: Any) -> list[np.ndarray]:

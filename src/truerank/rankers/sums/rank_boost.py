@@ -1,13 +1,12 @@
-"""RankBoost over partitions: each round sums one histogram of potentials by bin and chooses a stump from it.
+"""RankBoost over partitions: each round sums a histogram of potentials by bin and sends back the best stump.
 
-A partition keeps codes, scores and potentials of its rows. Each round sends one sum for each bin to the client and a
-stump back. Thresholds are those of one machine: evenly spaced over the range of each column in all partitions.
+A partition keeps codes, scores and potentials of its rows. Thresholds are those of one machine: evenly spaced over the
+range of each column in all partitions.
 """
 
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -25,26 +24,14 @@ from truerank.trees.stumps import Stump, apply_stump
 Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@singledispatch
 def make_pair_weights(data: Any, n_jobs: int | None) -> Any:
     """Return `PairWeights`, or for a `RowSource` its version over parts."""
-    return PairWeights(data, n_jobs)
+    return PartitionedPairWeights(data) if isinstance(data, RowSource) else PairWeights(data, n_jobs)
 
 
-@make_pair_weights.register(RowSource)
-def _pair_weights_of_parts(data: RowSource, n_jobs: int | None) -> Any:
-    return PartitionedPairWeights(data)
-
-
-@singledispatch
-def stump_scores(valid: Any, curve: EarlyStopping) -> Any:
+def stump_scores(valid: RankingData | RowSource, curve: EarlyStopping) -> StumpScores | PartitionedStumpScores:
     """Return the `StumpScores` of validation queries, or for a `RowSource` the version over parts."""
-    return StumpScores(valid, curve)
-
-
-@stump_scores.register(RowSource)
-def _stump_scores_of_parts(valid: RowSource, curve: EarlyStopping) -> Any:
-    return PartitionedStumpScores(valid, curve)
+    return PartitionedStumpScores(valid, curve) if isinstance(valid, RowSource) else StumpScores(valid, curve)
 
 
 class StumpScores:
@@ -123,8 +110,7 @@ def _grid(X: np.ndarray, rows: np.ndarray, thresholds: int, ranges: Ranges) -> G
 
 
 def _open(partition: Part) -> int:
-    pairs = PairWeights(partition.data, 1)
-    partition.memory["pairs"] = pairs
+    pairs = partition.memory["pairs"] = PairWeights(partition.data, 1)
     return pairs.n_rows
 
 

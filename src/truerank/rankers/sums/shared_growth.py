@@ -1,12 +1,10 @@
 """Trees that grow over partitions; the workers share the histograms of a level by features.
 
-All members run the same level search. A member adds up the histograms of its own rows. Each share of the features has
-an owner, one of the first eight members, which adds up these sums over all members, takes the larger children as
-differences, and finds the best question about its features. The owners exchange what they found, and all choose the
-same question. The other members send their sums through one of the first eight, with at most eight senders for each.
+A member adds up the histograms of its own rows. Each share of the features has an owner, one of the first eight
+members, which adds up these sums over all members and finds the best question about its features. The owners exchange
+their questions, and all choose the same one. The other members send their sums through one of the first eight.
 
-While the sums are small, every owner receives those of all features and nothing is exchanged. If a worker is lost, its
-sums are lost, and the tree starts again with the same questions.
+While the sums are small, every owner receives those of all features. If a worker is lost, the tree starts again.
 """
 
 from __future__ import annotations
@@ -36,11 +34,9 @@ class Communicator(Protocol):
 
     def tell(self, other: int, value: object) -> None:
         """Start to send a value to another member."""
-        ...
 
     def hear(self, other: int) -> Any:
         """Return the next value that another member sends."""
-        ...
 
 
 class PartitionGrower:
@@ -99,11 +95,7 @@ class GrowthTogether(LevelSearch):
         self._below = [i for i in range(FAN_IN, size) if i // FAN_IN - 1 == rank]
 
     def grow(
-        self,
-        allowed: np.ndarray,
-        scales: PackingScales,
-        n_rows: float,
-        packed: tuple[np.ndarray, float] | None,
+        self, allowed: np.ndarray, scales: PackingScales, n_rows: float, packed: tuple[np.ndarray, float] | None
     ) -> TreeStructure:
         """Return the tree, which is the same at every member."""
         used = _blocks(allowed & ((self.n_bins > 1) | self.has_missing))
@@ -114,18 +106,15 @@ class GrowthTogether(LevelSearch):
     def _best(self, level: Level) -> Question | None:
         if not level.permitted.any():
             return None
-        self._workers.run(
-            lambda trees: trees.sampled.gather(level.number, level.small_is_right),
-            [(trees,) for trees in self._together],
-        )
+        for_each = [(trees,) for trees in self._together]
+        self._workers.run(lambda trees: trees.sampled.gather(level.number, level.small_is_right), for_each)
         communicator, used = self._communicator, _blocks(level.permitted)
         from_below = [communicator.hear(member) for member in self._below]
         if communicator.rank < self._owners:
             best = self._best_of_owners(level, used, from_below)
         else:
-            sums = sum(from_below, self._histograms(level, used))
             above = communicator.rank // FAN_IN - 1
-            communicator.tell(above, sums)
+            communicator.tell(above, sum(from_below, self._histograms(level, used)))
             best = communicator.hear(above)
         for member in self._below:
             communicator.tell(member, best)
