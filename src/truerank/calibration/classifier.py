@@ -86,10 +86,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Calibrate the probabilities of a binary, multi-class or multi-label classifier.
 
     Cross-validation on the training data gives the scores that the calibrator is fitted to. The classifier is then
-    refitted on all data (Bennett 2003, section 4.5). Each of several labels has its own calibrator. Several classes are
-    calibrated together from the classifier's scores of each class. A classifier for two classes only is fitted to each
-    class against the rest. The default, "pool", averages calibrators with weights from their cross-validated log losses
-    (`pool`, and `joint_pool` for several classes).
+    refitted on all data (Bennett 2003, section 4.5). If there are several labels, each has its own calibrator. Several
+    classes are calibrated together from the classifier's scores of each class. A classifier that supports only two
+    classes is fitted to each class against the rest. The default, "pool", averages calibrators with weights from their
+    cross-validated log losses (`pool`, and `joint_pool` for several classes).
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array (n,), optional
             For the calibrator, and for the estimator if it accepts weights (else there is a warning).
         **fit_params
-            Further arguments of the estimator's `fit`. Those with n entries are indexed by the rows of each fold.
+            Further arguments of the estimator's `fit`. Arguments with n entries are indexed by the rows of each fold.
         """
         _check_method(self.method)
         check_not_masked(X, "X")
@@ -247,7 +247,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; are these labels?"
             )
         scores, are_log_p = np.full((len(target), len(classes)), np.nan), False
-        # A class with a single row is in some training parts only. Elsewhere its score is the lowest.
+        # A class with a single row is missing from some training parts. In these folds its score is the lowest.
         for test, fitted in self._fold_fits(estimator, X, target, max(2, int(rows.min())), weight, given):
             scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
         held_out = ~np.isnan(scores).any(axis=1)
@@ -367,7 +367,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit one classifier, in `estimators_`, for each class against the rest, with scores that do not saturate.
 
     scikit-learn's `OneVsRestClassifier` uses probabilities if there is no decision function, which saturate for a naive
-    Bayes. It also cannot be saved in a model file.
+    Bayes. It cannot be saved in a model file either.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_")

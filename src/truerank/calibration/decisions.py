@@ -62,7 +62,7 @@ def decide(
     """Return the decision with the least expected cost for each row: 1, 0, or -1 for abstaining.
 
     `probabilities` are P(positive) (n,), or (n, 2). With `cost_abstain`, the result is -1 where both decisions have a
-    higher expected cost (Chow's rule). Of equal costs, 1 comes before 0, and 0 before -1.
+    higher expected cost (Chow's rule). If costs are equal, 1 is preferred to 0, and 0 to -1.
 
     Examples
     --------
@@ -115,8 +115,8 @@ def expected_relevant(
 ) -> np.ndarray:
     """Return the expected number of relevant documents among the first k of each query, float64 (m,).
 
-    This is the sum of their P(relevant), whether or not documents are independent. A query with fewer documents counts
-    all of them. `qid` None means one query; the result is in order of first appearance. `scores` (n,) rank the
+    This is the sum of their P(relevant), whether or not documents are independent. If a query has fewer documents, all
+    of them count. `qid` None means one query; the result is in order of first appearance. `scores` (n,) rank the
     documents (default: the probabilities), and equal scores keep the order of the rows.
 
     Examples

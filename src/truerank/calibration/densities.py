@@ -11,11 +11,11 @@ likelihood has no maximum. A class without rows has its mode in the middle of th
 
 * "succession": the rule of succession, a mass of 1/(|c| + 2) with the scale of the other side. A class whose scores are
   all equal has the scale R/10.
-* "paper": the fitted density, Bennett's β = INF with INF = 1/(smallest_scale · R). His ε is 1/(WIDEST_SCALE · R). The
-  paper prints neither number.
+* "paper": the fitted density, Bennett's β = INF with INF = 1/(smallest_scale · R). Bennett's ε is 1/(WIDEST_SCALE · R).
+  The paper gives neither number.
 
-`density` and the fitted scales do not depend on `limits`. Log-odds are constant further than 1,000 R outside the
-scores. If all scores are equal (R < 1e-130), the probability is the prior.
+`density` and the fitted scales do not depend on `limits`. The log-odds are constant at scores that are more than 1,000
+R outside the range. If all scores are equal (R < 1e-130), the probability is the prior.
 
 Reference: P. N. Bennett (2003). Using asymmetric distributions to improve text classifier probability estimates. SIGIR.
 """
@@ -60,7 +60,7 @@ class DensityCalibrator(Calibrator):
         "monotone_scores_",
         "monotone_log_odds_",
     )
-    # Whether the mode may lie between scores. Then they are centred first, which keeps it exact for large offsets.
+    # Whether the mode may lie between scores. If so, scores are first centred, for exact modes at large offsets.
     _centred: ClassVar[bool] = True
     # Name of the family in `density_fits`.
     _family: ClassVar[str] = ""
@@ -259,7 +259,8 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
         p(s) = 2/(√(2π)(σ_l + σ_r)) · exp(-(s - θ)²/(2σ²)),  σ = σ_l for s ≤ θ, σ_r for s > θ
 
-    The exact maximum over all θ, also between scores. The tails of two classes can cross, which the log loss punishes.
+    The likelihood is maximal over all modes θ, also between scores. The tails of two classes can cross, which the log
+    loss punishes.
 
     The parameters are those of `GaussianCalibrator`.
 
@@ -328,8 +329,8 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
         p(s) = βγ/(β + γ) · exp(-β(θ - s)) for s ≤ θ,  · exp(-γ(s - θ)) for s > θ
 
-    The log-odds are piecewise linear with knots at the two modes. Exact maximum likelihood, by one pass over the sorted
-    scores (equation 3). The best θ is a score, so the paper's points between scores are not needed.
+    The log-odds are piecewise linear with knots at the two modes. One pass over the sorted scores finds the exact
+    maximum of the likelihood (equation 3). The best mode is always a score.
 
     The parameters are those of `GaussianCalibrator`. With θ₋ ≤ θ₊, `monotone=True` makes a falling end flat.
 

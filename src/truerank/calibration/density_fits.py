@@ -8,7 +8,7 @@ Over sorted scores they are running sums of non-negative terms, and the same fro
     A_l(θ + t) = A_l + n_l t,      Q_l(θ + t) = Q_l + 2 t A_l + n_l t²     up to the next score.
 
 No scale is below `smallest`. If the closed form has a smaller one, at least one of the best scales is `smallest`, and
-the other solves one equation (`_other_scale`). So the floor is part of the likelihood that is maximised over θ.
+the other solves one equation (`_other_scale`). The maximised likelihood thus includes this bound.
 
 * Asymmetric Laplace: the best θ is a score, because the objective is concave between neighbouring scores.
 * Asymmetric Gaussian and hybrid (exponential left, Gaussian right): the best θ may lie in a gap between scores. All

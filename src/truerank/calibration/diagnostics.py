@@ -1,8 +1,8 @@
 """Diagnostics of probabilities: losses, sign tests, reliability, calibration error and Brier decomposition.
 
 Functions receive the classes `y` (n,), 1 or True for positive, and P(positive) (n,) or (n, 2). Documents of a query
-depend on each other: pass their queries as `groups`, which are then resampled as a whole. Without them, intervals and
-bands are too narrow. Fewer than two groups have no interval (NaN).
+depend on each other: pass their queries as `groups`, which are then resampled as a whole. Without groups, intervals and
+bands are too narrow. With fewer than two groups, the intervals are NaN.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def expected_calibration_error(
     The observed share of a bin has the variance σ² = share (1 - share)/count, which makes |observed - predicted| too
     large on average. So the gaps are multiplied by s with `s² = Σ mass (gap² - σ²)/Σ mass gap²` (the unbiased estimate
     of the squared error, at least 0), and `Σ mass (E|s gap + σ Z| - |s gap|)`, Z standard normal, is subtracted. The
-    interval has quantiles of the same estimate over resampled rows, where σ² counts twice. Bins are those of the given
-    rows. Fewer than 10 rows, or groups, have no interval (NaN).
+    interval has quantiles of the same estimate over resampled rows, where σ² counts twice. All resamples use the bins
+    of the given rows. With fewer than 10 rows or groups, the interval is NaN.
 
     With `groups`, σ² is at least the variance of the bin's gap between groups, `Σ_g (R_g - n_g gap)² · G/(G -
     1)/count²`, with R_g the sum of (class - probability) of the group's n_g rows in the bin, over the bin's G groups.

@@ -9,8 +9,9 @@ log sigmoid of each ("log-sigmoid": the scores are log-odds of one class against
 
     minimise  Σ_i w_i (-log P(y_i | z_i)) + ridge/2 (Σ U² + Σ b²),    a ≥ 0
 
-The scores are centred and scaled as a whole, and the unit of the ridge is a row. Temperature scaling has only a. Vector
-scaling also has a diagonal U and b, matrix scaling all of U and b. With the log softmax it is Dirichlet calibration.
+The scores are centred and scaled as a whole, and the unit of the ridge is a row. Temperature scaling fits only a.
+Vector scaling also fits a diagonal U and b, and matrix scaling fits all of U and b. Matrix scaling of the log softmax
+is Dirichlet calibration.
 
 References
 ----------
@@ -231,7 +232,7 @@ class OneVsRestCalibrator(JointCalibrator):
     ----------
     method : str or Calibrator, default "platt"
     from_log_probabilities : bool, default False
-        Whether the scores are log probabilities + a constant. The calibrators then receive log-odds.
+        Whether the scores are log probabilities + a constant. If True, the calibrators receive log-odds.
 
     Attributes
     ----------

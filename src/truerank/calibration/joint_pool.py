@@ -3,19 +3,20 @@
     P(k | z) = Σ_m w_m P_m(k | z)
 
 The weights raise the cross-validated likelihood Σ_i v_i log Σ_m w_m P_m(y_i | z_i) by 50 steps of expectation
-maximisation from equal weights; v are the rows' weights. At its maximum, one of several similar members has nearly all
-the weight, by luck or because the held-out rows differ from later ones. After 50 steps such members share it, and bad
-ones have none. There is no penalty for parameters, because held-out losses contain their cost. The members are:
+maximisation from equal weights; v are the rows' weights. At the maximum, one of several similar members has nearly all
+the weight by chance. After 50 steps similar members share it, and bad members have none. Held-out losses contain the
+cost of parameters. The members are:
 
 * the softmax of the scores without a fit, if they are log probabilities;
 * temperature, vector, matrix and Dirichlet scaling of the scores;
 * the probabilities of each class against the rest by `PooledCalibrator`, divided by their sum;
-* temperature scaling of the log-odds of each class against the rest. These are cross-validated once, and their held-out
-  log-odds are the scores of the second fit.
+* temperature scaling of the log-odds of each class against the rest. The one-against-rest calibrators are
+  cross-validated once, and their held-out log-odds are the scores of the second fit.
 
 Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit, and their level
-depends on the length of a text. So there are two more matrices: of the log probabilities less a row's mean, and with a
-bound of -18. `python -m benchmarks calibration/bench_several_classes` compares with single methods.
+depends on the length of a text. Matrix scaling is therefore also fitted to log probabilities minus the mean of the row,
+and to log probabilities of at least -18. `python -m benchmarks calibration/bench_several_classes` compares with single
+methods.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@
 D_k is the cross-validated log loss of method k in nats, summed over the n rows, less the lowest one. m_k and v_k are
 the mean and variance of this difference over rows, or over sums of groups. d_k is the number of parameters.
 
-On a few hundred rows the lowest loss is often luck. A choice by it can be wrong on every row, but the loss of an
-average exceeds that of a member by at most -log w_k a row. The second term of the maximum is about z²/2 for a
-difference of z standard errors: it is large for a small difference that nearly every row has. With many rows one method
-gets all the weight. `benchmarks/calibration/bench_choice.py` compares the constants on data that ship.
+On a few hundred rows the lowest loss is often luck. A single method chosen by this loss can be wrong on every row, but
+the loss of an average exceeds that of member k by at most -log w_k for each row. The second term of the maximum is
+about z²/2 for a difference of z standard errors: it is large for a small difference that nearly every row has. With
+many rows one method gets all the weight. `benchmarks/calibration/bench_choice.py` compares the constants on data that
+ship.
 
 References
 ----------
@@ -63,8 +64,8 @@ class PooledCalibrator(Calibrator):
     """Average the probabilities of calibrators, with weights from their cross-validated log losses (module docstring).
 
     Each member is fitted to all rows, and members with a weight below 1 % are dropped. With fewer than 20 rows in a
-    class, fitted densities are left out: one new row could cost them hundreds of nats. With fewer than two, "platt" is
-    the only member, or the first method if "platt" is not among them.
+    class, fitted densities are left out: one new row could cost them hundreds of nats. With fewer than two rows in a
+    class, the only member is "platt", or the first method if "platt" is not among the methods.
 
     Parameters
     ----------
@@ -382,8 +383,8 @@ def choose_calibrator(
     Warns
     -----
     TruerankWarning
-        With fewer than 20 rows in a class. With fewer than two there is no comparison: the result is "platt" if it is
-        among the methods, else the first.
+        If a class has fewer than 20 rows. If it has fewer than two, methods are not compared: the result is "platt" if
+        it is among the methods, else the first method.
 
     Examples
     --------

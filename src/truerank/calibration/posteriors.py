@@ -35,7 +35,7 @@ class LogisticCalibrator(Calibrator):
         P(+ | s) = exp(a + b s)/(1 + exp(a + b s))
 
     If one threshold separates the classes, maximum likelihood has no solution. The fit then uses Platt's targets, with
-    a warning. O(n) a step, about eight steps.
+    a warning. The fit needs about eight steps of O(n).
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ class SplineCalibrator(Calibrator):
 class IsotonicCalibrator(Calibrator):
     """Fit scikit-learn's isotonic regression on the score, with Platt's targets so that no log-odds is infinite.
 
-    It is linear between the training scores and constant outside. It needs a thousand rows or more, and loses the order
-    within its steps. O(n log n).
+    It is linear between the training scores and constant outside. Isotonic regression needs a thousand rows or more,
+    and rows within a step become tied. O(n log n).
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class BetaCalibrator(Calibrator):
 
         log-odds = a log p - b log(1 - p) + c,   a ≥ 0, b ≥ 0
 
-    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. Log-odds of hundreds do not saturate.
+    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. It does not saturate at log-odds of hundreds.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@
 | `no-relevant-shown` | missed | 1 where it has a relevant document and none is shown |
 | `irrelevant-shown` | shown | share of the shown documents that are not relevant; 0 where none is shown |
 
-A loss of the kind "missed" never rises when more is shown. It is 0 for a query without relevant documents.
+A loss of the kind "missed" never rises when more is shown. The loss is 0 for a query without relevant documents.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class CalibratedRanker(Ranker):
 
     Rankers that were trained on the other queries give the scores for the calibrators. `on_one_level` brings these
     scores to the level of the ranker that is refitted on all queries. Each grade g above the lowest has a calibrator of
-    P(grade ≥ g). If two of these cross, the probability of the higher grade is lowered. `predict` returns the scores
+    P(grade ≥ g). If two of these probabilities cross, that of the higher grade is lowered. `predict` returns the scores
     of the ranker, so calibration does not change the ranking.
 
     The same score often means different things in different queries. With `query_statistics`, a ridge logistic
@@ -342,7 +342,7 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
     A ranking does not change if all scores are shifted or scaled, so the rankers of folds may have different levels,
     which one calibrator cannot fit. So on the fold's training rows, whose scores by the two rankers are `trained` and
     `whole` (m,), the scores get the mean and the standard deviation of `whole`. If all scores of either ranker are
-    equal, they are only shifted. Grades are not used.
+    equal, the scores are only shifted. Grades are not used.
 
     Examples
     --------

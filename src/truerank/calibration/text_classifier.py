@@ -35,7 +35,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     classifier : {"naive-bayes", "linear-svm", "voted-perceptron"} or a scikit-learn classifier, default "linear-svm"
         "naive-bayes": multinomial, words smoothed with the word prior. "linear-svm": scikit-learn's LinearSVC on
         (1 + log count) · idf rows of unit length (of a table: on columns scaled to unit deviation).
-        "voted-perceptron": on the same rows. Another classifier receives the word counts.
+        "voted-perceptron": on the same rows. A classifier object receives the word counts.
     method : str or calibrator, default "pool"
         As in `CalibratedClassifier`.
     n_words : int, optional
@@ -86,7 +86,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         y : sequence (n,) of labels, or of lists of labels
             Lists make a multi-label classifier, unless each has one entry.
         feature_names : sequence of str, optional
-            Names of the table's columns. Default: those of a data frame.
+            Names of the table's columns. A data frame provides its own names by default.
 
         Raises
         ------
