@@ -127,13 +127,11 @@ class Certificate:
                     ("missing features", self.missing_cases, self.missing_differences),
                 )
             ),
-            *(
-                f"{self.merged_cases} rows with numbers that float32 merges: largest difference {value:.3g}"
-                for value in [self.merged_difference] * (self.merged_cases > 0)
-            ),
-            *self.notes,
         ]
-        return "\n".join(lines)
+        if self.merged_cases:
+            merged = f"{self.merged_cases} rows with numbers that float32 merges"
+            lines.append(f"{merged}: largest difference {self.merged_difference:.3g}")
+        return "\n".join([*lines, *self.notes])
 
 
 def certify_export(

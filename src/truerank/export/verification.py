@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def verify(
     check_number(tolerance, "tolerance", minimum=0.0, maximum=1.0)
     engine = Engine(url, timeout)
     way = _WAYS[kind_of(kind, url)](engine, model, name, index, queries, feature_names, window, key)
-    compared = []
+    compared: list[_Compared] = []
     for text in texts:
         found, rows = way.logged(text)
         if not found:
@@ -167,23 +167,58 @@ def verify(
         rounded = ((ours + shift) * times).astype(np.float32)
         neighbours, _ = ties(ours, [0, len(ours)])
         kept, tied = ties(rounded, [0, len(rounded)])
-        compared.append((
-            len(found), (rounded[1:] <= rounded[:-1]).all(), neighbours, kept, tied,
-            np.abs(ranked.scores / times - shift - ours).max(), max(np.abs(ours).max(), np.abs(ours + shift).max()),
-            base.took, ranked.took, size,
-        ))  # fmt: skip
+        compared.append(
+            _Compared(
+                documents=len(found),
+                in_order=bool((rounded[1:] <= rounded[:-1]).all()),
+                neighbours=neighbours,
+                kept=kept,
+                tied=tied,
+                difference=float(np.abs(ranked.scores / times - shift - ours).max()),
+                largest=max(float(np.abs(ours).max()), float(np.abs(ours + shift).max())),
+                took_base=base.took,
+                took_rescored=ranked.took,
+                request_bytes=size,
+            )
+        )
     if not compared:
         raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
-    columns = np.array(compared, dtype=np.float64).T
-    documents, equal, different, differing, equals = (int(total) for total in columns[:5].sum(axis=1))
-    difference, largest = columns[5:7].max(axis=1).tolist()
+    documents = sum(one.documents for one in compared)
+    neighbours = sum(one.neighbours for one in compared)
+    difference = float(np.max([one.difference for one in compared]))  # nan where one is
+    largest = float(np.max([one.largest for one in compared]))
     if not np.isfinite(difference + largest):
         raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
     return Verification(
-        len(compared), documents, len(texts) - len(compared), equal, different, max(different - differing, 0),
-        equals / documents, difference, largest, tolerance, float(np.median(columns[7])),
-        float(np.median(columns[8])), int(columns[9].max()),
-    )  # fmt: skip
+        queries=len(compared),
+        documents=documents,
+        empty=len(texts) - len(compared),
+        orders_equal=sum(one.in_order for one in compared),
+        neighbours=neighbours,
+        ties_made=max(neighbours - sum(one.kept for one in compared), 0),
+        tied=sum(one.tied for one in compared) / documents,
+        largest_difference=difference,
+        largest_score=largest,
+        tolerance=tolerance,
+        took_base=float(np.median([one.took_base for one in compared])),
+        took_rescored=float(np.median([one.took_rescored for one in compared])),
+        request_bytes=max(one.request_bytes for one in compared),
+    )
+
+
+class _Compared(NamedTuple):
+    """The comparison of one query; the names are those of `Verification`, where it has them."""
+
+    documents: int
+    in_order: bool
+    neighbours: int  # with different scores in the model
+    kept: int  # with different scores in the engine
+    tied: int
+    difference: float
+    largest: float
+    took_base: float
+    took_rescored: float
+    request_bytes: int
 
 
 def _check_same(found: list[str], others: list[str], text: str) -> None:
