@@ -49,6 +49,10 @@ def test_dicts_of_any_texts_and_numbers_come_back(value):
     assert decode(json.loads(json.dumps(encode(value)))) == value
 
 
+def test_a_dict_with_keys_of_an_array_of_texts_is_written_as_an_object():
+    assert encode({np.str_("a"): [1]}) == {"a": [1]}
+
+
 @pytest.mark.parametrize("pairs", [1, [[1]], [[[1], 2]], [[None, 2]]])
 def test_a_damaged_dict_is_refused(pairs):
     with pytest.raises(ModelFileError, match="dict"):

@@ -23,8 +23,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache, partial
-from operator import methodcaller
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ def model_text(model: Any) -> str:
     from truerank import __version__
 
     names = getattr(type(model), "model_attributes", ())
-    if names and not any(map(partial(hasattr, model), names)):
+    if names and not any(hasattr(model, name) for name in names):
         raise InvalidInputError(f"this {type(model).__name__} is not fitted; call fit before save_model")
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": encode(model)}
     if getattr(model, "reading_", None):
@@ -183,8 +182,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(encode, value))
     if isinstance(value, dict):
-        if set(map(type, value)) <= {str} and not any(map(methodcaller("startswith", "$"), value)):
-            return dict(zip(value, map(encode, value.values())))
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: encode(item) for key, item in value.items()}
         if any(not isinstance(key, str | int | np.integer) for key in value):
             raise InvalidInputError(f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}")
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
