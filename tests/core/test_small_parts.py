@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truerank.core.checks import check_choice, check_number, check_positive_int, is_dask
+from truerank.core.checks import check_choice, check_number, check_plain, check_positive_int, is_dask
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.core.files import read_text
 from truerank.core.random_streams import seed_of, stream
@@ -136,6 +136,9 @@ def test_an_array_that_could_be_of_dask_is_so_with_a_graph(graph, expected):
 
     assert is_dask(Labelled()) is expected
     assert not is_dask(np.zeros(3))
+    if expected:
+        with pytest.raises(InvalidInputError, match=r"^scores is a Dask collection.* scores\.compute\(\)"):
+            check_plain(Labelled(), "scores")
 
 
 def test_a_warning_points_at_the_users_own_line_through_however_many_of_ours():

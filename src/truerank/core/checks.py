@@ -27,9 +27,9 @@ def check_plain(values: Any, name: str) -> None:
     """Raise for values that a conversion would misread: Dask collections, masked entries, dates and durations."""
     if is_dask(values):
         raise InvalidInputError(
-            "X is a Dask collection, and all its rows would be loaded into memory. Convert it with "
+            f"{name} is a Dask collection, and all its rows would be loaded into memory. Convert data with "
             "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, or load all rows with "
-            "X.compute()"
+            f"{name}.compute()"
         )
     check_not_masked(values, name)
     is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
