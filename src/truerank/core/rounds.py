@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from truerank.core.printing import note
@@ -94,7 +93,7 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
     _local.depth += 1
     with _lock:
         _running.append(fit)
-        if _shown and "progress" not in map(attrgetter("name"), threading.enumerate()):
+        if _shown and not any(thread.name == "progress" for thread in threading.enumerate()):
             threading.Thread(target=_show, name="progress", daemon=True).start()
     try:
         yield fit
@@ -138,7 +137,9 @@ def tell(round: int, of: int | None = None, validation: float | None = None, **v
         return False
     fit = stack[-1]
     measures = {} if validation is None else {fit.watched[0]: {fit.watched[1]: float(validation)}}
-    numbers = dict(zip(values, map(float, values.values())))
+    numbers = {}
+    for name, value in values.items():
+        numbers[name] = float(value)
     fit.latest = Round(fit.name, round, of, measures, numbers, fit.arrays())
     stop = False
     for one in stack:

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import starmap
-from operator import add
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -116,7 +115,10 @@ class Workers:
         Threads that start after all blocks are taken are not waited for.
         """
         if more:
-            blocks = list(map(add, blocks, zip(*more)))
+            longer = []
+            for block, *others in zip(blocks, *more):
+                longer.append((*block, *others))
+            blocks = longer
         if not self._threads or len(blocks) <= 1:
             return list(starmap(work, blocks))
         results: list[Any] = [None] * len(blocks)

@@ -208,8 +208,7 @@ def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     scores = np.zeros(X.shape[0])
     if len(used):
         for start, stop in row_blocks(X.shape[0], max(1, _FEW_BLOCK_VALUES // X.shape[1])):
-            columns = X[start:stop].T
-            scores[start:stop] = combine_columns(list(map(columns.__getitem__, used)), coef[used])
+            scores[start:stop] = combine_columns([X[start:stop, k] for k in used], coef[used])
     return scores
 
 

@@ -134,7 +134,11 @@ class Measure:
             given["gains"] = tuple(sorted(given["gains"].items()))
         for name, value in given.items():
             valid, expected = SETTINGS[name]
-            if not (isinstance(value, str | bool) and value in valid if isinstance(valid, tuple) else valid(value)):
+            if isinstance(valid, tuple):
+                accepted = isinstance(value, str | bool) and value in valid
+            else:
+                accepted = valid(value)
+            if not accepted:
                 raise InvalidInputError(f"{self.NAME}: {name} must be {expected}, got {value!r}")
             if isinstance(value, np.generic):
                 given[name] = value.item()

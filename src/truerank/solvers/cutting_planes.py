@@ -172,7 +172,9 @@ class CuttingPlanes:
     def _add_planes(self, w: np.ndarray) -> np.ndarray:
         """Add each block's plane at w to the bundle, and return v_i H_i(w) of the blocks."""
         gradients, offsets = self.planes_at(w)
-        values = offsets + np.array(list(map(w.dot, gradients)))
+        values = offsets.copy()
+        for b, gradient in enumerate(gradients):
+            values[b] += gradient @ w
         first, n = self.n_planes, self.n_planes + len(offsets)
         self._reserve(n)
         self._G[first:n], self._q[first:n] = gradients, offsets

@@ -20,9 +20,7 @@ def path_values(value: float | Sequence[float] | np.ndarray, name: str, *, zero:
     values: list[Any] = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
     if not values:
         raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list")
-    for one in values:
-        check_number(one, name, minimum=0.0, open_minimum=not zero)
-    return list(map(float, values))
+    return [check_number(one, name, minimum=0.0, open_minimum=not zero) for one in values]
 
 
 def best_of_path(
@@ -71,7 +69,7 @@ def best_of_path(
                     "bound": float(result.details.get("risk", np.nan)),
                     "validation": None if curve is None else curve.values[-1],
                 }
-                | dict(zip(details, map(float, map(result.details.__getitem__, details))))
+                | {one: float(result.details[one]) for one in details}
             )
             if curve is None or curve.is_best:
                 chosen = value, result

@@ -18,7 +18,7 @@ import re
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import lt, methodcaller
+from operator import lt
 
 import numpy as np
 
@@ -260,7 +260,7 @@ def _plain_row(tokens: list[bytes]) -> tuple[float, bytes, list[int], list[float
     if not qid or name[:4] != b"qid:" or tokens[0].translate(None, _PLAIN):
         raise ValueError
     grade = float(tokens[0])
-    pairs = list(map(methodcaller("partition", b":"), tokens[2:]))
+    pairs = [token.partition(b":") for token in tokens[2:]]
     if not pairs:
         if grade - grade != 0:
             raise ValueError
@@ -299,7 +299,7 @@ def text_column(texts: list[str]) -> np.ndarray | None:
 
 def joined_texts(columns: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | None:
     """Return columns of strings as one; None means empty strings, as many as its size."""
-    if set(map(type, columns)) <= {type(None)}:
+    if all(column is None for column in columns):
         return None
     return np.concatenate([np.zeros(n, dtype=TEXT) if c is None else c for c, n in zip(columns, sizes)])
 
