@@ -41,8 +41,7 @@ class AdaRank(LinearRanker):
             f_t = Σ_{s ≤ t} α_s h_s
             P_{t+1}(i) from `update`
 
-    Use it for a few strong features and a readable model (often four to ten weights). To combine many weak features, a
-    support vector machine or trees are better.
+    Use it for a few strong features and a readable model, which often has four to ten weights.
 
     Parameters
     ----------
@@ -167,8 +166,8 @@ class AdaRank(LinearRanker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         rounds = check_positive_int(self.n_estimators, "n_estimators")
         patience = check_positive_int(self.patience, "patience")
-        update = check_choice(self.update, "update", UPDATES)
-        drop = check_choice(self.constant_queries, "constant_queries", ("drop", "keep")) == "drop"
+        check_choice(self.update, "update", UPDATES)
+        check_choice(self.constant_queries, "constant_queries", ("drop", "keep"))
         for name in ("signed", "repeat"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -176,8 +175,7 @@ class AdaRank(LinearRanker):
             check_number(self.query_sample, "query_sample", minimum=0.0, maximum=1.0, open_minimum=True)
         measure = self._measure().tie_averaged()
         stopping, validation = self._watch(valid, patience)
-        state = _Boosting(data, measure, validation, update, bool(self.signed), drop, self.n_jobs)
-        state.repeat, state.sample, state.seed = bool(self.repeat), self.query_sample, seed_of(self.random_state)
+        state = _Boosting(self, data, measure, validation)
         self.n_constant_queries_ = state.n_constant
         self.coef_ = np.zeros(data.n_features)
         self.best_round_ = 0
@@ -241,32 +239,21 @@ class AdaRank(LinearRanker):
 class _Boosting:
     """The state of a fit: the matrix of measures, the weights of the queries, the ranker so far and its history."""
 
-    def __init__(
-        self,
-        data: RankingData,
-        measure: MeasureLike,
-        valid: Combined | None,
-        update: str,
-        signed: bool,
-        drop: bool,
-        n_jobs: int | None,
-    ) -> None:
-        self.update = update
-        self.repeat, self.seed = True, 0
-        self.sample: float | None = None
+    def __init__(self, ranker: AdaRank, data: RankingData, measure: MeasureLike, valid: Combined | None) -> None:
+        self.ranker, self.seed = ranker, seed_of(ranker.random_state)
         self.train = combined(data, measure)
         self.query_ids = data.query_ids
         self.valid = valid
-        matrix = self.train.of_columns(n_jobs=n_jobs)
-        if signed:
-            ascending = self.train.of_columns(descending=False, n_jobs=n_jobs)
+        matrix = self.train.of_columns(n_jobs=ranker.n_jobs)
+        if ranker.signed:
+            ascending = self.train.of_columns(descending=False, n_jobs=ranker.n_jobs)
             matrix = np.concatenate([matrix, ascending], axis=1)
         self._check_range(matrix)
         constant = self._constant_queries(matrix)
         self.n_constant = int(constant.sum())
         weight = data.weight_by_query
         self.active = (weight > 0) & ~np.isnan(matrix[:, 0])  # a measure skips a query in every order
-        if drop:
+        if ranker.constant_queries == "drop":
             self.active &= ~constant
         self.left = np.ones(matrix.shape[1], dtype=bool)  # columns that may still be chosen
         self.matrix = matrix if self.active.all() else matrix[self.active]
@@ -290,7 +277,7 @@ class _Boosting:
         side, feature = divmod(column, len(self.coef))  # those of small values first stand behind all others
         sign = -1 if side else 1
         self.coef[feature] += sign * alpha
-        if not self.repeat:
+        if not self.ranker.repeat:
             self.left[feature :: len(self.coef)] = False
         values = self.train.evaluate(self.coef)
         self._check_range(values)
@@ -320,18 +307,18 @@ class _Boosting:
         # einsum adds the queries in order, with the same bits for any number of BLAS threads.
         sums = np.einsum("i,ij->j", self.P, self.matrix)
         chosen_by = sums
-        if self.sample is not None:
+        if self.ranker.query_sample is not None:
             generator = stream(self.seed, "adarank", len(self.history["phi"]))
-            counts = generator.multinomial(math.ceil(self.sample * len(self.P)), self.P).astype(np.float64)
+            counts = generator.multinomial(math.ceil(self.ranker.query_sample * len(self.P)), self.P).astype(np.float64)
             chosen_by = np.einsum("i,ij->j", counts / counts.sum(), self.matrix)
         chosen_by = np.where(self.left, chosen_by, -np.inf)
         column = int(np.argmax(chosen_by >= chosen_by.max() - _TIE))
         return column, float(sums[column])
 
     def _weigh(self, weighted: np.ndarray, after: np.ndarray) -> None:
-        if self.update == "paper":
+        if self.ranker.update == "paper":
             P = self.weight * np.exp(-after)
-        elif self.update == "compound":
+        elif self.ranker.update == "compound":
             P = self.P * np.exp(-after)
         else:
             P = self.P * np.exp(-weighted)
@@ -348,11 +335,7 @@ class _Boosting:
             )
 
     def _constant_queries(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the queries (m,) whose measure is the same for every order.
-
-        The best and the worst order by grade have the same value, and so do the orders of all features. The second
-        condition matters for functions of users, which need not be largest for descending grades.
-        """
+        """Return the queries (m,) whose measure is the same for the best and worst order and for all features."""
         best, worst = self.train.extremes()
         constant = np.abs(best - worst) <= _TIE
         rows = np.flatnonzero(constant)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,7 +29,7 @@ from truerank.data.row_source import Rows, RowSource, elsewhere, source_of
 from truerank.measures import parse_measure
 from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
 from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.flat_scores import convergence_warning, warn_of_flat_scores
+from truerank.rankers.flat_scores import warn_of_flat_scores
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.rankers.round_results import RoundResults, values_by_round
 from truerank.solvers.result import NEEDS_ACTION, Status
@@ -394,7 +395,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Store the reason for the stop, and warn if the user should act."""
         self.status_ = status.value
         if status in NEEDS_ACTION:
-            warn(f"{type(self).__name__} {status.value}", convergence_warning())
+            warn(f"{type(self).__name__} {status.value}", ConvergenceWarning)
 
     def _keep_sketch(self, data: object, earlier: Any = None) -> None:
         """Store the training queries and those of the model that this fit continued; without data, none."""
@@ -431,7 +432,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             if not isinstance(names, np.ndarray | list) or np.ndim(names) != 1:
                 raise ModelFileError(f"{name}: feature_names_in_ must be a list of names")
             if len(names) != self.n_features_in_:
-                raise ModelFileError(f"{type(self).__name__}: {len(names)} feature names for {self.n_features_in_}")
+                raise ModelFileError(f"{name}: {len(names)} feature names for {self.n_features_in_}")
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
 

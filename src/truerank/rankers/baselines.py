@@ -16,6 +16,7 @@ from truerank.data.rows import beside
 from truerank.matrices.content import hashed
 from truerank.measures import Measure
 from truerank.rankers.base import Ranker
+from truerank.rankers.column_settings import column_of
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker, Problem
 from truerank.rankers.query_moments import within_query_moments
@@ -177,23 +178,10 @@ class SingleFeature(Ranker):
                         best, self.feature_, self.sign_ = value, k, sign
             self.train_score_ = best
         else:
-            self.feature_ = self._column_number(data.n_features)
+            names = list(getattr(self, "feature_names_in_", []))
+            self.feature_ = column_of(self.feature, "feature", data.n_features, names)
             self.sign_ = -1 if self.ascending else 1
         self._finish(Status.CONVERGED)
-
-    def _column_number(self, n_features: int) -> int:
-        if isinstance(self.feature, str):
-            names = list(getattr(self, "feature_names_in_", []))
-            if self.feature not in names:
-                known = f"the data have: {', '.join(names[:10])}" if names else "the data have no column names"
-                raise InvalidInputError(f"feature: there is no column {self.feature!r}; {known}")
-            return names.index(self.feature)
-        is_int = isinstance(self.feature, int | np.integer) and not isinstance(self.feature, bool)
-        if not is_int or not 0 <= self.feature < n_features:  # type: ignore[operator]
-            raise InvalidInputError(
-                f"feature must be a column number from 0 to {n_features - 1} or a column's name, got {self.feature!r}"
-            )
-        return int(self.feature)  # type: ignore[arg-type]
 
     def _feature_shares(self) -> np.ndarray:
         return np.eye(self.n_features_in_)[self.feature_]

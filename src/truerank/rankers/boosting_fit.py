@@ -33,18 +33,9 @@ CATEGORIES_STAY = "warm_start: a model with categorical features cannot be conti
 
 
 class BoostingFit:
-    """One fit of an `ObliviousBoosting`, which gets the fitted attributes when `run` ends.
+    """One fit of an `ObliviousBoosting`; with `begun` it continues the trees of `init_model`, of other data."""
 
-    The ranker may have trees, which the fit continues; with `begun` they are those of `init_model`, of other data.
-    """
-
-    def __init__(
-        self,
-        ranker: Any,
-        data: RankingData,
-        valid: RankingData | None,
-        begun: bool,
-    ) -> None:
+    def __init__(self, ranker: Any, data: RankingData, valid: RankingData | None, begun: bool) -> None:
         self.ranker, self.data, self.valid, self.begun = ranker, data, valid, begun
         self.sparse = hasattr(data.X, "tocsc")
         self.parts = ranker._parts()

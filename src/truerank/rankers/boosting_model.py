@@ -44,7 +44,6 @@ CATEGORIES = {
 PROPENSITIES = ("click_propensities_", "skip_propensities_")
 OF_SOME = ("p_swap_", *PLACES, "start_weights_", *SCALING, *PROPENSITIES, *CATEGORIES)  # only with some settings
 
-
 Part = TypeVar("Part", Ensemble, FlatPlaces, CategoryTables, Scaling)
 _PREFIXES: dict[type, str] = {Ensemble: "tree", FlatPlaces: "place", CategoryTables: "category", Scaling: "feature"}
 
@@ -57,24 +56,20 @@ def keep(ranker: Scorer, part: Ensemble | FlatPlaces | CategoryTables | Scaling)
 
 def kept(ranker: Scorer, kind: type[Part]) -> Part:
     """Return a part of the model from the ranker's attributes."""
-    arrays = []
-    for one in fields(kind):
-        arrays.append(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")))
-    return kind(*arrays)
+    return kind(*(kernel_array(getattr(ranker, f"{_PREFIXES[kind]}_{one.name}_")) for one in fields(kind)))
 
 
 def params_for_file(ranker: Any) -> dict[str, Any]:
-    """Return the parameters for a model file, which keeps no functions and no generators.
-
-    To continue the training of a loaded model, set `objective` to the function again.
-    """
+    """Return the parameters for a model file, which keeps no functions and no generators."""
     params: dict[str, Any] = {
         name: value for name, value in ranker.get_params(deep=False).items() if name != "callbacks"
     }
     fitted = hasattr(ranker, "tree_values_")  # else what a wrapper was given, of which it has fitted clones
     if not isinstance(ranker.leaves, str) or (fitted and ranker.leaves == "auto"):
         params["leaves"] = ranker.kind_of_leaves.as_dict()
-    params["objective"] = _objective_of_file(ranker.objective)
+    if callable(ranker.objective):
+        named = getattr(ranker.objective, "__name__", type(ranker.objective).__name__)
+        params["objective"] = f"the function {named}"
     names = list(getattr(ranker, "feature_names_in_", []))
     if fitted and isinstance(ranker.monotone, dict):
         params["monotone"] = monotone_signs(ranker.monotone, ranker.n_features_in_, names)
@@ -84,11 +79,6 @@ def params_for_file(ranker: Any) -> dict[str, Any]:
     if ranker.random_state is not None:  # of a generator, the seed that a fit of a clone draws from it
         params["random_state"] = ranker.seed_ if fitted else seed_of(copy.deepcopy(ranker.random_state))
     return params
-
-
-def _objective_of_file(given: object) -> Any:
-    """Return an objective, or a text that names a function."""
-    return f"the function {getattr(given, '__name__', type(given).__name__)}" if callable(given) else given
 
 
 def check_attributes(ranker: Any) -> None:

@@ -34,8 +34,7 @@ def numbered_categories(
 ) -> tuple[Any, dict[str, list[str]]]:
     """Return a data frame with numbers instead of the texts in `columns`, and the texts by column number.
 
-    In training, texts are numbered in sorted order. Later `texts` gives the numbers, and an unknown text is -1. Columns
-    of numbers stay.
+    Training numbers texts in sorted order. Later `texts` gives the numbers, and an unknown text is -1.
     """
     known: dict[str, list[str]] = {} if training else dict(texts)
     names = list(X.columns)

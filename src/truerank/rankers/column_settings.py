@@ -21,7 +21,8 @@ def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
     """A column's number, from its number or name."""
     if isinstance(key, str):
         if key not in names:
-            have = "which X does not have" if names else "and X has no names; give column numbers from 0"
+            known = f"which X does not have; it has {', '.join(map(str, names[:10]))}"
+            have = known if names else "and X has no names; give column numbers from 0"
             raise InvalidInputError(f"{what} names the feature {key!r}, {have}")
         return names.index(key)
     if not isinstance(key, numbers.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:

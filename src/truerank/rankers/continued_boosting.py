@@ -14,14 +14,7 @@ from truerank.trees.boosting import Progress
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.training_columns import TrainingColumns
 
-_MAY_CHANGE = {
-    "n_estimators",
-    "patience",
-    "warm_start",
-    "verbose",
-    "n_jobs",
-    "callbacks",
-}  # between a fit and its continuation
+_MAY_CHANGE = ("n_estimators", "patience", "warm_start", "verbose", "n_jobs", "callbacks")
 
 
 def begun_progress(ranker: Any, n_features: int) -> Progress:
@@ -59,9 +52,7 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
 
 def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
     """Raise an error if X differs from the training rows of the trees of a warm start."""
-    same = True
-    if leaves.needs_places:
-        same = p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places)
+    same = not leaves.needs_places or (p_swap == ranker.p_swap_ and ranker._flat_places().hold(columns.places))
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(
             "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be "

@@ -66,8 +66,7 @@ class FittedTrees(CategoryColumns):
     def category_statistics(self) -> dict[Any, dict[Any, float]]:
         """Return the statistic of each category, by column and category, with names if there are any.
 
-        A category without an entry counts as 0. If training rows had categories outside of a given list, the entry None
-        is the statistic of all categories without an entry. Missing values stay missing.
+        A category without an entry has the statistic of the entry None, else 0. Missing values stay missing.
         """
         check_is_fitted(self)
         if not hasattr(self, "category_features_"):
@@ -85,10 +84,7 @@ class FittedTrees(CategoryColumns):
         return found
 
     def over_statistics(self) -> FittedTrees:
-        """Return the same trees as a ranker of `encoded` rows, for exports to programs without categories.
-
-        These programs must compute the features with `category_statistics` instead of categories.
-        """
+        """Return the same trees as a ranker of `encoded` rows, for exports to programs without categories."""
         check_is_fitted(self)
         plain = copy.copy(self)
         if not hasattr(self, "category_features_"):
@@ -109,12 +105,11 @@ class FittedTrees(CategoryColumns):
         return kept(self, CategoryTables)
 
     def _predict(self, X: Any) -> np.ndarray:
-        X = self.encoded(X) if hasattr(self, "category_features_") else X
+        X = self.encoded(X)
         return self._advance(X, self._start().scores(X, self.n_jobs))
 
     def _advance(self, X: Any, scores: np.ndarray, trees: slice = slice(None)) -> np.ndarray:
         """Add the values of `trees` to the scores (n,) of `encoded` rows."""
-
         predict, n_jobs = self._predictor.predict, self.n_jobs
         if hasattr(X, "tocsr"):
             return add_in_dense_blocks(X, lambda rows, own: predict(rows, n_jobs, own, trees), scores)

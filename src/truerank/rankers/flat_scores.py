@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from truerank.core.errors import TruerankWarning, warn
+from truerank.core.errors import warn
 from truerank.data.ranking_data import RankingData
 
 _LOOKED_AT = 20_000  # rows whose scores are looked at after a fit
@@ -24,7 +25,7 @@ def warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
         warn(
             f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite; "
             "scale the columns of X (see `truerank describe` for huge ones), or raise the regularisation",
-            convergence_warning(),
+            ConvergenceWarning,
         )
         return
     starts = offsets[:-1][np.diff(offsets) > 0]
@@ -38,12 +39,5 @@ def warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
         f"{getattr(ranker, 'status_', 'gave no reason')}. Check that queries have documents of different grades "
         "(`rel` or the convention may leave none) and different features; else regularise less (a larger C, a "
         "smaller alpha), scale the columns, or train on another measure",
-        convergence_warning(),
+        ConvergenceWarning,
     )
-
-
-def convergence_warning() -> type[Warning]:
-    """Return scikit-learn's ConvergenceWarning if users see it."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    return ConvergenceWarning if issubclass(ConvergenceWarning, UserWarning) else TruerankWarning

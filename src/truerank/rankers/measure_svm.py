@@ -29,35 +29,32 @@ class MeasureSVM(BinnedLinearRanker):
         ½‖w‖² + C Σ_q v_q max_y [Δ(y) + w·Ψ(x_q, y) - w·Ψ(x_q, y*_q)],    v_q = weight_q / Σ weights
 
     with y over all rankings of the query, y* the perfect one, Δ one minus the measure, and
-    `Ψ(x, y) = 1/(R N) Σ_{i relevant, j other} ±(x_i - x_j)`, + if i is before j. The optimum is global and has a
-    certificate, a lower bound from the dual problem. Use it for a linear scorer that is judged by one of these
-    measures; with `ScoreBinning` before it the scorer is piecewise constant in each feature.
+    `Ψ(x, y) = 1/(R N) Σ_{i relevant, j other} ±(x_i - x_j)`, + if i is before j. The optimum is global, with
+    a lower bound from the dual problem. After `ScoreBinning` the scorer is piecewise constant in each feature.
 
-    For nDCG@k that bound is useless: the loss is 1 as soon as k other documents are on top, and w = 0 is often the
-    optimum. With `bound="ramp"` it minimises, over the queries whose gains differ,
+    For nDCG@k w = 0 is often the optimum of that bound. With `bound="ramp"` it minimises, over the queries whose gains
+    differ,
 
         ½‖w‖² + C Σ_q v_q { max_y [Δ(y) + w·ψ(x_q, y)] - max_y w·ψ(x_q, y) },    ψ(x, y) = Σ_(r ≤ k) D(r) x_(y_r)
 
-    with graded gains and discounts D. This bound is closer to the loss and not convex. Training starts at the weights
-    that `bound="margin"` learns for AP, scaled to scores of unit spread. Each round solves a convex problem in which
-    the current ranking replaces the second maximum; the bound falls in every round.
+    with graded gains and discounts D, which is closer to the loss and not convex. Training starts at the weights that
+    `bound="margin"` learns for AP, scaled to scores of unit spread. Each round solves a convex problem in which the
+    current ranking replaces the second maximum.
 
     Parameters
     ----------
     measure : {"AP", "ROC", "RR", "nDCG", "nDCG@k"} or Measure, default "AP"
-        nDCG is binary at `rel` under the margin bound. Under the ramp bound it is graded, with the gain and discount of
-        its name or of `convention`.
+        nDCG is binary at `rel` under the margin bound, and graded under the ramp bound.
     C : float or list of float, default 1.0
         Weight of the mean loss against the norm, > 0. The validation queries of `eval_set` choose from a list, and
-        under the ramp bound also the round (round 0 is the start, with a C from the same list).
+        under the ramp bound also the round.
     bound : {"auto", "margin", "ramp"}, default "auto"
         "auto" is "ramp" for nDCG@k and "margin" for the rest. "ramp" is for nDCG and nDCG@k only.
     rel : float, optional
         Lowest relevant grade. None means the one in the measure's name ("AP(rel=2)"), else the higher grade if there
         are two, else the convention's: 1, or 2 for mslr.
     tol : float, default 1e-4
-        Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`. 1e-8 is
-        possible.
+        Stop when the gap between objective and lower bound is at most `tol · max(objective, min(1, C))`.
     max_iter : int, default 10000
         Largest number of rounds of cutting planes for each C.
     solver : {"1-slack", "n-slack"}, default "1-slack"
@@ -92,7 +89,7 @@ class MeasureSVM(BinnedLinearRanker):
     n_iter_ : int
         Rounds of cutting planes for the chosen weights.
     round_ : int
-        Round of the ramp bound that was chosen, 0 for its start; 0 under the margin bound.
+        Chosen round of the ramp bound, 0 for its start; 0 under the margin bound.
     n_queries_left_out_ : int
         Queries that offer no choice.
     rel_ : float

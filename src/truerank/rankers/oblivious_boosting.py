@@ -40,13 +40,12 @@ class ObliviousBoosting(FittedTrees):
         leaf values    F(l) = -Σ P(x∈l) g / (Σ P(x∈l) h + alpha)
         scores         h(x) ← h(x) + learning_rate Σ_l P(x∈l) F(l)
 
-    `leaves` defines P. With `"constant"` it is 1 in the row's own leaf and 0 elsewhere. With `"fuzzy"` every row is in
-    every leaf, with the probability that a small change of ranks (a swap of neighbours with probability `p_swap`)
-    would put it there: scores change gradually with the features, and on small data rankings are often better. With
-    `"polynomial"` a leaf holds a polynomial of the tree's own features.
+    `leaves` defines P. With `"constant"` it is 1 in the row's own leaf and 0 elsewhere. With `"fuzzy"` it is the
+    probability that a small change of ranks (a swap of neighbours with probability `p_swap`) would put the row there,
+    which often ranks small data better and predicts about ten times as slowly. With `"polynomial"` a leaf holds a
+    polynomial of the tree's own features.
 
-    Use it where features interact or have no linear effect, for thousands to tens of millions of rows. Constant
-    leaves predict about ten times as fast as fuzzy ones. Columns of categories must be named in `categorical`.
+    Use it where features interact or have no linear effect, for thousands to tens of millions of rows.
 
     Parameters
     ----------
@@ -159,16 +158,13 @@ class ObliviousBoosting(FittedTrees):
     *Missing values* (nan) go to the side that the level search finds better. If training had none, they go with most of
     the rows.
 
-    *The training objective* falls with every tree at any `learning_rate` below 2, if every tree sees all rows, nothing
-    is `monotone`, and the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u), as for
-    squared error. softmax, xe-ndcg and pairwise-logistic use the diagonal, at least half of such a bound: the loss
-    falls at rates below 1. lambdarank and yetirank weigh pairs anew for each tree, so that only the loss of a tree's
-    own pairs falls. Training that diverges stops.
+    *The training objective* falls with every tree if every tree sees all rows and nothing is `monotone`: at any
+    `learning_rate` below 2 if the hessians bound the second derivatives of the whole (Σ h u² >= uᵀ∇²u for every u), as
+    for squared error, and below 1 for softmax, xe-ndcg and pairwise-logistic. lambdarank and yetirank weigh pairs anew
+    for each tree. Training that diverges stops.
 
-    *Sparse rows* (CSR) give the trees of dense rows. Polynomial leaves, a linear start and categorical features need
-    dense rows.
-
-    *Order of the rows*: it changes the model by rounding only.
+    *Rows*: their order changes the model by rounding only. Sparse rows (CSR) give the trees of dense rows; polynomial
+    leaves, a linear start and categorical features need dense rows.
 
     *Weights* multiply gradients and hessians. A weight of 2 equals two copies of a row (squared error) or of a query
     (any objective), except for random draws, statistics of categories, and the folds of "auto". Borders and places

@@ -13,13 +13,7 @@ MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of it
 def own_importance(model: Scorer) -> tuple[str, dict[str, float]] | None:
     """Return the weights of features, or their shares in a fitted model, largest first.
 
-    Features of weight or share 0 are left out. Pipelines and calibrated rankers are asked for the ranker inside. Models
-    of other libraries are asked for `feature_importances_`.
-
-    Returns
-    -------
-    kind, values : str, dict of str to float; or None
-        None if the model reports nothing or is not fitted.
+    Features of weight or share 0 are left out. The result is None if the model reports nothing or is not fitted.
     """
     while hasattr(model, "ranker_"):
         model = model.ranker_

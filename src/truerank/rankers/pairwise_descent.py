@@ -83,11 +83,11 @@ class PairwiseDescent(LinearRanker):
     sampling : str, default "rank"
         What a step draws:
 
-        * "rank": one of all pairs of a query with different grades, all with the same probability;
-        * "row-norm-rank": a query in proportion to its rows (among those that have pairs), then one of its pairs;
-        * "query-norm-rank": a query (among those that have pairs), then one of its pairs;
-        * "combined-ranking": with `pair_probability` a pair as in "rank", else a single row as a classification step
-          (with loss "squared" a regression step).
+        * "rank": one of all pairs of different grades within a query;
+        * "row-norm-rank": a query that has pairs, in proportion to its rows, then one of its pairs;
+        * "query-norm-rank": a query that has pairs, then one of its pairs;
+        * "combined-ranking": with `pair_probability` a pair as in "rank", else a single row for classification (with
+          loss "squared" for regression).
     loss : {"hinge", "logistic", "squared"}, default "hinge"
         With z the difference of the pair (or the row), u = +1 (for a row, ±1 by class): "hinge" max(0, 1 - u w·z);
         "logistic" log(1 + exp(-u w·z)); "squared" ½ (w·z - target)² with the difference of the grades (or the row's
@@ -98,14 +98,13 @@ class PairwiseDescent(LinearRanker):
     max_iter : int, default 100_000
         Number of steps of `fit`.
     projection : bool, default False
-        Project the weights to the ball of radius 1/√λ after each step, as Pegasos does. Costs O(features) a step.
+        Project the weights to the ball of radius 1/√λ after each step, as Pegasos does.
     average : bool or int, default False
         Return the mean of the weights over all steps (True) or over the steps from number `average` on.
     pair_probability : float, default 0.5
         Share of pairs among the draws of "combined-ranking".
     rel : float, optional
-        Lowest relevant grade, for the classification steps of "combined-ranking". None uses the higher grade if there
-        are two.
+        Lowest relevant grade, for classification in "combined-ranking". None uses the higher grade of two.
     validation_measure : str or Measure, default "nDCG@10"
         Chooses λ.
     convention : str, default "ranklib"

@@ -35,8 +35,8 @@ TRANSFORMERS: dict[str, str] = {
 class RankerPipeline(Ranker):
     """Transformers followed by a ranker, as one ranker.
 
-    Unlike a scikit-learn `Pipeline` it can be trained, saved, calibrated and cross-validated like any ranker, passes
-    `qid` to transformers that need the query, and transforms validation queries like the training queries.
+    Unlike a scikit-learn `Pipeline` it can be saved and calibrated like any ranker, passes `qid` to transformers, and
+    transforms validation queries.
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ class RankerPipeline(Ranker):
         X, qid = self._without_query_column(X, qid)
         data = as_ranking_data(self, X, qid)
         if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
-            looks = [type(t).__name__ for t in self.transformers_ if _takes_query(t)]
-            if looks:
-                raise InvalidInputError(f"{looks[0]} needs qid: pass the query of each row to predict")
+            for step in self.transformers_:
+                if _takes(step.transform, "qid") and not isinstance(step, ScoreBinning):  # which ignores its qid
+                    raise InvalidInputError(f"{type(step).__name__} needs qid: pass the query of each row to predict")
         data = self.transformed(data)
         return data.restore(ranker_scores(self.ranker_, data))
 
@@ -160,10 +160,9 @@ def transformer_class(name: str) -> type:
 def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = None) -> Any:
     """Return a fitted clone of a ranker of truerank or of another library.
 
-    Rankers of truerank get the data as they are. The steps of a scikit-learn `Pipeline` are fitted one by one, with
-    `qid` for those that accept it. Other rankers get grouped rows and the queries as `group` (LightGBM), `group_id`
-    (CatBoost) or `qid` (XGBoost); a ranker without these is fitted to rows and grades alone. Weights of the data are
-    not passed on, and a warning says so.
+    The steps of a scikit-learn `Pipeline` are fitted one by one, with `qid` for those that accept it. Other libraries'
+    rankers get the queries as `group` (LightGBM), `group_id` (CatBoost) or `qid` (XGBoost), if they accept one of
+    these, and no weights.
 
     Raises
     ------
@@ -254,8 +253,3 @@ def _query(method: object, data: RankingData) -> dict[str, Any]:
 
 def _takes(method: Any, name: str) -> bool:
     return name in inspect.signature(method).parameters
-
-
-def _takes_query(transformer: Any) -> bool:
-    """Whether a transformer uses the query; score binning ignores its `qid`."""
-    return _takes(transformer.transform, "qid") and not isinstance(transformer, ScoreBinning)

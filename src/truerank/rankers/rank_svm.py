@@ -28,8 +28,7 @@ class RankSVM(BinnedLinearRanker):
 
         ½ ‖w‖² + C Σ_q v_q Σ_{(a, b)} max(0, 1 - w·(x_a - x_b))^k,    k = 1 ("hinge") or 2 ("squared_hinge")
 
-    with v_q the query's weight (see `weighting`). Use it for a linear model that orders documents as judged, and as a
-    reference for `PairwiseDescent`, which approaches the hinge form.
+    with v_q the query's weight (see `weighting`). `PairwiseDescent` approximates the hinge form.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,12 @@ class RoundResults:
 
     def evals_result(self) -> dict[str, dict[str, list[float]]]:
         """Return `evals_result_` as lists, by "validation_0" and "ndcg@10", as in XGBoost."""
-        return theirs(self._results("evals_result"))
+        return {
+            name.replace("valid_", "validation_") if name.startswith("valid_") else name: {
+                measure.lower(): [float(value) for value in values] for measure, values in own.items()
+            }
+            for name, own in self._results("evals_result").items()
+        }
 
     def _results(self, asked: str) -> EvaluationResults:
         if not hasattr(self, "evals_result_"):
@@ -113,16 +118,6 @@ class RoundResults:
 
 def _spelling(key: object) -> str:
     return str(key).lower().replace("validation_", "valid_").replace("-", "@")
-
-
-def theirs(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """Return `evals_result()` in XGBoost's form: lists by "validation_0" and "ndcg@10"."""
-    return {
-        name.replace("valid_", "validation_") if name.startswith("valid_") else name: {
-            measure.lower(): [float(value) for value in values] for measure, values in own.items()
-        }
-        for name, own in results.items()
-    }
 
 
 def values_by_round(

@@ -32,7 +32,7 @@ class TextRanker(BaseEstimator):
     features : TextFeatures, optional
         None means all families.
     binning : ScoreBinning, optional
-        Bins of each feature, as in the experiments of SVM-MAP; for rankers that accept a `BinnedMatrix`.
+        Bins of each feature, for rankers that accept a `BinnedMatrix`.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class TextRanker(BaseEstimator):
     binning_ : ScoreBinning or None
     ranker_ : Ranker
     calibrator_ : Calibrator or None
-        Turns scores into probabilities of relevance, if one was set (`truerank text pipeline` sets one).
+        Turns scores into probabilities of relevance; `truerank text pipeline` sets one.
 
     Examples
     --------
