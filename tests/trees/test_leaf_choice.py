@@ -144,7 +144,7 @@ def test_few_queries_continued_fits_and_errors():
     further = ObliviousBoosting("auto", n_estimators=1, depth=2).fit(X, y, qid=qid, init_model=named)
     assert further.n_iter_ == 5
     assert further.kind_of_leaves == named.kind_of_leaves
-    with pytest.raises(InvalidInputError, match="settled by fit"):
+    with pytest.raises(InvalidInputError, match="chosen by fit"):
         _ = ObliviousBoosting("auto").kind_of_leaves
     ranker.set_params(leaves="constant", warm_start=False).fit(X, y, qid=qid)
     assert not hasattr(ranker, "leaves_")

@@ -20,7 +20,7 @@ from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, 
 from truerank.data.row_source import Part, RowSource, source_of
 
 LARGEST_VALUE = 1e150
-"""Of the values of X: sums of many products of two stay finite."""
+"""Limit of the values of X, so that sums of products of two values stay finite."""
 
 
 class AcceptedData:
@@ -30,9 +30,9 @@ class AcceptedData:
     allow_sparse: ClassVar[bool] = False
     allow_binned: ClassVar[bool] = False
     allow_sample_weight: ClassVar[bool] = False
-    learns_elsewhere: ClassVar[bool] = False  # `_fit` takes a RowSource, of which it asks `statistics`
-    instead_of_parts: ClassVar[str] = ""  # what to do where it does not
-    missing_values: ClassVar[str] = "an error"  # what becomes of nan, for people to read
+    learns_elsewhere: ClassVar[bool] = False  # whether `_fit` accepts a RowSource
+    instead_of_parts: ClassVar[str] = ""  # advice if it does not
+    missing_values: ClassVar[str] = "an error"  # how nan is treated, in words
 
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -163,12 +163,12 @@ class AcceptedData:
         if data.category_names:
             name = next(iter(data.category_names))
             raise InvalidInputError(
-                f"column {name!r} holds categories, for which {type(self).__name__} has no use; leave it out, or take "
+                f"column {name!r} holds categories, which {type(self).__name__} cannot use; leave it out, or use "
                 f"ObliviousBoosting(categorical=[{name!r}])"
             )
 
     def _source(self, data: RowSource) -> RowSource:
-        """Return rows elsewhere after checks."""
+        """Check rows on a cluster, and return them."""
         name, about = type(self).__name__, data.description
         if not self.learns_elsewhere:
             instead = self.instead_of_parts or "fit to `data.gather()` if the rows fit here"
@@ -196,7 +196,7 @@ class AcceptedData:
             raise InvalidInputError(f"{name} does not weigh single rows, and these data have a sample_weight")
 
     def _source_beside(self, data: RowSource, eval_set: object) -> RowSource:
-        """Return the validation queries of a fit to rows elsewhere, moved to the same place."""
+        """Return the validation queries of a fit on a cluster, moved to the same cluster."""
         if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
             X, y, qid = source_of(*eval_set)
             eval_set = X if isinstance(X, RowSource) else RankingData(X, y, qid)
@@ -259,8 +259,8 @@ class AcceptedData:
             for name, texts in data.category_names.items():
                 if known.get(name) != texts:
                     raise InvalidInputError(
-                        f"the categories of column {name!r} are numbered otherwise than in training; read the table "
-                        "with categories=ranker.category_names"
+                        f"the categories of column {name!r} have other numbers than in training; read the table with "
+                        "categories=ranker.category_names"
                     )
         self._check_values(data.X)
 
@@ -269,7 +269,7 @@ class AcceptedData:
         name = type(self).__name__
         if getattr(X, "is_binned_matrix", False):
             if not self.allow_binned:
-                raise InvalidInputError(f"{name} takes no BinnedMatrix; pass the values themselves")
+                raise InvalidInputError(f"{name} does not accept a BinnedMatrix; pass the values themselves")
             return
         sparse = hasattr(X, "tocsr")
         if sparse and not self.allow_sparse:
@@ -300,7 +300,7 @@ class AcceptedData:
 
 
 def watched_elsewhere(sets: list[tuple[str, Any]], more: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Return the last validation set; with rows elsewhere only this one is evaluated, by one measure."""
+    """Return the last validation set, the only one that a fit on a cluster evaluates."""
     if sets and (more or len(sets) > 1):
         warn(
             f"on a cluster the last set of eval_set, {sets[-1][0]}, is watched by the last measure alone; evaluate the "

@@ -274,7 +274,7 @@ class _Boosting:
         capped = min(phi, _LARGEST_PHI)
         alpha = 0.5 * float(np.log((1.0 + capped) / (1.0 - capped)))
         h = self.matrix[:, column]
-        side, feature = divmod(column, len(self.coef))  # those of small values first stand behind all others
+        side, feature = divmod(column, len(self.coef))  # ascending columns follow the descending ones
         sign = -1 if side else 1
         self.coef[feature] += sign * alpha
         if not self.ranker.repeat:

@@ -72,7 +72,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
     # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
-    # A Pipeline always offers `sample_weight=None` to its last step's score, and fails where that names no such thing.
+    # A Pipeline passes `sample_weight=None` to the score of its last step, which must name it.
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": None}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": False}
 
@@ -84,7 +84,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        """scikit-learn's, read once a class: a fit asks for its parameters three times, a millisecond each."""
+        """Cache scikit-learn's names, since a fit asks for them three times at a millisecond each."""
         names: list[str] = super()._get_param_names()
         return names
 
@@ -109,7 +109,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
 
         Parameters
         ----------
-        X : array (n, p), sparse matrix where the ranker takes one, data frame, or RankingData
+        X : array (n, p), sparse matrix if the ranker accepts one, data frame, or RankingData
             Rows in any order. A `RankingData` has its own `y` and `qid`. A column `qid` of a data frame is the query of
             each row and no feature.
         y : array (n,)
@@ -266,7 +266,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         with Interruptible():
             rows, restore = self._rows_to_score(X)
             if qid is not None:
-                group_rows(qid, rows.shape[0])  # raises on what is no query id for each row
+                group_rows(qid, rows.shape[0])  # raises an error unless there is one query id for each row
             return restore(self._predict(rows))
 
     def rank(self, X: Matrix, *, qid: Any = None) -> np.ndarray:

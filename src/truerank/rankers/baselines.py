@@ -1,4 +1,4 @@
-"""Baselines that no table should be without: ridge regression, one feature, and chance."""
+"""Baselines: ridge regression, one feature, and chance."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class RidgeRanker(LinearRanker):
         if 8 * data.n_features**2 > _LARGEST_MATRIX:
             raise InvalidInputError(
                 f"ridge solves for a matrix of columns by columns: {data.n_features:,} columns need "
-                f"{8 * data.n_features**2 / 2**30:.0f} GiB, more than {_LARGEST_MATRIX >> 30}. For wide data take "
+                f"{8 * data.n_features**2 / 2**30:.0f} GiB, more than {_LARGEST_MATRIX >> 30}. For wide data use "
                 "rank-svm, measure-svm or list-net, which hold one number a column and read sparse rows (--sparse), or "
                 "keep fewer columns"
             )
@@ -206,7 +206,7 @@ def last_if_missing(scores: np.ndarray) -> np.ndarray:
     """Put missing scores (n,) below all others, in place."""
     missing = np.isnan(scores)
     if missing.any():
-        # Finite, so that every consumer of scores takes them; below what columns may hold.
+        # A finite score that is below the smallest value that a column may have.
         scores[missing] = -1e300
     return scores
 

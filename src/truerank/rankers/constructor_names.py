@@ -18,13 +18,12 @@ def taking_other_names(cls: Any) -> Any:
     init = cls.__init__
     _, *named = inspect.signature(init).parameters.values()
     known = {one.name: None for one in named}
-    names = known.keys()
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in named):
         return cls
 
     @functools.wraps(init)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
-        if "objective" in kwargs or not kwargs.keys() <= names:
+        if "objective" in kwargs or not kwargs.keys() <= known.keys():
             kwargs = translated(type(self), known, kwargs)
         init(self, *args, **kwargs)
 

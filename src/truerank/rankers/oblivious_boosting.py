@@ -299,11 +299,11 @@ class ObliviousBoosting(FittedTrees):
 
     @property
     def kind_of_leaves(self) -> Leaves:
-        """The leaves as a value, whatever way they were given."""
+        """The kind of leaves as an object."""
         given = self.leaves
         if isinstance(given, str) and given == "auto":
             if not hasattr(self, "leaves_"):
-                raise InvalidInputError('leaves="auto" is settled by fit; name the leaves to know them before')
+                raise InvalidInputError('leaves="auto" is chosen by fit: call fit first, or name the kind of leaves')
             given = self.leaves_
         return parse_leaves(given)
 

@@ -231,7 +231,7 @@ class PairwiseDescent(LinearRanker):
             else:
                 self._checked(X, reset=False)
         data = self._training_data(X, y, qid, query_weight)
-        if not first and names is not None:  # a batch without names does not make those of the first one unknown
+        if not first and names is not None:  # a batch without names keeps those of the first
             self.feature_names_in_ = names
         steps = data.n_rows if n_steps is None else check_positive_int(n_steps, "n_steps", 0)
         if first:
@@ -384,7 +384,7 @@ class PairwiseDescent(LinearRanker):
         """Return λ for batches and files, which have no validation queries."""
         values = path_values(self.alpha, "alpha", zero=True)
         if len(values) > 1:
-            raise InvalidInputError("alpha: partial_fit and fit_file take one value; a list is for fit")
+            raise InvalidInputError("alpha: partial_fit and fit_file need one value; use fit for a list")
         return values[0]
 
     def _check_parameters(self, reg: float) -> None:

@@ -230,7 +230,7 @@ def _made(prepare: Any) -> list[Any]:
     made: list[Any] = [transformer_class(step)() if isinstance(step, str) else step for step in steps]
     for step in made:
         if not hasattr(step, "transform"):
-            raise InvalidInputError(f"prepare takes names of transformers or transformers, got {step!r}")
+            raise InvalidInputError(f"prepare must hold transformers or their names, got {step!r}")
     return made
 
 

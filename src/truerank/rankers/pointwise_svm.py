@@ -26,7 +26,7 @@ from truerank.solvers.result import SolverResult, Status
 
 @estimator
 class PointwiseSVM(BinnedLinearRanker):
-    """Linear SVM that separates relevant documents from the others, whatever their query.
+    """Linear SVM that separates relevant documents from the others, regardless of their query.
 
     With z = 1 for relevant documents and -1 for others, κ = `intercept_scaling`, and c_i the class weight times the
     query's weight, it minimises

@@ -28,7 +28,7 @@ class RankBoost(Ranker):
     """RankBoost: a weighted sum of threshold stumps that orders document pairs, by exponential loss.
 
     Every pair (a, b) of documents of one query, a of the lower grade, has a weight D(a, b), uniform at first (or in
-    proportion to the weight of its query). A round takes the stump `h(x) = 1[x_k > theta]` with the largest |r|,
+    proportion to the weight of its query). A round chooses the stump `h(x) = 1[x_k > theta]` with the largest |r|,
 
         r = sum_(a,b) D(a, b) (h(b) - h(a)),    alpha = 1/2 ln((1 + r) / (1 - r)),
 

@@ -202,7 +202,7 @@ class RunFusion(BaseEstimator):
             raise ModelFileError(f"RunFusion: edges_ must hold {n_bins * len(names)} arrays of thresholds")
         columns = len(names) if _as_binned(features, ranker) else len(features.names(names, edges))
         if getattr(ranker, "n_features_in_", None) != columns:
-            raise ModelFileError(f"RunFusion: the ranker must take the {columns} columns of {features}")
+            raise ModelFileError(f"RunFusion: the ranker must have the {columns} columns of {features}")
 
     def _features(self) -> Any:
         features = parse_features(self.features or ("min-max" if self.nonnegative else FEATURES))

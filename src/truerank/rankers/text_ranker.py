@@ -124,10 +124,10 @@ class TextRanker(BaseEstimator):
         binning = getattr(self, "binning_", None)
         if binning is not None and not isinstance(binning, ScoreBinning):
             raise ModelFileError(f"TextRanker: binning_ must be a ScoreBinning or null, got {type(binning).__name__}")
-        takes = ranker.n_features_in_ if binning is None else binning.n_features_in_
-        if len(features.feature_names_) != takes:
+        expected = ranker.n_features_in_ if binning is None else binning.n_features_in_
+        if len(features.feature_names_) != expected:
             raise ModelFileError(
-                f"TextRanker: features_ gives {len(features.feature_names_)} columns, {takes} are taken"
+                f"TextRanker: features_ gives {len(features.feature_names_)} columns, expected {expected}"
             )
         self.binning_ = binning
 
