@@ -79,7 +79,7 @@ class AcceptedData:
         return matrix
 
     def _named_columns(self, X: Matrix) -> Any:
-        """Return the columns of fit by name, if a data frame has them in another order or among others."""
+        """Return the columns of fit by name, if a data frame has all of them."""
         own, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
         if own is None or given is None or list(given) == list(own) or not set(own) <= set(given):
             return X

@@ -429,10 +429,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             raise ModelFileError(f"{name}: saw_missing_ must be true or false, got {self.saw_missing_!r:.60}")
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
-            if not isinstance(names, np.ndarray | list) or np.ndim(names) != 1:
-                raise ModelFileError(f"{name}: feature_names_in_ must be a list of names")
-            if len(names) != self.n_features_in_:
-                raise ModelFileError(f"{name}: {len(names)} feature names for {self.n_features_in_}")
+            if not isinstance(names, np.ndarray | list) or np.shape(names) != (self.n_features_in_,):
+                raise ModelFileError(f"{name}: feature_names_in_ must be a list of {self.n_features_in_} names")
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
 

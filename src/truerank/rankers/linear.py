@@ -54,15 +54,11 @@ class Problem:
             self.scale = column_scales(data.X, self.offsets, self.order, self.query_weight)
         self.n_jobs, self._intercept = n_jobs, intercept
         self.rows = self.rows_of(data.X)
-        self.n_weights = self.rows.n_weights
+        self.coef, self.n_weights = self.rows.coef, self.rows.n_weights
 
     def rows_of(self, X: StoredMatrix) -> LinearRows:
         """Return these documents as rows of a linear scorer."""
         return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
-
-    def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights (p,) for the original columns, from those of the learner."""
-        return self.rows.coef(weights)
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> CrossEntropy:
         """Return the loss of ListNet, or another listwise loss, over these data."""
@@ -119,7 +115,7 @@ class Problem:
         return HingeOracle(np.where(relevant, 1.0, -1.0), self.document_weights() * np.where(relevant, *weights))
 
     def document_planes(self, rel: float, weights: tuple[float, float]) -> CuttingPlanes:
-        """Return the problem of that hinge."""
+        """Return the problem of `document_hinge`."""
         return CuttingPlanes(self.rows, self.document_hinge(rel, weights))
 
     def document_weights(self) -> np.ndarray:

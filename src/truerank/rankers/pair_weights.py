@@ -85,8 +85,7 @@ class PairWeights:
         scales /= total
         if isinstance(search, SortedStumps):
             for (a, b), scale in zip(self._blocks, scales):
-                first, last = self._row_range(a, b)
-                self._potentials[first:last] *= scale
+                self._potentials[self._rows_of_query[a] : self._rows_of_query[b]] *= scale
             return search.best(self._potentials)
         histogram = parts[0][2] * scales[0]
         for part, scale in zip(parts[1:], scales[1:]):
@@ -106,13 +105,10 @@ class PairWeights:
         """Add `weight * h` to the scores."""
         search.apply(stump, weight, self._scores)
 
-    def _row_range(self, first_query: int, last_query: int) -> tuple[int, int]:
-        return int(self._rows_of_query[first_query]), int(self._rows_of_query[last_query])
-
     def _statistics(
         self, first_query: int, last_query: int, grid: GridStumps | None
     ) -> tuple[float, float, np.ndarray | None]:
-        first, last = self._row_range(first_query, last_query)
+        first, last = int(self._rows_of_query[first_query]), int(self._rows_of_query[last_query])
         arrays = (self._segments, self._queries, first_query, last_query)
         up, down = self._up[first:last], self._down[first:last]
         widest = _shift_by_query(self._scores, *arrays, self._up)

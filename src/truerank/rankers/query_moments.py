@@ -36,7 +36,7 @@ def within_query_moments(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 def _moments(
     rows: LinearRows, y: np.ndarray, offsets: np.ndarray, weight: np.ndarray, first: int, last: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `sum_q w_q Xc' Xc` and `sum_q w_q Xc' yc` of queries first … last - 1, which add up over queries."""
+    """Return the moments of queries first … last - 1."""
     start, stop = int(offsets[first]), int(offsets[last])
     sizes = np.diff(offsets[first : last + 1])
     query, counts = np.repeat(np.arange(last - first), sizes), np.maximum(sizes, 1)
@@ -48,7 +48,7 @@ def _moments(
         filled = np.flatnonzero(sizes)
         means = np.zeros((last - first, X.shape[1]))
         if len(filled):
-            # Deviations from the query's first row, so that a column that is constant in it gives exactly 0.
+            # First subtract the query's first row, so that a constant column gives exactly 0.
             origin = np.zeros_like(means)
             origin[filled] = X[offsets[first:last][filled] - start]
             _subtract_by_query(X, origin, offsets[first : last + 1])
