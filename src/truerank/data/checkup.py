@@ -124,8 +124,6 @@ _SCALE = 8.0  # ratio of a feature's spreads in two files above which other docu
 _DEVIATING = 20  # values that the spread of a feature in a file requires
 _BY_CHANCE = 0.001  # expected random features that order all documents as the grades do, above which we are silent
 _FIRST_QUERIES = 30  # tried before all queries, since most features already fail here
-
-
 _Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
 
@@ -140,12 +138,10 @@ class Finding:
 
     @property
     def severity(self) -> str:
-        """The severity: "error", "warning" or "note"."""
         return CODES[self.code].severity
 
     @property
     def advice(self) -> str:
-        """The advice."""
         return CODES[self.code].advice
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,8 +197,7 @@ def _look(part: Part) -> Look:
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings in the order of `CODES`."""
-    order = list(CODES)
-    return sorted(findings, key=lambda finding: order.index(finding.code))
+    return sorted(findings, key=lambda finding: list(CODES).index(finding.code))
 
 
 def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
@@ -230,10 +225,7 @@ def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list
 
 
 def spreads(data: RankingData) -> dict[str, float]:
-    """Return a robust spread of each feature: the 0.9 quantile of its nonzero distances from the median.
-
-    Features with fewer than 20 such distances are left out.
-    """
+    """Return the 0.9 quantile of the nonzero distances from the median, for features with at least 20 of them."""
     if hasattr(data.X, "tocsr") or not data.n_rows:
         return {}
     result = {}
@@ -270,10 +262,9 @@ def _feature_names(data: RankingData) -> list[str]:
 
 def _queries(data: RankingData) -> Iterable[_Seen]:
     names = data.query_ids.tolist()
-    sizes = np.diff(data.offsets)
     if data.n_joined:
         yield "joined-query", data.n_joined, []
-    yield from _named("single-document-query", names, sizes == 1)
+    yield from _named("single-document-query", names, data.group_sizes == 1)
     if data.y is not None and data.n_rows:
         highest = np.maximum.reduceat(data.y, data.offsets[:-1])
         yield from _named("query-without-pairs", names, ~mixed_queries(data.y, data.offsets))
@@ -317,10 +308,7 @@ def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
 
 
 def _log_chance(data: RankingData) -> float:
-    """Logarithm of the probability that a random order of every query is that of its grades.
-
-    It is the product over queries of (Π_g n_g!) / n!, with n_g of the n documents of grade g.
-    """
+    """Sum over queries of log((Π_g n_g!) / n!), with n_g of the n documents of grade g."""
     if data.y is None:
         return 0.0
     y = data.y[np.lexsort((data.y, data.query_index))]
@@ -365,12 +353,10 @@ def _repeats(data: RankingData, keys_of: Callable[[int, int], Sequence[Any]]) ->
 
 def _of_features(whole: Look) -> Iterable[Finding]:
     constant, query_level, duplicate, pairs, missing = [], [], [], [], []
-    n_missing = 0
     first: dict[bytes, str] = {}
     for name, column in zip(whole.names, whole.columns):
         if column.n_missing:
             missing.append(name)
-            n_missing += column.n_missing
         if column.constant:
             constant.append(name)
             continue
@@ -387,7 +373,7 @@ def _of_features(whole: Look) -> Iterable[Finding]:
         ("query-level-feature", query_level, query_level, len(query_level)),
         ("feature-equals-grade", answers, answers, len(answers)),
         ("duplicate-feature", duplicate, pairs, len(duplicate)),
-        ("missing-value", missing, missing, n_missing),
+        ("missing-value", missing, missing, sum(column.n_missing for column in whole.columns)),
     ):
         if features:
             yield Finding(code, _list("feature", shown), count, features)
@@ -425,11 +411,10 @@ def _dense_columns(data: RankingData) -> Iterable[Column]:
 
 
 def _sparse_columns(data: RankingData) -> Iterable[Column]:
-    """The same for a sparse matrix; the time depends on the number of stored values."""
     X = data.X.tocsc().astype(np.float64)
     X.sum_duplicates()
     X.eliminate_zeros()
-    query, sizes = data.query_index, np.diff(data.offsets)
+    query, sizes = data.query_index, data.group_sizes
     for start, stop in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist()):
         if start == stop:
             yield Column(0, True, 0.0, True, b"")

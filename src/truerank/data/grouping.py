@@ -140,14 +140,13 @@ class Grouping(RowsByQuery):
     Attributes
     ----------
     offsets : int64 array (m + 1,)
-        Start of each query's rows among the grouped rows, in the order of the queries' first appearance.
+        Rows of query i, in order of first appearance, are `offsets[i]:offsets[i + 1]`.
     query_ids : array (m,)
         Names of the queries: int64 or str if all are of this type, else object.
     order : int64 array (n,) or None
-        `order[i]` is the caller's row at grouped place i, in the caller's order within a query; None if the rows were
-        grouped already.
+        The caller's row at each grouped place; None if no row was moved.
     n_joined : int
-        Queries whose rows were not adjacent.
+        Queries whose rows were not adjacent and were joined.
     """
 
     __slots__ = ("n_joined", "offsets", "order", "query_ids")
@@ -185,7 +184,7 @@ class Grouping(RowsByQuery):
 def one_query(n_rows: int) -> Grouping:
     """Return all rows as one query with the name 0; no query without rows."""
     m = 1 if n_rows else 0
-    return Grouping(np.array([0] + [n_rows] * m, dtype=np.int64), np.zeros(m, dtype=np.int64), None, 0)
+    return Grouping(offsets_of([n_rows] * m), np.zeros(m, dtype=np.int64), None, 0)
 
 
 def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") -> None:
@@ -198,7 +197,7 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
 
 
 def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
-    """Group rows by query id.
+    """Group rows by query id; O(n) if the rows are grouped already, O(n log n) otherwise.
 
     Parameters
     ----------
@@ -211,10 +210,6 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     ------
     InvalidInputError
         On a wrong length, two dimensions, a missing id (NaN, None), or more than 1,000 rows without ids.
-
-    Notes
-    -----
-    O(n) if the rows are grouped already, O(n log n) otherwise.
     """
     if qid is None:
         if n_rows is None:

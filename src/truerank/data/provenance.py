@@ -1,8 +1,7 @@
 """Sketches of training queries, by which a model recognises the queries that it was trained on.
 
-A query has a 64-bit digest of its rows (the model's columns, rounded to float32, in any order, without grades) and
-another one of its id. A model keeps the 4,096 smallest digests of each kind. With more training queries, only those
-whose digest is below the largest kept one can be recognised, which is a random sample.
+A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and another one of its id.
+A model keeps the 4,096 smallest digests of each kind: of more training queries, a random sample.
 """
 
 from __future__ import annotations
@@ -52,11 +51,6 @@ class TrainingSketch:
         Distinct digests of rows and of query ids, ascending; a text is base64 of little-endian numbers.
     complete : pair of bool, default=(True, True)
         Whether all digests of rows, and of ids, are kept.
-
-    Raises
-    ------
-    InvalidInputError
-        On digests that are damaged or not ascending.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ()
@@ -66,7 +60,7 @@ class TrainingSketch:
         self.ids = _read(ids) if isinstance(ids, str) else ids
         if not isinstance(complete, list | tuple) or list(map(type, complete)) != [bool, bool]:
             raise InvalidInputError(f"complete must be two bools, got {complete!r:.60}")
-        self.complete = (bool(complete[0]), bool(complete[1]))
+        self.complete: tuple[bool, bool] = (complete[0], complete[1])
 
     @classmethod
     def of(cls, data: object, size: int = SIZE) -> TrainingSketch:
@@ -93,11 +87,8 @@ class TrainingSketch:
 
     def model_params(self) -> dict[str, Any]:
         """Return what a model file stores."""
-        return {
-            "rows": base64.b64encode(self.rows.astype("<u8").tobytes()).decode(),
-            "ids": base64.b64encode(self.ids.astype("<u8").tobytes()).decode(),
-            "complete": list(self.complete),
-        }
+        rows, ids = (base64.b64encode(own.astype("<u8").tobytes()).decode() for own in (self.rows, self.ids))
+        return {"rows": rows, "ids": ids, "complete": list(self.complete)}
 
     def __repr__(self) -> str:
         return f"TrainingSketch({len(self.rows)} queries{'' if self.complete[0] else ' of more'})"
@@ -112,7 +103,7 @@ class Overlap:
     matched : bool array (m,)
         Queries of the data with the rows of a training query.
     recognisable : int
-        Queries that can be recognised: all m, unless the model was trained on more queries than its sketch keeps.
+        Queries that can be recognised: all m, unless the sketch is incomplete.
     same_ids : int
         Other queries with the id of a training query.
     reason : str
@@ -172,9 +163,8 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     Parameters
     ----------
     model : fitted ranker, or scikit-learn `Pipeline` that ends in one
-        For a `CalibratedRanker`, the training queries are those of its ranker and of its calibrators.
+        For a `CalibratedRanker`, also the training queries of its calibrators count.
     data : RankingData, or data on a cluster
-        Only the columns of the model are read.
 
     Returns
     -------
@@ -182,9 +172,9 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
     Notes
     -----
-    Rows are compared as float32 and without grades. Data are therefore recognised if they were saved in another format,
-    judged again or sorted. A query of which a document was removed or a value changed is not recognised. A query is
-    mistaken for one of q training queries with probability q / 2^64.
+    Rows are compared as float32 and without grades, so data are recognised after sorting, new judgements or another
+    file format, but not if a document was removed or a value changed. A query is mistaken for one of q training queries
+    with probability q / 2^64.
 
     Examples
     --------
@@ -208,8 +198,8 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     known |= matched
     recognisable = int(known.sum())
     if recognisable < min(m, FEWEST) and not matched.any():
-        why = "the model's sketch covers a sample of its training queries, and only"
-        why += f" {recognisable} of {counted(m, 'query')} could be in it"
+        of = f"{recognisable} of {counted(m, 'query')}"
+        why = f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
         return Overlap(np.zeros(m, dtype=bool), recognisable, reason=why)
     return Overlap(matched, recognisable, int((same & known & ~matched).sum()))
 
@@ -239,13 +229,9 @@ def warn_of_training_queries(model: Scorer, overlap: Overlap) -> None:
 
 
 def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return digests of each query's rows, and of its id: uint64 (m,) each.
+    """Return digests of each query's rows, and of its id: uint64 (m,) each; O(n p).
 
-    Notes
-    -----
-    A row's entries are hashed linearly to 64 bits, with 0 for an entry of 0, so that dense and sparse rows have the
-    same hash. BLAKE2b of the sum of a query's mixed row hashes is its digest. Cost: O(n p), 2 ns a value, and 1 µs a
-    query.
+    A query's digest is BLAKE2b of the sum of its mixed row hashes. Dense and sparse rows have the same hash.
     """
     rows, ids = zip(*data.statistics(part_digests, merge=beside))
     return np.concatenate(rows), np.concatenate(ids)
@@ -254,7 +240,7 @@ def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
 def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the digests of the queries of one part."""
     data = part.data
-    sizes = np.diff(data.offsets)
+    sizes = data.group_sizes
     with np.errstate(over="ignore"):
         sums = sums_by_query(_mixed(_row_hashes(data.X)), data.offsets)
     words = np.column_stack([sizes.astype(np.uint64), sums]).astype("<u8")
@@ -265,7 +251,6 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _digests(contents: Iterable[bytes], kind: bytes) -> np.ndarray:
-    """Return BLAKE2b of each content, uint64."""
     hashes = map(partial(hashlib.blake2b, digest_size=8, person=kind), contents)
     return np.frombuffer(b"".join(map(methodcaller("digest"), hashes)), dtype="<u8").astype(np.uint64)
 
@@ -285,10 +270,7 @@ def _row_hashes(X: Any) -> np.ndarray:
 
 
 def _words(values: np.ndarray) -> np.ndarray:
-    """Bits of values as float32, in uint64, with one form of 0 and of NaN. Codes of bins are used as they are.
-
-    The lower half, which is 0 in short numbers, gets the bits of the upper half.
-    """
+    """Bits of values as float32, in uint64, with one form of 0 and of NaN; codes of bins as they are."""
     if values.dtype.kind != "f":
         return values.astype(np.uint64)
     with np.errstate(over="ignore", under="ignore"):
@@ -297,7 +279,7 @@ def _words(values: np.ndarray) -> np.ndarray:
     if np.isnan(rounded.min(initial=0.0)):
         rounded[np.isnan(rounded)] = np.nan
     words = rounded.view(np.uint32)
-    words ^= words >> np.uint32(16)
+    words ^= words >> np.uint32(16)  # the lower half is 0 in short numbers
     return words.astype(np.uint64)
 
 
@@ -331,7 +313,6 @@ def _keeps_sketch(model: Any) -> bool:
 
 
 def _read(text: str) -> np.ndarray:
-    """Return the digests of a model file."""
     try:
         digests = np.frombuffer(base64.b64decode(text, validate=True), dtype="<u8").astype(np.uint64)
     except (binascii.Error, ValueError) as error:

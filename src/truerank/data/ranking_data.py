@@ -231,7 +231,7 @@ class RankingData(Grouping):
         """Return the same data with other weights of rows (n,), given in the caller's row order."""
         return self.replaced(sample_weight=self.grouped(as_sample_weight(weight, self.n_rows)))
 
-    def with_position(self, position: ArrayLike | None) -> RankingData:
+    def with_position(self, position: ArrayLike) -> RankingData:
         """Return the same data with positions (n,) in the caller's row order, which `unbiased-lambdarank` reads.
 
         Raises
@@ -245,10 +245,7 @@ class RankingData(Grouping):
         >>> data.take_queries([1]).position.tolist()
         [1.0, 2.0]
         """
-        try:
-            column = np.asarray(position, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"position must hold numbers: {error}") from error
+        column = as_numbers(position, "position")
         if column.shape != (self.n_rows,):
             raise InvalidInputError(
                 f"position must have one value for each of the {self.n_rows} rows, got {column.shape}"
@@ -387,26 +384,22 @@ class RankingData(Grouping):
 
 
 class Judgements(RowsByQuery):
-    """Grades by query, without features: the input of measures.
+    """Grades by query, the input of measures. Topics of the qrels that a run lacks are queries without rows.
 
     Parameters
     ----------
     grades : float64 array (n,)
-        Grade of each ranked document; 0 if it is not in the qrels, negative if it was pooled and not judged.
+        0 if a document is not in the qrels, negative if it was pooled and not judged.
     offsets : int64 array (m + 1,)
     judged : bool array (n,), optional
         Whether the document is in the qrels. Default: all are.
     tie_keys : array (n,), optional
-        Document ids, in descending order among equal scores with `ties="trec"`. Default: row order.
+        Document ids, which order equal scores with `ties="trec"`. Default: row order.
     query_ids : array (m,), optional
     missing_grades : float64 array, optional
         Grades of judged documents without a row (not retrieved), grouped by query.
     missing_offsets : int64 array (m + 1,), optional
         Start of each query's entries in `missing_grades`.
-
-    Notes
-    -----
-    Topics of the qrels that a run lacks are queries without rows.
     """
 
     __slots__ = ("cache", "grades", "judged", "missing_grades", "missing_offsets", "offsets", "query_ids", "tie_keys")

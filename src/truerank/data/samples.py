@@ -30,7 +30,7 @@ def sample_path(name: str = "cranfield") -> Path:
 
 
 def load_sample(name: str = "cranfield") -> RankingData:
-    """Judged rankings of the Cranfield collection: 225 queries, 15,083 documents, 20 retrieval features, grades 0 to 4.
+    """Return judged rankings of the Cranfield collection: 225 queries, 15,083 rows, 20 features, grades 0 to 4.
 
     `data/sample/README.md` of the package describes the origin, the terms and the features.
 

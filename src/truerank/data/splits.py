@@ -22,10 +22,9 @@ def query_folds(
     random_state: RandomState = None,
     query_ids: np.ndarray | None = None,
 ) -> list[np.ndarray]:
-    """Return the numbers of the queries in each of `n_splits` folds, ascending. Sizes differ by at most one.
+    """Return the numbers of the queries in each of `n_splits` folds, ascending.
 
-    Without `shuffle` the folds are consecutive queries. With `query_ids` (m,) queries are drawn by their names, so that
-    the folds do not depend on the order of the rows.
+    With `query_ids` (m,), shuffled queries are drawn by name and not by number.
     """
     n_splits = check_positive_int(n_splits, "n_splits, the number of folds,", 2)
     if n_queries < n_splits:
@@ -39,23 +38,17 @@ def query_folds(
 
 
 class QueryKFold:
-    """k folds of whole queries, for scikit-learn's model selection.
+    """k folds of whole queries, for scikit-learn's model selection. Their sizes differ by at most one query.
 
-    The numbers of queries in the folds differ by at most one.
-
-    With metadata routing (`sklearn.set_config(enable_metadata_routing=True)`) it requests `qid` itself, so that
-    `GridSearchCV(ranker, grid, cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y,
-    cv=QueryKFold(), params={"qid": qid})` also pass the queries to the ranker's fit and score.
-
-    Without routing, `groups=qid` gives the same folds for estimators without queries. A ranker's `fit` does not get
-    `groups`, and takes the training rows as one query (an error for more than 1,000 rows).
+    With metadata routing (`sklearn.set_config(enable_metadata_routing=True)`), `GridSearchCV(ranker, grid,
+    cv=QueryKFold()).fit(X, y, qid=qid)` and `cross_validate(ranker, X, y, cv=QueryKFold(), params={"qid": qid})` also
+    pass the queries to the ranker. Without routing, `groups=qid` gives the same folds, but no queries to the ranker.
 
     Parameters
     ----------
     n_splits : int, default 5
     shuffle : bool, default True
-        Draw queries by their names, independent of the order of the rows. Otherwise folds are consecutive queries in
-        order of first appearance.
+        Draw queries by their names, independent of the order of the rows; else folds are consecutive queries.
     random_state : int or generator, optional
         Default: seed 0.
 
@@ -102,14 +95,7 @@ class QueryKFold:
             test = in_test[query]
             yield np.flatnonzero(~test), np.flatnonzero(test)
 
-    def get_n_splits(
-        self,
-        X: Matrix | None = None,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-    ) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None, *, qid: object = None) -> int:
         """Return the number of folds."""
         return self.n_splits
 

@@ -225,7 +225,7 @@ def _places(data: RowSource) -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 class RowsInPartitions:
-    """`BoostedRows` with sums over partitions instead of passes over rows."""
+    """`BoostedRows` with sums over partitions instead of passes over rows, with its methods."""
 
     def __init__(
         self, crew: RowSource, setup: Setup, has_missing: np.ndarray, workers: Workers, copies: RowCopies | None
@@ -238,7 +238,6 @@ class RowsInPartitions:
         self._at_start = self._derived = crew.statistics(_derive, 0, keep=True)
 
     def go_on(self, ranker: Scorer, progress: Progress) -> None:
-        """Set the scores to those of the existing trees."""
         crew = self._rows
         crew.rewind(self._trees_end)
         crew.statistics(_go_on, ranker, keep=True)
@@ -289,7 +288,6 @@ class WatchedInPartitions:
         self._rows, self.stopping = crew, stopping
 
     def go_on(self, ranker: Scorer, progress: Progress) -> None:
-        """Set the scores to those of the existing trees, and measure those that were not watched."""
         if len(progress.valid) != len(progress.trees):
             staged = np.concatenate(self._rows.statistics(_staged, ranker, self.stopping.measure, merge=beside), axis=1)
             progress.valid = [float(self.stopping.measure.aggregate(by_query)) for by_query in staged]
@@ -302,7 +300,7 @@ class WatchedInPartitions:
         return float(measure.aggregate(np.concatenate(by_query)))
 
 
-# Statistics of a partition. What it remembers stands in `partition.memory["trees"]`.
+# Statistics of a partition, which use `partition.memory["trees"]`.
 
 
 class PartitionTrees:
@@ -386,17 +384,15 @@ class _Sums(dict[str, Any]):
 
 
 class _RowDraws:
-    """The draws of a generator for all rows, of which those at some positions are used, as on one machine."""
+    """The draws of a generator for all rows, at some positions, as on one machine; O(n) for each row of draws."""
 
     def __init__(self, rng: np.random.Generator, n: int, positions: np.ndarray) -> None:
         self.rng, self.n, self.positions = rng, n, positions
 
     def logistic(self, size: tuple[int, int]) -> np.ndarray:
-        """Draw as `Generator.logistic`, in O(k n) for the n rows of all partitions."""
         return np.array([self.rng.logistic(size=self.n)[self.positions] for _ in range(size[0])]).reshape(size)
 
     def random(self, size: int) -> np.ndarray:
-        """Draw as `Generator.random`."""
         return self.rng.random(self.n)[self.positions]
 
 

@@ -45,7 +45,7 @@ _SAMPLE_ROWS = 20_000  # of all partitions, from which the first Hessian is made
 
 
 class PartitionedProblem:
-    """`Problem` over partitions, with the same `scale`, `middle` and `n_weights`."""
+    """`Problem` over partitions, with the methods, `scale`, `middle` and `n_weights` that `Problem` documents."""
 
     def __init__(self, data: RowSource, scale: str, intercept: float = 0.0) -> None:
         self.data, self._intercept = data, intercept
@@ -60,57 +60,47 @@ class PartitionedProblem:
             unit = powers_of_two(self.data.statistics(_largest_magnitudes, merge=largest))
             squares, counts = self.data.statistics(_squares, unit, self._heaviest)
             self.scale = scales_of_spread(np.sqrt(squares / np.where(counts > 0, counts, 1.0)) * unit)
+        if self.scale is not None:
             self._unit = inverse_scales(self.scale)
             if intercept and data.description.dense:
                 self.middle = self.data.statistics(_column_sums, self._heaviest, 1.0 / self._mass)
         self.data.statistics(_open, "never" if self.scale is None else self.scale, intercept, keep=True)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights (p,) for the original columns, from those of the learner."""
         weights = weights[:-1] if self._intercept else weights
         return weights.copy() if self._unit is None else weights * self._unit
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return `within_query_moments` of all rows."""
         gram, moment = self.data.statistics(_moments)
         return np.array(gram), np.array(moment)
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: object) -> PartitionedCrossEntropy:
-        """Return ListNet's loss over all partitions."""
         return PartitionedCrossEntropy(self, alpha, normalize, objective)
 
     def distinct_grades(self) -> np.ndarray:
-        """Return the distinct grades, ascending."""
         return np.array(self.data.statistics(_grades, merge=np.union1d))
 
     def score_spread(self, weights: np.ndarray) -> float:
-        """Return the standard deviation of all scores."""
         mean = float(self.data.statistics(_score_powers, weights, self._heaviest, 0.0, 1)) / self._mass
         return math.sqrt(float(self.data.statistics(_score_powers, weights, self._heaviest, mean, 2)) / self._mass)
 
     def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedPlanes:
-        """Return cutting planes over partitions."""
         return PartitionedPlanes(self, oracle_of, n_blocks)
 
     def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> PartitionedRamp:
-        """Return the ramp bound over partitions."""
         return PartitionedRamp(self, oracle_of, n_blocks)
 
     def pair_sums(self, weighting: str) -> PartitionedPairs:
-        """Return the pairs of RankSVM's loss."""
         return PartitionedPairs(self, weighting)
 
     def pair_planes(self, sums: PartitionedPairs, n_blocks: int | None) -> PartitionedPlanes:
-        """Return the hinge over the same pairs."""
         return PartitionedPlanes(self, PairHingeOracle, n_blocks, of_pairs=True)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
-        """Return the total weight of the relevant documents and of the others."""
         relevant, others = self.data.statistics(_label_weights, rel)
         return float(relevant), float(others)
 
     def document_planes(self, rel: float, weights: tuple[float, float]) -> PartitionedDocuments:
-        """Return the hinge on single documents."""
         shift = np.zeros(self.n_weights - 1)
         if self._unit is not None:
             shift += self.middle * self._unit / self._intercept
@@ -118,7 +108,7 @@ class PartitionedProblem:
 
 
 class PartitionedCrossEntropy:
-    """A `SmoothLoss`: the sum of the partitions' cross entropies, plus the penalty."""
+    """The sum of the partitions' cross entropies, plus the penalty; `SmoothLoss` documents the methods."""
 
     def __init__(self, problem: PartitionedProblem, alpha: float, normalize: bool, objective: object) -> None:
         self._rows, self.alpha, self.n_weights = problem.data, alpha, problem.n_weights
@@ -129,7 +119,6 @@ class PartitionedCrossEntropy:
         self._factor = 1.0 / float(weight) if normalize and self.n_queries else 1.0
 
     def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective with its penalty, and its gradient (p,)."""
         loss, gradient = self._rows.statistics(_ask, "loss", "value_and_gradient", weights)
         value = self._factor * float(loss) + 0.5 * self.alpha * float(np.sum(weights * weights))
         return value, self._factor * gradient + self.alpha * weights
@@ -140,12 +129,11 @@ class PartitionedCrossEntropy:
         return self._factor * self._rows.statistics(_hessian, weights, share) + self.alpha * np.eye(self.n_weights)
 
     def curvature(self) -> np.ndarray:
-        """Return an upper bound of the Hessian's diagonal at 0, (p,)."""
         return self._factor * self._rows.statistics(_ask, "loss", "curvature") + self.alpha
 
 
 class PartitionedPairs:
-    """`PairSums` over partitions, for Newton's method."""
+    """`PairSums` over partitions, with its methods."""
 
     def __init__(self, problem: PartitionedProblem, weighting: str) -> None:
         self._rows, self.n_weights = problem.data, problem.n_weights
@@ -157,30 +145,24 @@ class PartitionedPairs:
         self._mark = self._rows.mark()
 
     def spread(self) -> np.ndarray:
-        """Return `Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
         return np.array(self._rows.statistics(_ask, "pairs", "spread"))
 
     def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """Start at w."""
         self._rows.rewind(self._mark)
         loss, gradient, degrees = self._rows.statistics(_ask, "pairs", "begin", w, keep=True)
         return float(loss), np.array(gradient), float(degrees)
 
     def product(self, direction: np.ndarray) -> np.ndarray:
-        """Return the Hessian at the current point times a direction (p,)."""
         return np.array(self._rows.statistics(_ask, "pairs", "product", direction))
 
     def along(self, direction: np.ndarray) -> float:
-        """Set the direction (p,)."""
         return float(self._rows.statistics(_ask, "pairs", "along", direction, keep=True))
 
     def trial(self, t: float) -> tuple[float, float]:
-        """Return the loss, and its derivative along the direction, after a step t."""
         loss, slope = self._rows.statistics(_trial, t, keep=True)
         return float(loss), float(slope)
 
     def accept(self, t: float) -> tuple[np.ndarray, float]:
-        """Take the step of the last trial."""
         gradient, degrees = self._rows.statistics(_ask, "pairs", "accept", t, keep=True)
         return np.array(gradient), float(degrees)
 
@@ -233,7 +215,7 @@ class PartitionedDocuments(PartitionedPlanes):
 
 
 class PartitionedRamp:
-    """`RampProblem` over partitions."""
+    """`RampProblem` over partitions, with its methods."""
 
     def __init__(self, problem: PartitionedProblem, oracle_of: OracleOf, n_blocks: int | None) -> None:
         self._problem, self._n_blocks, self._rows = problem, n_blocks, problem.data
@@ -242,11 +224,9 @@ class PartitionedRamp:
         self._mark = self._rows.mark()
 
     def risk(self, w: np.ndarray) -> float:
-        """Return `Σ v_i R_i(w)`."""
         return float(self._rows.statistics(_ramp_risk, w))
 
     def planes_around(self, w: np.ndarray) -> PartitionedPlanes:
-        """Return the convex problem whose anchor is the ranking by w."""
         self._rows.rewind(self._mark)
         self._rows.statistics(_set_anchor, w, keep=True)
         return PartitionedPlanes(self._problem, None, self._n_blocks)
@@ -279,10 +259,8 @@ def _mass(partition: Part, heaviest: float) -> float:
 
 
 def _squares(partition: Part, unit: np.ndarray, heaviest: float | None) -> tuple[np.ndarray, np.ndarray]:
-    data = partition.data
-    return squares_and_counts(
-        data.X, np.arange(data.n_rows), data.offsets, _weight_shares(partition, heaviest), np.asarray(unit)
-    )
+    data, share = partition.data, _weight_shares(partition, heaviest)
+    return squares_and_counts(data.X, np.arange(data.n_rows), data.offsets, share, np.asarray(unit))
 
 
 def _column_sums(partition: Part, heaviest: float | None, share: float) -> np.ndarray:
@@ -300,7 +278,6 @@ def _open(partition: Part, scale: object, intercept: float) -> None:
 
 
 def _let_go(partition: Part, derived: Any) -> None:
-    """Drop the rows of derived objects if the partition does not hold its rows."""
     if not partition.hold:
         del derived.rows
 
@@ -318,7 +295,6 @@ def _rows_for(partition: Part, name: str) -> Iterator[Any]:
 
 
 def _problem(partition: Part) -> Problem:
-    """Return a copy of the partition's problem that has its rows."""
     with _rows_for(partition, "problem") as problem:
         return copy.copy(problem)
 

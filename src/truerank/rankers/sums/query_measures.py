@@ -87,7 +87,7 @@ class Combined:
 
 
 class PartitionedCombined(Combined):
-    """`Combined` over partitions."""
+    """`Combined` over partitions, with its methods."""
 
     def __init__(self, data: RowSource, measure: MeasureLike) -> None:
         self._rows = data
@@ -96,15 +96,12 @@ class PartitionedCombined(Combined):
         self._skip(self._gather("skipped").astype(bool), data.weight_by_query)
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
-        """Return E of every query (m,) ranked by the weights (p,)."""
         return self._gather("evaluate", coef)
 
     def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        """Return E of every query ranked by each column, (m, p)."""
         return self._gather("columns", descending)
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the measures (m,) of the best and of the worst order by grade."""
         both = self._gather("extremes")
         return both[:, 0], both[:, 1]
 
@@ -123,7 +120,6 @@ class MatrixOfSource:
         return self._partition.columns([column], self._names)[rows, 0]
 
     def linear_scores(self, coef: np.ndarray) -> np.ndarray:
-        """Return `linear_scores` of all rows (n,)."""
         return linear_scores(self._partition.data.X, coef)
 
 
@@ -131,7 +127,6 @@ class SparseOfSource(MatrixOfSource):
     """A sparse `MatrixOfSource`, which is read as a whole."""
 
     def tocsr(self) -> Any:
-        """Return the matrix."""
         return self._partition.data.X
 
 

@@ -53,7 +53,7 @@ class StumpScores:
 
 
 class PartitionedPairWeights:
-    """`PairWeights` over partitions."""
+    """`PairWeights` over partitions, with its methods; a search is a grid without rows."""
 
     def __init__(self, data: RowSource) -> None:
         self._rows, self._n_features = data, data.n_features
@@ -62,7 +62,6 @@ class PartitionedPairWeights:
         self.exponential_loss = 1.0
 
     def search(self, thresholds: int | str) -> GridStumps:
-        """Return a grid without rows, which finds the best stump from sums by bin."""
         if isinstance(thresholds, str):
             raise InvalidInputError(
                 'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example'
@@ -72,7 +71,6 @@ class PartitionedPairWeights:
         return _grid(np.zeros((0, self._n_features)), np.zeros(0, np.int64), int(thresholds), ranges)
 
     def best_stump(self, search: GridStumps) -> Stump | None:
-        """Return the stump with the largest |r| for the current scores."""
         exponent, total, sums = self._rows.statistics(_sums, merge=add_scaled)
         log_total = exponent + math.log(total)
         if math.isnan(self._first):
@@ -81,19 +79,17 @@ class PartitionedPairWeights:
         return search.best_of_bins(np.array(sums) / total)
 
     def apply(self, search: GridStumps, stump: Stump, weight: float) -> None:
-        """Add `weight * h` to the scores."""
         self._rows.statistics(_add, stump, weight, keep=True)
 
 
 class PartitionedStumpScores:
-    """`StumpScores` over partitions."""
+    """`StumpScores` over partitions, with its methods."""
 
     def __init__(self, valid: RowSource, curve: EarlyStopping) -> None:
         self._rows, self._measure, self._weight = valid, curve.measure, valid.query_weight
         self._rows.statistics(_open_scores, curve, keep=True)
 
     def value_with(self, stump: Stump, weight: float) -> float:
-        """Add `weight * h` to the scores; return the mean of the measure."""
         by_query = self._rows.statistics(_measured, stump, weight, merge=beside, keep=True)
         return float(self._measure.aggregate(np.concatenate(by_query), self._weight))
 
