@@ -36,7 +36,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "oblivious-boosting": [{"leaves": "fuzzy", "start": "linear", "depth": 4}],
 }
 BINNED = ("measure-svm",)
-"""Rankers that see binned scores: SVM-MAP as its paper has it."""
+"""Rankers that are trained on binned scores, as in the paper on SVM-MAP."""
 
 OUTPUTS = ("index", "model.json", "probabilities.csv", "summary.json", "summary.txt")
 

@@ -1,7 +1,7 @@
 """`truerank retrain`: train the model in production again, and replace it only where a test shows a gain.
 
 Train the model in production on newer queries, compare the two models on held-out queries by a paired test, and
-replace it if the new one is better. Exit codes: 0 replaced, 3 kept; all others are errors, and keep it.
+replace it if the new one is better. Exit codes: 0 replaced, 3 kept; others are errors, after which the model is kept.
 """
 
 from __future__ import annotations

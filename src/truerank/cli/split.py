@@ -133,7 +133,7 @@ class _Table:
 
 
 class _Lines:
-    """The lines of a text file: LETOR text by its qid, else qrels and runs by their first word."""
+    """The lines of a text file, grouped by qid (LETOR text) or by the first word (qrels and runs)."""
 
     def __init__(self, path: str) -> None:
         self.compressed = Path(path).suffix.lower() in (".gz", ".xz", ".zst")

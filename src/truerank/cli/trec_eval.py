@@ -31,8 +31,8 @@ OPTIONS = [  # letter, long name, what follows, help
 ]
 USAGE = """usage: truerank trec-eval [-q] [-m MEASURE[.PARAMETERS]]... [OPTIONS] QRELS RUN [RUN...]
 
-Print the measures of NIST's trec_eval 10.0, byte by byte. Further runs are a feature of truerank: each is printed as a
-call of its own would print it. `-` reads the run from standard input.
+Print the measures of NIST's trec_eval 10.0, byte by byte. Unlike trec_eval, truerank accepts several runs, and prints
+each as a separate call would. `-` reads the run from standard input.
 
 """ + "".join(f"  -{letter}, {f'--{name} {value}':<36}{text}\n" for letter, name, value, text in OPTIONS)
 SHORT = "".join(letter + ":" * bool(value) for letter, _, value, _ in OPTIONS)

@@ -1,8 +1,8 @@
 """Checkpoints: after a kill, a fit resumes from a file and ends with the same bits.
 
 A fit is a function of the answers to its rounds, and the file holds these answers. A resumed fit replays them, the
-workers replay the journal, and then new rounds begin. A tree is one answer; its histograms are not stored. Each answer
-is stored with its number and the name of its round, and both are checked during the replay.
+workers replay the journal, and then new rounds begin. A whole tree is one answer; histograms are not stored. Each
+answer is stored with its number and the name of its round, and both are checked during the replay.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Checkpoint:
         return value
 
     def close(self, done: bool = False) -> None:
-        """Close the file. If the fit is done, delete it and the files of inner fits."""
+        """Close the file. If the fit is done, delete its file and those of inner fits."""
         if done:
             self.path.unlink(missing_ok=True)
             shutil.rmtree(self.path.parent / INSIDE, ignore_errors=True)
@@ -138,7 +138,7 @@ class _Known(pickle.Unpickler):
 
 class _Writer(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        """Write arrays of texts as lists: NumPy's pickles of them name functions that differ between versions."""
+        """Write arrays of texts as lists: NumPy's pickles of texts name functions that differ between versions."""
         return (_texts, (value.tolist(),)) if getattr(value, "dtype", None) == _TEXT else NotImplemented
 
 

@@ -3,11 +3,11 @@
 A round applies `step(partition, *arguments)` to every partition on its worker and adds the results along a fixed binary
 tree (`sums`). Rounds that change the memory of a partition are recorded in a journal. If a worker is lost, others read
 its partitions from the source and replay the journal. An interrupted round is repeated; a partition that has already
-answered returns the same answer without computing it again. A common program of all members is restarted.
+answered returns the same answer without computing it again. A program that all members run together is restarted.
 
 Every wait has a limit. After two seconds, and again every two seconds, the client asks the scheduler for the workers
-and each member for the call. A worker that has left the cluster is lost at once. A worker that is silent for
-`SILENCE_SECONDS` is not used again. A call that a member does not know is sent again.
+and each member for the call. A worker that has left the cluster counts as lost immediately. A worker that is silent for
+`SILENCE_SECONDS` is not used again. If a member did not receive a call, it is sent again.
 
 With `client=None` the partitions are in this process, without Dask.
 """
@@ -98,7 +98,7 @@ class Crew:
         self.retried(once)
 
     def retried(self, work: Callable[[], T]) -> T:
-        """Return `work()`. If a worker is lost, run it again from the beginning."""
+        """Return `work()`. If a worker is lost, the whole call is repeated."""
         for _ in range(_ATTEMPTS):
             try:
                 return work()

@@ -42,10 +42,10 @@ def read_letor(
     paths : str or list of str
         Files or patterns, such as `"parts/*.txt"`. Every worker must have access to them under these names.
     client : distributed.Client, optional
-        By default the current client of this process (`distributed.Client(...)`). Without a client this process
-        holds the partitions.
+        By default the current client of this process (`distributed.Client(...)`). Without a client, this process holds
+        the partitions.
     hold : bool, default True
-        Whether the workers keep the rows in memory. With False each pass reads the files, for data beyond memory.
+        Whether the workers keep the rows in memory. If False, each pass reads the files, for data beyond memory.
     n_jobs : int, optional
         Threads without a client; workers use their own threads.
     columns : Columns, optional
@@ -130,7 +130,7 @@ def from_dask_dataframe(
     ----------
     ddf : dask.dataframe.DataFrame
         One row per document. The tasks of a partition run on the worker that holds it, and on another worker if that
-        one is lost. The frame must not be persisted, because its tasks would be gone.
+        one is lost. The frame must not be persisted, because this removes its tasks.
     qid, y : str
         Columns of the query and of the grade. All others are features, unless `features` is given.
     client, hold

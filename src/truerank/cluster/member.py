@@ -24,7 +24,7 @@ Call = tuple[int, Step, tuple[Any, ...]]
 
 
 class Failure:
-    """An error of a step, returned as an answer. It ends the fit; errors of connections move partitions instead.
+    """An error of a step, returned as an answer. The error ends the fit; a connection error moves partitions instead.
 
     `number` is the number of the partition, or None if the error concerns no single partition.
     """

@@ -129,7 +129,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
 
 @dataclass(frozen=True)
 class FrameSource(Whole):
-    """A partition of a Dask data frame as the tasks that produce it. The worker that holds it runs them."""
+    """A partition of a Dask data frame, as tasks. The worker that holds the partition runs the tasks."""
 
     frame: Any
     options: dict[str, Any] = field(default_factory=dict)

@@ -75,7 +75,7 @@ class PartitionedData(RowSource):
         return self.crew.remembered(what, work)
 
     def retried(self, work: Callable[[], Any]) -> Any:
-        """Return `work()`. If a worker is lost, run it again from the beginning."""
+        """Return `work()`. If a worker is lost, the whole call is repeated."""
         return self.crew.retried(work)
 
     def together(self, program: Callable[..., Any], *arguments: Any) -> Any:

@@ -345,8 +345,8 @@ class _Group(NamedTuple):
 class _Levels:
     """Counts of judged documents by grade.
 
-    trec_eval keeps the memory of the topic before. A topic without judged documents, or with fewer grades than the
-    level, reads what is left there.
+    trec_eval does not clear its memory between topics. For a topic without judged documents, or with fewer grades than
+    the level, it reads the values of the previous topic.
     """
 
     def __init__(self) -> None:

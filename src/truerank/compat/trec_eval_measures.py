@@ -4,8 +4,8 @@
 so that the printed digits are those of the C program. Where trec_eval divides zero by zero, the value is nan, which it
 prints as `-nan`.
 
-Symbols: R relevant documents of the topic, n retrieved documents, hits relevant documents retrieved, r_i grade at rank
-i, g_i its gain. In the code a place is a rank that counts from 0.
+Symbols: R is the number of relevant documents of the topic, n of retrieved documents, hits of relevant documents
+retrieved; r_i is the grade at rank i, g_i its gain. In the code, places are ranks counted from 0.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def interpolated(t: Ranked, share: float) -> float:
 def eleven_points(t: Ranked, shares: Sequence[float]) -> float:
     """The mean of interpolated precision over the shares.
 
-    The shares are passed from the last to the first. One above a share before it counts as share 0.
+    The shares are passed from the last to the first. A share above an earlier one counts as share 0.
     """
     total, last, passed = 0.0, t.n_hits, False
     for share in reversed(shares):

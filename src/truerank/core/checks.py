@@ -61,7 +61,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
 
 
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """Convert values to float64, including nan and infinite ones. Values that are no real numbers are an error."""
+    """Convert values to float64, including nan and infinite ones. Values that are not real numbers are an error."""
     array = as_array(values, name)
     check_plain(array, name)
     if array.dtype.kind == "c":

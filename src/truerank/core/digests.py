@@ -22,9 +22,9 @@ def content_digest(value: object) -> str:
 
     The digest depends on dtype, shape and values of arrays; on class and attributes of objects, or on the result of
     their method `digested()`; and on code, defaults, enclosed values and named global values of functions (code and
-    defaults in installed packages). Classes count with their methods, and those of installed packages by name, like
-    everything that truerank defines: store the version with a digest that outlives a process. Modules count with
-    their files and those of the modules that they use, and installed ones by name and `__version__`.
+    defaults in installed packages). The digest of a class includes its methods. Classes of installed packages, and
+    everything that truerank defines, are digested by name: store the version with any digest that you keep. Modules
+    count with their files and those of the modules that they use, and installed ones by name and `__version__`.
 
     Raises
     ------

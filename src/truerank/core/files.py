@@ -73,8 +73,8 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[A
 def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> Iterator[list[IO[Any]]]:
     """Write several files in one step: no file is replaced before all are complete on disk.
 
-    Interrupts are delayed while the files are renamed. A kill between two renames leaves some files new and the others
-    old, each of them whole.
+    Interrupts are delayed while the files are renamed. If the process is killed between two renames, some files are new
+    and others old, but each is complete.
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(_opened(path, mode)) for path in paths]
@@ -88,7 +88,7 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
 
 @contextmanager
 def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
-    """Create and lock an empty folder until the block ends. Files of killed runs in it are removed.
+    """Create and lock an empty folder until the block ends. Files that killed runs left there are removed.
 
     The block may rename the folder. On an exception the folder is removed. `known` is a regular expression of the names
     of files that may be removed.
@@ -310,7 +310,7 @@ def _is_special(name: str) -> bool:
 
 @contextmanager
 def interrupts_held_back() -> Iterator[None]:
-    """Delay interrupts until the end of the block. A process that is about to end waits for the block, too."""
+    """Delay interrupts until the end of the block. A process that is ending also waits for the block."""
     with RENAMING:
         if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
             yield

@@ -1,7 +1,7 @@
 """Make sure that Ctrl-C is neither lost nor turned into another exception.
 
-Python raises KeyboardInterrupt between two bytecodes. A call of compiled code runs bytecodes from which no exception
-can be passed on: it becomes a SystemError, or is printed and dropped.
+Python raises KeyboardInterrupt between two bytecodes. A call of compiled code runs bytecodes that cannot pass on
+exceptions: the interrupt becomes a SystemError, or is printed and lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Interruptible:
     """A block that an interrupt ends with the exception of its handler, also inside compiled code.
 
     An exception of another kind that follows an interrupt (a SystemError of compiled code) is replaced by the
-    interrupt. A block that dropped the interrupt is interrupted again after a moment, or raises it at its end. Outside
+    interrupt. If a block loses the interrupt, it is raised again after a moment, or at the end of the block. Outside
     the main thread, and if interrupts are ignored, nothing is done. Blocks may be nested.
 
     Examples

@@ -72,7 +72,7 @@ class JsonLines:
                 raise DataFileError(expected, self.path, number) from error
 
     def append(self, value: object) -> None:
-        """Add a line. On an error the file is restored."""
+        """Add a line. If this fails, the file is restored."""
         if not self.path:
             return
         if self._torn:

@@ -1,4 +1,4 @@
-"""Locks between processes. A lock ends with its process, even by a kill."""
+"""Locks between processes. A lock ends with its process, even if that is killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
     The lock is on a small file that contains the number of the process: `.lock` in an existing folder, else
     `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends,
-    even by a kill; a lock file that a kill leaves has no effect. A process that is forked inside the block does not
+    even if it is killed; a lock file that is left has no effect. A process that is forked inside the block does not
     prolong the lock. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and on file systems without
     locks nothing is locked. A symbolic link is followed; the lock file must not be one.
 

@@ -29,7 +29,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def plain(value: object) -> Any:
-    """Convert `value` to JSON types: NumPy numbers and arrays become plain, nan and infinities null."""
+    """Convert `value` to JSON types: NumPy objects become lists and numbers, nan and infinities null."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

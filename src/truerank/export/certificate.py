@@ -319,7 +319,7 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
 
 
 def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
-    """Return the constant that the format omits. Linear models in engines have none, and a ranking needs none."""
+    """Return the constant that the format omits. Rankings do not depend on it."""
     if format == "painless" or not isinstance(form.body, Linear) or properties.keeps_constant:
         return 0.0
     if format in ("ranklib", "xgboost"):
@@ -436,7 +436,7 @@ def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
 
 
 def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
-    """Return rows with one missing feature, and a row without any. There are none if the model accepts no nan."""
+    """Return rows with one missing feature and one without any, or none if the model refuses nan."""
     if not len(X) or (missing == "nan" and not form.allow_nan):
         return np.empty((0, form.n_features))
     value = np.nan if missing == "nan" else 0.0

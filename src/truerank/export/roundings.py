@@ -24,8 +24,8 @@ _DIGITS = 2.0**24
 def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]]:
     """Yield the form times `factor`, the factor, and the step of the grid (None without one), for several factors.
 
-    Trees are tried on grids first and then without. A grid is coarser than float32 for small values, so it too can
-    reverse two documents.
+    Trees are tried on grids first and then without. A grid is coarser than float32 for small values, so rounding to it
+    can also reverse two documents.
     """
     for grid in (False,) if isinstance(form.body, Linear) else (True, False):
         for k in range(int(not grid), _TRIES):

@@ -1,4 +1,4 @@
-"""Models of Solr's LTR module: LinearModel with normalisers, or MultipleAdditiveTreesModel."""
+"""Write models for Solr's LTR module: LinearModel with normalisers, or MultipleAdditiveTreesModel."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
 def before_slack(thresholds: np.ndarray) -> np.ndarray:
     """Return float32 numbers s with `s + 1e-6f` equal to the thresholds, or just above if no s gives equality.
 
-    Equality fails for -1 and near 0. The result is rounded up: an error then requires a feature at the next number
-    above a threshold, which is rarer than a feature at the threshold itself.
+    Equality fails for -1 and near 0. The result is rounded up, so that only a feature at the next number above a
+    threshold causes an error. Features are more often at the threshold itself.
     """
     t = np.clip(thresholds, -np.finfo(np.float32).max, np.finfo(np.float32).max)
     with np.errstate(over="ignore"):

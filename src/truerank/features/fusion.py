@@ -49,7 +49,7 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     Parameters
     ----------
     runs : mapping of name to run, sequence of runs, or RunPool
-        A run is a `Run`, a path, or `{topic: {document: score}}`. The other runs determine a topic that a run lacks.
+        A run is a `Run`, a path, or `{topic: {document: score}}`. Topics that one run lacks are fused from the others.
     method : str, default "rrf"
         A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `score_rules`, `rank_rules`
         and `condorcet`.

@@ -150,8 +150,8 @@ class MAPFuse(PositionFusion):
 class PosFuse(PositionFusion):
     """PosFuse: `Σ_j P_j(rank_j)`, P_j(k) the share of relevant documents at rank k of the training lists.
 
-    Only lists with k documents count. Ranks below the longest training list count 0. `table_` (r, longest) holds P
-    (Lillis et al. 2010, see `MAPFuse`).
+    Only lists with k documents count. Ranks below the longest training list have the value 0. `table_` (r, longest)
+    holds P (Lillis et al. 2010, see `MAPFuse`).
 
     Examples
     --------

@@ -7,8 +7,8 @@ Features add up to a `FeatureSet`. `str` and `parse_features` are inverses:
 ('min-max + reciprocal-rank(k=10)', True)
 
 Every feature has a column for each run, except `agreement` (one column) and `score-bins` (several for each run),
-which learns its thresholds from the topics of `fit`. The others use only the run's list for the topic. Each feature
-states its value for a document that the run did not retrieve, also in a topic that the run lacks.
+which learns its thresholds from the topics of `fit`. The other features use only the run's list for the topic. Each
+feature states its value for a document that the run did not retrieve, also in a topic that the run lacks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MinMax(RunFeature):
 
 @dataclass(frozen=True)
 class Score(RunFeature):
-    """The run's score; 0 if not retrieved. For runs whose scores are comparable between topics."""
+    """The run's score; 0 if not retrieved. Scores must be comparable between topics."""
 
     NAME: ClassVar[str] = "score"
 

@@ -52,9 +52,9 @@ class CrossValidation(Tabular):
         """Compare the rankers with each other, or with `baseline`, by one of the measures (the first).
 
         `about="rankers"` is about these fitted rankers on queries like these: a test over queries with the `options` of
-        `compare_rankers` (a `Comparison`). Training is not part of its uncertainty, so it finds differences between
-        equally good learners too often. `about="learners"` is about the learning procedures on data like these: the
-        corrected resampled t-test over folds (a `LearnerComparison`).
+        `compare_rankers` (a `Comparison`). This test ignores the randomness of training, so it finds differences
+        between equally good learners too often. `about="learners"` is about the learning procedures on data like these:
+        the corrected resampled t-test over folds (a `LearnerComparison`).
         """
         check_choice(about, "about", ("rankers", "learners"))
         known = list(self.measures)

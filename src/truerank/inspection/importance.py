@@ -232,7 +232,7 @@ def partial_dependence(
     feature : int or str
         Column from 0, or its name.
     points : int, default 20
-        Number of values: quantiles of the observed ones. Each costs a prediction of all rows.
+        Number of values: quantiles of the observed ones. Each value costs a prediction of all rows.
 
     Returns
     -------

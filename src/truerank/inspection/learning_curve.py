@@ -61,9 +61,9 @@ def learning_curve(
     train, test : RankingData
         Queries to draw training queries from, and held-out queries.
     train_sizes : sequence of int, optional
-        Numbers of training queries. Default: five on a logarithmic scale, from a tenth (at least 2) to all.
+        Numbers of training queries. By default, five sizes on a logarithmic scale, from a tenth (at least 2) to all.
     draws : int, default 5
-        Random draws of the training queries at each size, one fit each. A larger draw contains the smaller ones.
+        Random draws of the training queries at each size, one fit each. Larger draws contain smaller draws.
     measure, convention
         Default: the ranker's `measure`, else nDCG@10.
     """

@@ -180,14 +180,14 @@ def retrain(
         With a margin, the last model that was promoted as better. The candidate is compared with it, so that losses of
         `margin` do not add up. Default: production.
     history : History, optional
-        Counts the comparisons on the same held-out queries, with this one. Without it nothing is counted.
+        Counts the comparisons on the same held-out queries, with this one. Without a history, nothing is counted.
     random_state : seed of the split and the test
 
     Raises
     ------
     InvalidInputError
         If the model cannot be trained (imported models) or not continued, if there are fewer than two queries on either
-        side, or if a model was trained on more than half of the held-out queries. Fewer of these are left out.
+        side, or if a model was trained on more than half of the held-out queries. Fewer such queries are left out.
 
     Examples
     --------

@@ -19,13 +19,13 @@ def ranking_stability(
     """Return each query's mean Kendall distance between its ranking and those after small changes of its features.
 
     The result, float64 (m,), is the share of a query's document pairs that the rankings order differently: 0 is
-    perfectly stable, and 1 is a reversal. A pair that is tied in one of them counts half. NaN for queries with fewer
-    than two documents. A constant ranker has 0, so read it with a measure of quality.
+    perfectly stable, and 1 is a reversal. A pair that is tied in one ranking counts half. The result is NaN for queries
+    with fewer than two documents. A constant ranker has the value 0, so also use a measure of quality.
 
     A small change replaces a value by an *observed neighbour*: the next larger or the next smaller value of the feature
     in `data`, with equal probability (the extreme values have one neighbour). Missing values and features with a single
-    value stay. `ranker` is anything with `predict(X)`, and `data` has dense rows. `repeats` copies of the data are
-    changed. Cost: `repeats + 1` predictions and O(Σ n²) pairs.
+    value do not change. `ranker` is anything with `predict(X)`, and `data` has dense rows. `repeats` copies of the data
+    are changed. Cost: `repeats + 1` predictions and O(Σ n²) pairs.
 
     Examples
     --------

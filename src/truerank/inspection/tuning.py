@@ -1,7 +1,7 @@
 """Choice of a ranker's settings by its measure on held-out queries: a grid, or Optuna's search over ranges.
 
-Every setting is tried on the same folds of queries. The best mean over folds wins, with ties averaged, and the first of
-equal ones. Trials are stored in a file as they end, and an interrupted run continues from it with the same result.
+Every setting is tried on the same folds of queries. The setting with the best mean over folds wins (ties averaged), and
+the first among equal ones. Trials are stored as they end, and an interrupted run continues with the same result.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ def tune(
     measure, convention
         Ties are averaged over their orders, unless the measure names another rule.
     trials : int, optional
-        Number of settings to try. Default: the whole grid, or 30 with a range. Of more trials in `state`, only the
-        first ones count.
+        Number of settings to try. By default, the whole grid, or 30 settings with a range. Of more trials in `state`,
+        only the first ones count.
     random_state : seed of the folds and the search
     jobs : int, default 1
-        Folds that are fitted at the same time. The result does not depend on it.
+        Folds that are fitted at the same time. The result is the same for any number.
     state : path, optional
-        A file of JSON lines with a line for each trial. Trials in it are not run again. It is locked during the search.
+        A file of JSON lines with a line for each trial. Stored trials are not repeated. The file is locked.
     refit : bool, default True
         Fit a ranker with the best settings to all queries (of pairs, to those of the first pair).
     watch : callable, optional

@@ -12,7 +12,7 @@ _MOST_PADDED = 1 << 24  # bytes of texts that are padded to equal lengths
 
 
 class DocumentIds:
-    """A column of ids. UTF-8 sorts like the strings, so ids are compared, hashed and sorted as bytes.
+    """A column of ids. UTF-8 bytes sort like strings, so ids are compared, hashed and sorted as bytes.
 
     Id i is `utf8[begins[i]:ends[i]]`; ids may share bytes and may be in any order.
 

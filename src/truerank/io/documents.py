@@ -192,8 +192,8 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
 def read_judgements(source: object) -> Qrels:
     """Read TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, or `ir_datasets:NAME`.
 
-    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If Cranfield or CISI judge
-    a pair twice, the higher grade counts.
+    Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If a pair is judged twice
+    in Cranfield or CISI, the higher grade counts.
 
     >>> import io
     >>> read_judgements(io.BytesIO(b"1 184 2\\n1 29 -1\\n")).to_dict()
@@ -351,7 +351,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
                 convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
                 return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
 
-            # The first rows decide the type of a column. Columns that are empty there are read as text.
+            # The first rows determine the type of a column. Columns without values in them are read as text.
             empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
             yield from opened([*ID_NAMES, *QUERY_FIELDS, *texts, *empty])  # a title may be "1984" or "2020-01-01"
         else:

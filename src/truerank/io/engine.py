@@ -255,7 +255,7 @@ def checked(value: Any, form: object, place: str = "") -> Any:
 
     A form is a type (`float`: any finite number, `str`: text that UTF-8 can encode), a dict with the forms of an
     object's members (a name that ends in `?` is optional, `...` means all names), a list with the form of each item, or
-    None (any value). EngineError names the place of the first part that has another form.
+    None (any value). EngineError names the first part that has another form.
 
     >>> checked({"took": 3, "hits": []}, {"took": float, "hits": [{"_score": float}]})
     {'took': 3, 'hits': []}

@@ -104,8 +104,8 @@ def engine_features(
 
     Returns data with a column for each feature, and the number of documents that the engine does not have, which are
     left out. Negative grades become 0, and topics without a query are left out. `resume` is a file that stores the
-    answers; stored answers are not requested again. A file for another engine, specification, or file of queries or
-    judgements is an error. EngineError: the engine refuses a request, or does not answer after all tries.
+    answers; stored answers are not requested again. A file that belongs to another engine, specification, query file or
+    judgement file is an error. EngineError: the engine refuses a request, or does not answer after all tries.
     """
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
@@ -278,7 +278,7 @@ def dense_values(text: str, names: Sequence[str]) -> dict[str, float]:
 
 
 def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, place: str) -> dict[str, float]:
-    """The values of the features `names`. Raises EngineError where one was not logged, or was logged twice."""
+    """The values of the features `names`. Raises EngineError if a feature was not logged, or was logged twice."""
     logged = dict(entries)
     if len(logged) < len(entries):
         twice = collections.Counter(name for name, _ in entries).most_common(1)[0][0]

@@ -1,6 +1,6 @@
 """Read and write bytes: plain and compressed files, standard input and output, open streams, with progress bars.
 
-Readers recognise compression by the first bytes, also on standard input. Writers use the ending of the name.
+Readers detect compression from the first bytes, also on standard input; writers use the ending of the name.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class Source:
         yield from enumerate(lines, 1)
 
     def lines(self, longest: int) -> Iterator[tuple[int, bytes | None]]:
-        """Yield numbered lines without line ends; None stands for a line of more than `longest` bytes.
+        """Yield numbered lines without line ends; None replaces a line of more than `longest` bytes.
 
         At most `longest` bytes of a line are in memory. An empty last line is left out.
         """

@@ -81,8 +81,8 @@ def read_table(
         Columns, or patterns, that are not features.
     categories : names or patterns of columns, or dict of column name to list of str, optional
         Columns of texts that become numbers, for rankers with the parameter `categorical`. The number is the place in
-        the sorted list of texts, or in the given list (`category_names` of a model). A text that the given list lacks
-        becomes -1, a missing text nan.
+        the sorted list of texts, or in the given list (`category_names` of a model). A text that is not in the given
+        list becomes -1, and a missing text becomes nan.
     missing : {"error", "nan"}, default="error"
         How to treat an empty or nan cell of a feature.
     dtype : float32 or float64, default=float64
@@ -473,8 +473,8 @@ def holds_rows(cell: str, place: int, n_columns: int) -> bool:
 def _in_own_memory(text: bytes) -> Any:
     """Return a text as a buffer in Arrow's own memory.
 
-    Arrow's threads may be the last to release a buffer. Releasing an object of Python needs the interpreter, and aborts
-    the process if the interpreter is shutting down.
+    Arrow's threads may be the last to release a buffer. Releasing a Python object requires the interpreter, and aborts
+    the process during shutdown.
     """
     buffer = _arrow().allocate_buffer(len(text))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(text, dtype=np.uint8)

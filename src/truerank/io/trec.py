@@ -127,7 +127,7 @@ def read_run(source: object) -> Run:
     ------
     DataFileError
         On a row with fewer than six columns, a score that is not a finite number, or a document that is listed twice
-        for a topic. The message has the file and the line.
+        for a topic. The message names the file and the line.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def read_run(source: object) -> Run:
 def read_qrels(source: object) -> Qrels:
     """Read TREC qrels.
 
-    Lines that begin with `#` are skipped. Identical judgements are dropped, with a warning that has their number.
+    Lines that begin with `#` are skipped. Repeated judgements are dropped, with a warning that states their number.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def read_qrels(source: object) -> Qrels:
     ------
     DataFileError
         On a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
-        topic. The message has the file and the line.
+        topic. The message names the file and the line.
 
     Examples
     --------

@@ -58,14 +58,14 @@ def _text(one: Interval, form: str) -> str:
 def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: RandomState = 0) -> Agreement:
     """Return how well two judges (qrels) agree on the documents that both have judged.
 
-    Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, NaN with a single topic.
+    Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, and NaN for a single topic.
     Their distances from the value are multiplied by t √(m/(m - 1)) / 1.96, with Student's quantile t for m topics.
     Kappa and alpha are NaN where both judges give one grade to all documents.
 
     Notes
     -----
     Kappa is 1 - Σ d o / Σ d e with the observed shares o, the shares e of independent judges, and the disagreement d: 0
-    or 1, or the squared difference of grades (Cohen 1968). Alpha pools the shares of both judges and has the ordinal
+    or 1, or the squared difference of grades (Cohen 1968). Alpha pools the shares of both judges and uses the ordinal
     difference (Krippendorff 2011). O(n + resamples · levels²).
 
     >>> found = agreement({"1": {"x": 1, "y": 0, "z": 1}}, {"1": {"x": 1, "y": 0, "z": 0}})

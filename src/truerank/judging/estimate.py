@@ -67,8 +67,8 @@ class Spread(NamedTuple):
 def spread_of(variances: np.ndarray) -> Spread:
     """Return the spread of a sum of independent terms with these estimated variances (N,).
 
-    Where a few terms make up most of the variance, its estimate is uncertain. Satterthwaite's degrees of freedom
-    2 (Σ v)² / Σ v² of Student's quantile account for this.
+    Where a few terms make up most of the variance, its estimate is uncertain. Student's quantile with Satterthwaite's
+    degrees of freedom 2 (Σ v)² / Σ v² accounts for this.
     """
     total, squares = float(variances.sum()), float((variances**2).sum())
     freedom = int(2.0 * total**2 / squares) if squares > 0 else 1
@@ -120,7 +120,7 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
 
     Round r estimates g by g itself where an earlier round has judged it, else by b_r + I (g - b_r) / π_r, with the
     estimated variance I (1 - π_r) ((g - b_r) / π_r)². The prediction b_r uses the labels of the rounds up to r without
-    the document's own, and those of `others` (bool (N,)). Errors of rounds are uncorrelated.
+    the document's own, and those of `others` (bool (N,)). The errors of different rounds are uncorrelated.
     """
     total, variance = np.zeros(len(gained)), np.zeros(len(gained))
     for known, drawn, chances, shares in zip(*sampled):
@@ -275,7 +275,7 @@ def estimate(
     runs, measure, topics, totals, scale, convention
         As in `plan_judgements`; also other runs over the plan's documents.
     human : qrels, optional
-        Human grades; None where the plan has them. Grades of documents that were not drawn help predictions only.
+        Human grades; None where the plan has them. Grades of other documents only help predictions.
     plan : Plan or path
         From `plan_judgements`; every drawn document must have a grade.
     judges : dict or list of qrels, optional
@@ -284,9 +284,9 @@ def estimate(
     Notes
     -----
     The variance for these topics is Σ_(drawn) (1 - π) (w (g - b) / π)², with Student's quantile of Satterthwaite's
-    degrees of freedom. For topics like these it is s²(T_q) / Q of the topics' own estimates, with Q - 1 degrees of
-    freedom. `judging/predictions.py` has the predictions. O(documents · runs + judged · columns²). Särndal, Swensson
-    and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
+    degrees of freedom. For topics like these, the variance is s²(T_q) / Q of the topics' own estimates, with Q - 1
+    degrees of freedom. `judging/predictions.py` has the predictions. O(documents · runs + judged · columns²). Särndal,
+    Swensson and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
 
     >>> from truerank import plan_judgements
     >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}

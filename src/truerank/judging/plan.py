@@ -236,7 +236,7 @@ def plan_judgements(
         Labels of model judges (dict or list of qrels) change the plan only together with `human`. A judged `Plan` there
         makes the result one more round, over the documents that are not judged yet; qrels only predict deviations.
     pairs : "all", list of (str, str), or None, default "all"
-        Pairs of runs to compare. None plans for the values of the runs instead of their differences.
+        Pairs of runs to compare. If None, the plan is for the values of the runs, not their differences.
     uniform : bool, default False
         Give all documents the same probability.
     topics, scale, convention

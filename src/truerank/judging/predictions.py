@@ -1,7 +1,7 @@
 """Predictions of a document's gain that do not use its own judgement.
 
 A ridge regression of the gains of judged documents on judges' labels, topics and the runs' weights predicts all gains.
-A judged document is predicted without itself, in closed form.
+The prediction for a judged document excludes its own gain, in closed form.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Factors:
         """Return predictions (N,) from the values of the `judged` documents (bool (N,)), without the document itself.
 
         b = argmin Σ_(judged) (g - Σ_f b_f)² + Σ_f λ_f b_f². For a judged document with leverage h, the prediction
-        without it is g - (g - fitted) / (1 - h). With one judge and no other factor, b is the mean of each label,
-        shrunk to the mean of all by λ pseudo-observations. 0 where no other document is judged.
+        without it is g - (g - fitted) / (1 - h). With one judge and no other factor, b is the mean gain of each label,
+        shrunk towards the overall mean by λ pseudo-observations. The prediction is 0 if no other document is judged.
         """
         rows, p = np.flatnonzero(judged), len(self.penalties)
         if not len(rows):

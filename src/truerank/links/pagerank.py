@@ -46,7 +46,7 @@ def hostrank(
     tol: float = 1e-10,
     max_iter: int = 1000,
 ) -> np.ndarray:
-    """HostRank (after Xue et al. 2005): PageRank of hosts, divided among their pages, float64 (n,) with the sum 1.
+    """HostRank (after Xue et al. 2005): the PageRank of hosts, divided among pages; float64 (n,), sum 1.
 
     A link from one host to another has as weight the number of links between their pages. Links within a host are
     ignored. A page gets a share of its host's rank in proportion to `decay^depth · (1 + links to the page from other

@@ -15,8 +15,8 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
     ρ_ij = e_j / (e_i + e_j) with e = exp(σ (s - max s)), so that a pair costs a division and no exponential; e is at
     least exp(-300).
 
-    One function, because it takes 1.4 times as long in two: only arrays that are created here are known not to
-    overlap. Unsigned indices need no check for negative values, so that several divisions are made at a time.
+    As two functions it would take 1.4 times as long, because only arrays that are created here are known not to
+    overlap. Unsigned indices are not checked for negative values, so several divisions run at a time.
     """
     longest = longest_query(offsets, first, last)
     order = np.empty(longest, dtype=np.int64)

@@ -116,7 +116,7 @@ def weight_by(
 ) -> np.ndarray | None:
     """Return the weight of each pair of a query, (m,), so that queries count by their "pairs", "rows", or equally.
 
-    `n_pairs` (m,) are the pairs of each query. The total weight of the pairs is that of "pairs". None means 1.
+    `n_pairs` (m,) are the pairs of each query. The total weight of all pairs is the same as with "pairs". None means 1.
     """
     if weighting == "pairs":
         return query_weight
@@ -141,7 +141,7 @@ def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return order
 
 
-# Kernels. Positions are places in the sorted order of a query, lowest score first.
+# Kernels. A position is an index in a query's rows sorted by ascending score.
 
 
 @kernel
@@ -224,7 +224,7 @@ def _sort_queries(falling, ranks, offsets, first, last, long, order, sorted_scor
 def _within_margin(u, above, below):
     """Write the numbers of the falling u[:n] above u[i] - 1, and, from the last one back, below u[n - 1 - i] + 1.
 
-    u[n:] holds 32 times -inf. Halving within 32 places has no branch, which a processor could not predict.
+    u[n:] holds 32 times -inf. The search within 32 places avoids branches, which processors cannot predict.
     """
     n, first = len(above), 0
     below[:] = 0

@@ -48,8 +48,8 @@ class Softmax(ByQuery):
 class CrossEntropyNDCG(Softmax):
     """Targets in proportion to `2^grade - γ`, γ uniform in [0, 1): XE-NDCG, a convex bound of nDCG.
 
-    Each tree draws γ anew for every document. In a linear ranker γ is its mean, 1/2. A query with equal grades has
-    derivatives 0. Unlike in the paper, the second derivative is the exact diagonal, P (1 - P).
+    Each tree draws γ anew for every document. Linear rankers use the mean of γ, 1/2. If all grades of a query are
+    equal, the derivatives are 0. Unlike in the paper, the second derivative is the exact diagonal, P (1 - P).
     """
 
     by_place = True

@@ -1,7 +1,7 @@
 """Closed forms of the change of a measure if two documents of a query swap.
 
-`Measure.swap_deltas` computes a measure anew for every swap, O(n³ log n) for a query. With a known rank form, the
-change follows from sums over the ranking, O(1) for a pair. For documents at the places a < b (from 0) of relevance r:
+`Measure.swap_deltas` computes a measure anew for every swap, O(n³ log n) for a query. If the rank form is known, sums
+over the ranking give the change in O(1) for a pair. For documents at the places a < b (from 0) of relevance r:
 
     SUM        (gain_a - gain_b) (w_b - w_a) / norm
     PRECISION  the change at the two places, and ± Σ_(a < c < b) r_c / (c + 1) for the hits between them

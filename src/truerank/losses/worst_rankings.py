@@ -17,8 +17,8 @@ documents before it 2(R - a)/(RN).
 * `RR`: the number p of other documents before the first relevant one decides the loss; the rest merge by score.
 * `ROC`: the loss is a sum over pairs, and a pair is swapped if `s - t < 1/2`.
 
-Ties in score keep relevant documents first and otherwise the order of the rows. All cost O(n log n) for the sort, and
-nDCG@k O(k²) more for each query.
+Ties in score keep relevant documents first and otherwise the order of the rows. All measures cost O(n log n) for the
+sort, and nDCG@k costs O(k²) more for each query.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def oracle_for(measure: Measure, grades: np.ndarray, offsets: np.ndarray, rel: f
 def _places_convex(code, s, t, scale, discount, ideal, place, stack):
     """Write place[j - 1] for AP and convex nDCG by divide and conquer over j, between the neighbours' places.
 
-    `scale` is 2/(RN). Of equal values the smallest place wins.
+    `scale` is 2/(RN). Among equal values, the smallest place wins.
     """
     n_rel, n_other = len(s), len(t)
     depth = 0

@@ -34,7 +34,7 @@ def find_borders(values: np.ndarray, parts: int, ends: np.ndarray | None = None)
     `parts`.
 
     A feature with at most `parts` different values has a border at each, although the thesis would leave out rare
-    ones. With more than 127 parts, the least values are left out, because a code has room for 254 borders. The
+    ones. With more than 127 parts, the smallest values are left out, because a code has room for 254 borders. The
     largest value of all is no border.
 
     `values` (n,) are the observed values in ascending order. `ends` int64 (n,), for values that count more than
@@ -160,7 +160,7 @@ class CodedMatrix:
 
 
 def code_rows(X: np.ndarray, borders: list[np.ndarray], n_jobs: int | None = None) -> CodedMatrix:
-    """Return the codes of X under given borders. O(n p log borders) time at most, one byte a value of memory."""
+    """Return the codes of X under given borders. Time is O(n p log borders), memory one byte per value."""
     n, p = X.shape
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
     index = StepIndex.of(borders, CELLS_A_BORDER).of_type(dtype)

@@ -91,7 +91,7 @@ def scan_sparse_columns(
     n_jobs: int | None = None,
     copies: np.ndarray | None = None,
 ) -> list[Any]:
-    """As `binning.scan_columns` for a CSC matrix, always with `ends`: one zero stands for all that are not stored."""
+    """Run `binning.scan_columns` on a CSC matrix, with `ends`. One zero represents all values not stored."""
     total = X.shape[0] if copies is None else int(copies.sum())
 
     def work(start: int, stop: int) -> list[Any]:
@@ -119,12 +119,13 @@ def bundle_columns(X: SparseMatrix, borders: list[np.ndarray]) -> BundledMatrix:
     """Return the codes of a CSC matrix (n, p) under given borders.
 
     A feature goes into the first of at most 64 open bundles that has no row in common with it and room for its
-    codes; without one, the oldest bundle is closed. Features are tried in their order, where the columns of a
-    one-hot code are neighbours, and the fullest first; the faster result is kept. A bundle has bytes if more than a
-    sixth of all rows and 700 rows differ from 0, because its bytes are then read faster than its stored values.
+    codes; without one, the oldest bundle is closed. Features are tried in their given order, in which the columns of a
+    one-hot code are neighbours, and by decreasing number of stored values; the faster result is kept. A bundle has
+    bytes if more than a sixth of all rows and 700 rows differ from 0, because its bytes are then read faster than its
+    stored values.
 
-    O(nnz log borders) time and at most O(128 nnz) look-ups. Memory: one byte a stored value, and one a row and
-    bundle.
+    O(nnz log borders) time and at most O(128 nnz) look-ups. Memory is one byte for each stored value, and one for each
+    row and bundle.
     """
     n_bins = np.array([len(own) + 1 for own in borders], dtype=np.int32)
     default = np.array([np.searchsorted(own, 0.0) for own in borders], dtype=np.int32)
@@ -232,7 +233,7 @@ def _assign(starts, rows, ranks, order, widths, taken):
             if apart:
                 chosen = place
                 break
-        # Stage 2. Without one, close the oldest; then add the feature.
+        # Stage 2. If there is none, close the oldest bundle. Then add the feature.
         if chosen < 0:
             chosen = oldest
             oldest = (oldest + 1) % n_open

@@ -22,11 +22,11 @@ def order_by_content(
     """Return an order of the rows of X (n, p) within queries, and of queries, that depends on their content only.
 
     A learner that breaks ties, draws or adds in this order gives the same bits for any order of the rows and
-    queries. Rows are ordered by a hash of their values, then by grade; queries by a hash of their rows, then with
-    grades, then by weight. Rows with the same values and grade may be in any order.
+    queries. Rows are ordered by a hash of their values, then by grade. Queries are ordered by a hash of their rows,
+    then of rows and grades, then by weight. Rows with the same values and grade may be in any order.
 
-    Returns rows int64 (n,), those of a query together, and queries int64 (m,). O(n p) for 64-bit hashes, which are
-    the same for float32, float64, dense and sparse values, and O(n log n) for the sorts.
+    Returns rows int64 (n,), those of a query together, and queries int64 (m,). The 64-bit hashes cost O(n p) and are
+    the same for float32, float64, dense and sparse values; the sorts cost O(n log n).
 
     Examples
     --------
@@ -101,7 +101,7 @@ def squares_and_counts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of squares of each column (p,) for `column_scales`, in a `unit` (p,), and their number.
 
-    Rows count as their query weighs. Both add up over parts of the queries.
+    Each row has the weight of its query. Both results can be added over parts of the queries.
     """
     by_position = np.repeat(query_weight, np.diff(offsets))
     p = X.shape[1]

@@ -2,8 +2,8 @@
 
 A row of weight 2 counts as two rows of weight 1, and no count depends on the unit of the weights. One copy weighs
 the largest number of which all weights are multiples, each within a millionth of a copy: weights of 1 and 2, and of
-0.5 and 1, are one copy and two. If there is no such number, or only one below a 64th of the least weight, weights
-are rounded to multiples of a tiny one.
+0.5 and 1, are one copy and two. If there is no such number, or only one below 1/64 of the smallest weight, weights are
+rounded to multiples of a tiny number.
 """
 
 from __future__ import annotations

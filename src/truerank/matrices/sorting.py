@@ -50,7 +50,7 @@ def _sort_run(values, order, spare):
         total += counts[i]
         missing |= keys[i] != keys[i]
         seen[i] = 0
-    # Stage 2. Write each item to its place, equal ones side by side. With NaN, counts are not places.
+    # Stage 2. Write each item to its place, equal ones side by side. If there are NaNs, counts are not places.
     if not missing:
         for i in range(size):
             k = counts[i]

@@ -1,7 +1,7 @@
 """Storage of the rows of a linear scorer, dense, sparse or as codes, with kernels for their scores and sums.
 
-The kernels read any range of positions, in any order and type. SciPy's products of a whole CSR matrix take the same
-time, of 60 blocks three times as long. BLAS's products of dense rows take 0.8 to 1 times the time of the dense
+The kernels read any range of positions, in any order and type. SciPy needs the same time for products of a whole CSR
+matrix, and three times as long for 60 blocks. BLAS's products of dense rows need 0.8 to 1 times the time of the dense
 kernels (`python -m benchmarks libraries`).
 """
 

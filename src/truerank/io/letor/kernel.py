@@ -1,7 +1,7 @@
 """LETOR text parsed by compiled code: the grammar of `letor.grammar`.
 
 The kernel parses a block of whole lines. If a line is not a plain, legal row, the plain Python parser parses the block:
-it reads the line or explains what is wrong. So both accept the same files.
+it reads the line or explains what is wrong. Both parsers accept the same files.
 """
 
 from __future__ import annotations

@@ -54,12 +54,12 @@ def read_letor(
     missing : {"error", "nan"}, default="error"
         How to treat the values `NULL` and `nan`. Absent features are always 0.
     dtype : float32 or float64, default=float64
-        Dtype of X. Values are parsed to the nearest float64, and rounded again for float32.
+        Dtype of X. Values are parsed to the nearest float64 number, which is then rounded for float32.
     sparse : bool, default=False
         Whether X is a SciPy CSR matrix of the values that are not 0, for wide data.
     n_features : int, optional
-        Number of columns; required if the highest features may be absent from all rows. By default the highest index in
-        the file, or the number of names in a header line.
+        Number of columns; required if the highest features may be absent from all rows. The default is the highest
+        index in the file, or the number of names in a header line.
     comments : bool, default=True
         Whether to keep the text of comments after the document id.
     max_line : int, optional
@@ -90,7 +90,7 @@ def read_letor(
 
     * `# features: name name ...` before the first row: the `feature_names`.
     * `# not retrieved: qid:7 0*12 2*1`: query 7 has 13 judged documents without a row, twelve of grade 0 and one of
-      grade 2. They count in recall and in the ideal ranking.
+      grade 2. These documents count in recall and in the ideal ranking.
     * `# unjudged: qid:7 1 4`: the first and fourth rows of query 7 were not judged.
     * `# pooled: qid:7 3`: the third row of query 7 was pooled but not judged.
 
@@ -136,7 +136,7 @@ def iter_letor(
     ----------
     block_rows : int, default=65536
     n_features : int, optional
-        Number of columns of every block. By default the highest index in the first block; a higher index in a later
+        Number of columns of every block. The default is the highest index in the first block; a higher index in a later
         block is then an error.
     source, missing, dtype, sparse, comments, max_line
         As in `read_letor`.

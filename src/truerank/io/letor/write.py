@@ -27,12 +27,12 @@ def write_letor(data: RankingData, target: object, *, comments: bool = True) -> 
     Parameters
     ----------
     data : RankingData
-        Queries are written in their order, each one's lines together. Without judgments every grade is written 0.
-        A dense X is written whole, a sparse one as its stored values; `nan` stands for missing values.
+        Queries are written in their order, and each query's lines together. Without judgements, every grade is written
+        as 0. A dense X is written completely, a sparse X as its stored values. Missing values are written as `nan`.
     target : path, "-", or open file
         A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
     comments : bool, default=True
-        Write comments beside document ids.
+        Write comments after document ids.
 
     Judged documents that are not among the rows, and rows that nobody judged (`RankingData.with_judgements`), are
     written as comment lines before the rows, which `read_letor` reads and others skip.
