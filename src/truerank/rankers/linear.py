@@ -54,11 +54,15 @@ class Problem:
             self.scale = column_scales(data.X, self.offsets, self.order, self.query_weight)
         self.n_jobs, self._intercept = n_jobs, intercept
         self.rows = self.rows_of(data.X)
-        self.coef, self.n_weights = self.rows.coef, self.rows.n_weights
+        self.n_weights = self.rows.n_weights
 
     def rows_of(self, X: StoredMatrix) -> LinearRows:
         """Return these documents as rows of a linear scorer."""
         return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
+
+    def coef(self, weights: np.ndarray) -> np.ndarray:
+        """Return weights (p,) for the original columns, from those of the learner."""
+        return self.rows.coef(weights)
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> CrossEntropy:
         """Return the loss of ListNet, or another listwise loss, over these data."""
