@@ -58,7 +58,8 @@ class AdaRank(LinearRanker):
     signed : bool, default False
         Also offer every feature with the opposite sign, so that small values come first.
     repeat : bool, default True
-        Whether a feature may be chosen more than once.
+        Whether a feature may be chosen more than once. Under "paper", a feature that is chosen twice in a row is chosen
+        in all later rounds.
     query_sample : float, optional
         Choose the feature of each round on a sample of this share of the queries, in (0, 1], drawn with replacement by
         P_t (section 3.2). φ_t uses all queries.
@@ -117,9 +118,6 @@ class AdaRank(LinearRanker):
 
     *Training stops* after `patience` rounds without gain, if φ_t ≤ 0 (no feature is better than chance), if no feature
     is left (`repeat=False`), or if φ_t = 1 (every query is ranked perfectly; α is at most 14.2).
-
-    *One feature under "paper"*: if the second round chooses h_1 again, so does every further round. `repeat=False`
-    prevents this.
 
     *Query weights* multiply P_1 and, under "paper", every P_t; all means are weighted. Weight 2 equals two copies.
 

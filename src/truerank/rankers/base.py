@@ -298,8 +298,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     ) -> Any:
         """Return how much the ranker's measure falls when a feature is shuffled within queries.
 
-        X may be a `RankingData`, or rows with `y` and `qid`. The result is an `Importance` (`inspection.importance`),
-        whose array is its mean (p,).
+        X may be a `RankingData`, or rows with `y` and `qid`. The result is an `Importance`, as an array the mean (p,).
         """
         check_is_fitted(self)
         X, qid = self._without_query_column(X, qid)

@@ -30,7 +30,7 @@ class ListNet(BinnedLinearRanker):
 
         sum_q w_q [ - sum_j P_y(j) ln P_s(j) ]  +  alpha/2 |w|^2,
 
-    a convex function. Choose it when whole lists matter more than single pairs and a linear score is enough.
+    a convex function. Use it if whole lists matter more than single pairs and a linear score suffices.
 
     Parameters
     ----------

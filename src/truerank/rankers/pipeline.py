@@ -52,8 +52,8 @@ class RankerPipeline(Ranker):
 
     Notes
     -----
-    Score binning stores one byte for each value if the ranker accepts a `BinnedMatrix`, and otherwise a sparse 0/1
-    matrix. `predict` needs `qid` if a transformer uses the query and the rows belong to several.
+    Score binning makes a `BinnedMatrix` if the ranker accepts it, and otherwise a sparse 0/1 matrix. `predict` needs
+    `qid` if a transformer uses the query.
 
     Examples
     --------

@@ -78,8 +78,8 @@ class PointwiseSVM(BinnedLinearRanker):
 
     Notes
     -----
-    liblinear (scikit-learn's `LinearSVC`) learns from dense and sparse rows. The cutting planes of `MeasureSVM` learn
-    from a `BinnedMatrix` and from the partitions of a cluster.
+    liblinear (scikit-learn's `LinearSVC`) learns from dense and sparse rows; cutting planes learn from a `BinnedMatrix`
+    and on a cluster.
 
     Examples
     --------

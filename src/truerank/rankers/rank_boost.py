@@ -85,8 +85,8 @@ class RankBoost(Ranker):
 
     Ties: stumps within 1e-12 of the largest |r| go to the lowest column, then the lowest threshold, then missing 0.
 
-    Degenerate cases: queries with one grade have no pair and are ignored; without any pair the model has no stumps and
-    scores are 0. |r| = 1 is capped at 1 - 1e-12 and ends training. It also ends when no stump has |r| > 1e-12.
+    Without any pair of different grades the model has no stumps and scores are 0. |r| = 1 is capped at 1 - 1e-12 and
+    ends training, and so does a round in which no stump has |r| > 1e-12.
 
     Difference from the paper: theta is on a grid unless `thresholds="all"`.
 
