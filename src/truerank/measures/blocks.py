@@ -8,7 +8,7 @@ import numpy as np
 
 # Queries with so many documents are sorted by a call of their own, without gathering and padding.
 _LONG = 512
-# A block costs about as much as sorting so many documents. Padding may cost as much, or an eighth of the block.
+# A block costs about as much as sorting so many documents. Padding may cost as much, or 1/8 of the cost of the block.
 _OVERHEAD = 1000
 
 

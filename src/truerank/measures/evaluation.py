@@ -142,27 +142,26 @@ def evaluate(
     measures : str, Measure, or a sequence of these
         For example `"AP nDCG@10"` or `[AP(rel=2), nDCG @ 10]`.
     y : array-like (n,), RankingData or Judgements; or qrels
-        Grades in any row order; scores are in the same order. The order of a RankingData is that of the rows from which
-        it was made, the order of Judgements that of their (grouped) rows. Qrels are a path, `Qrels`,
-        `{query: {document: grade}}`, a data frame (columns such as query_id, doc_id, relevance), or an object of ranx
-        or ir_measures.
+        Grades in any row order; scores are in the same order. For RankingData this is the order of the rows from which
+        it was made, for Judgements the order of their (grouped) rows. Qrels are a path, `Qrels`, `{query: {document:
+        grade}}`, a data frame (columns such as query_id, doc_id, relevance), or an object of ranx or ir_measures.
     scores : array-like (n,); with qrels a run, or a list or dict by name of runs
         Higher is better. A run is a path, a `Run`, `{query: {document: score}}`, a frame (query_id, doc_id, score),
         or an object of ranx or ir_measures. Runs in a list are named by their files or tags.
     qrels, run
         Other names of `y` and `scores`, for qrels and runs.
     qid : array-like (n,), optional
-        Query of each row. None means a single query, which the result states when it is printed, and is an error for
-        more than 1,000 rows.
+        Query of each row. None means a single query, as the printed result states, and is an error for more than 1,000
+        rows.
     doc_ids : array-like (n,) of str, optional
         Used to break ties under `trec`.
     convention : str, optional
         Convention for settings that the names do not give, by default ranklib for rows and trec for runs. Names of
         trec_eval always have the convention trec.
     topics : "common", "all" or None, default None
-        Topics of the means of runs. By default the topics that the run and the qrels have; "all" means those of the
-        qrels, where a topic that the run lacks counts 0 (trec_eval -c). Several runs with different topics require a
-        choice; "common" means the topics of all runs.
+        Topics of the means of runs. By default, the topics that are in both the run and the qrels; "all" means all
+        topics of the qrels, and a topic that the run lacks has the value 0 (trec_eval -c). Several runs with different
+        topics require a choice; "common" means the topics of all runs.
 
     Raises
     ------

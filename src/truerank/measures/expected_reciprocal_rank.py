@@ -14,7 +14,7 @@ from truerank.measures.ranking import Ordered
 class ExpectedReciprocalRank(Measure):
     """ERR = Σ_r 1/r · R_r · Π_{i<r} (1 - R_i) with R = (2^grade - 1) / 2^max_grade (Chapelle et al. 2009).
 
-    `max_grade` is by default the largest grade of the judgements. Give it to compare values of different data sets.
+    `max_grade` is by default the largest grade of the judgements. Set it to compare values of different data sets.
     """
 
     NAME = "ERR"

@@ -19,8 +19,8 @@ def file_order_finding(data: RankingData) -> list[Finding]:
     """Return the finding "file-order" if AP of constant scores is different with ties in file order.
 
     The mean difference over queries must be above 0.005 and above 3 standard errors. With fewer than 100 queries, at
-    most 5 of 1,000 random orders of the rows may have a mean difference as large. Grades of 1 and more are relevant.
-    Costs two evaluations of AP, and 999 more with few queries.
+    most 5 of 1,000 random row orders may have as large a mean difference. Grades of 1 and more are relevant. Costs two
+    evaluations of AP, and 999 more with few queries.
     """
     if data.y is None or data.n_queries < 2:
         return []

@@ -157,9 +157,9 @@ def explain_measure(
     Notes
     -----
     The contribution of a rank is the measure of the list that ends with it, minus that of the list that ends before it.
-    Later documents count as not retrieved, and an undefined value as 0. So the contributions of every measure add up to
-    its value. Costs one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in the order
-    of the document ids, and the last rank has the remainder.
+    Later documents count as not retrieved, and an undefined value as 0. The contributions therefore add up to the value
+    of the measure. The cost is one evaluation for each rank. If ties are averaged (`ties="average"`), the ranks are in
+    the order of the document ids, and the last rank has the remainder.
 
     Examples
     --------

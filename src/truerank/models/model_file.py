@@ -43,7 +43,7 @@ _MOST_TRIED = 1_000_000  # columns up to which a loaded model is tried on rows o
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to `path` as JSON. A kill during the write leaves an old file whole.
+    """Write a fitted model to `path` as JSON. If the process is killed, an old file stays complete.
 
     Raises
     ------

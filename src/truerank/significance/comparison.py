@@ -50,7 +50,7 @@ class PairComparison(NamedTuple):
     The interval from `low` to `high` is of this pair alone and agrees with `p`; NaN if there is none. It is the 95 %
     interval of the mean difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
     `detectable` is the true difference that a paired t-test finds with 80 % power, at 0.05 divided by the number of
-    comparisons: the power of `queries_needed`. It is NaN if fewer than five queries differ.
+    comparisons: the power of `queries_needed`. `detectable` is NaN if fewer than five queries differ.
     """
 
     a: str
@@ -197,7 +197,7 @@ class Comparison(Tabular):
         """Compare `a` with `b` without the single query that matters most; all comparisons are tested again without it.
 
         This is the query without which Student's t is nearest to 0 if the adjusted p is below 0.05, else farthest from
-        0. None with fewer than three queries, and if another comparison has a value for this query alone.
+        0. The result is None for fewer than three queries, and if only this query has a value in another comparison.
         """
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:

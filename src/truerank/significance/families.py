@@ -1,7 +1,7 @@
 """Adjusted p-values for a family of mean differences: Westfall and Young's step-down max-T.
 
 A resample draws a sign for each topic. For features that are compared with shuffled copies, it draws for each topic
-which copy replaces the original. All hypotheses share a draw.
+which copy replaces the original. All hypotheses use the same draw.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def step_down_max_t(
     Parameters
     ----------
     differences : float array (n topics, h hypotheses)
-        NaN if a topic is undefined for a hypothesis's measure. The hypothesis is then tested without this topic.
+        NaN if a topic is undefined for a hypothesis's measure. Such a topic is left out of the test of the hypothesis.
     measures : sequence (h,), optional
         The measure of each hypothesis. Hypotheses of one measure share one scale. By default all do.
     n_resamples : int, default=10_000
-        Random sign vectors B. If there are at most B in all (2^n), each is tried once.
+        Random sign vectors B. If only B or fewer sign vectors exist (2^n), each is used once.
     random_state : seed
     magnitude : float or array (h,), default=0.0
         Sum over topics of the absolute values that were subtracted, which bounds the rounding error of equal

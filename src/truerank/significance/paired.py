@@ -46,8 +46,8 @@ def paired_tests(
 
     A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is that of the mean
     ("t" and "randomisation"), of the pseudo-median ("wilcoxon"), or of the share of wins, which contains 1/2 instead of
-    0 ("sign"). Fewer than two topics have neither p nor interval. Equal differences have no interval of the mean and no
-    p of the t-test. Without any difference p is 1.
+    0 ("sign"). For fewer than two topics, p and the interval are NaN. If all differences are equal, the interval of the
+    mean and the p of the t-test are NaN. If all are 0, p is 1.
     """
     d = as_differences(differences)
     topics, mean, deviation = _moments(d)
@@ -111,7 +111,7 @@ def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the shifts θ that the randomisation test of d - θ does not reject.
 
     For θ below the mean, a resample is as extreme as the observation if θ is at least the mean of the topics whose sign
-    it changes, or of the others. So the ends are order statistics of these means.
+    it changes, or of the others. The ends are therefore order statistics of these means.
     """
     h = d.shape[1]
     if not signs.exhaustive:

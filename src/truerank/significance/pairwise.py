@@ -28,10 +28,10 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
 
     Piepho's insert and absorb: start with one group of all systems. Each significant pair splits the groups that hold
     both systems, and groups within other groups are removed. If that needs more than `MOST_GROUPS` groups, the groups
-    are the longest sequences in the order of means without a significant difference. Then two systems without a common
-    group may still not differ significantly.
+    are the longest sequences in the order of means without a significant difference. Two systems without a common group
+    may then still not differ significantly.
 
-    `different` (k, k) is symmetric. Groups may overlap, and are sorted by their best member, members by falling mean.
+    `different` (k, k) is symmetric. Groups may overlap. They are in order of their best member's mean.
 
     References
     ----------

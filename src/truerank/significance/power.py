@@ -109,7 +109,7 @@ def queries_needed(
     Notes
     -----
     The pilot's standard deviation is uncertain. The interval of the power is the power at the two ends of its interval
-    (`deviation_interval`). Beyond 2,000 queries the power is that of 2,000 with the effect times √(n / 2,000).
+    (`deviation_interval`). For n > 2,000 queries, the power is that of 2,000 queries and the effect times √(n / 2,000).
 
     References
     ----------
@@ -206,8 +206,8 @@ def detectable_differences(
 
     This is the power of `queries_needed` for as many queries as there are. A sample that is drawn from the centred
     differences rejects at every effect above t s/√n less its mean, so the result is a quantile of these over the
-    samples. Beyond 2,000 queries it is Student's (t_(1 - level/2) + t_power) s/√n. NaN if fewer than five queries
-    differ, or all differences are equal.
+    samples. For more than 2,000 queries the result is Student's (t_(1 - level/2) + t_power) s/√n. It is NaN if fewer
+    than five queries differ, or all differences are equal.
     """
     from scipy.special import stdtrit
 
@@ -239,10 +239,10 @@ def detectable_differences(
 def deviation_interval(d: np.ndarray) -> tuple[float, float]:
     """Return a 95 % interval of a standard deviation: Bonett's, widened; n >= 5.
 
-    1. The quantile is Student's instead of the normal one.
+    1. The quantile is Student's, not the normal one.
     2. The kurtosis k about a trimmed mean is divided by 1 - k/n (at least 1/4): a sample's kurtosis is below n, and
-       far too small for skewed differences and for many zeros. Then 10 to 100 exponential, or 85 % zero, differences
-       have a coverage of 0.9 or more.
+       far too small for skewed differences and for many zeros. With this divisor, the coverage is at least 0.9 for 10
+       to 100 differences that are exponential or 85 % zero.
 
     >>> [round(end, 2) for end in deviation_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 9.0]))]
     [0.95, 11.62]

@@ -1,4 +1,4 @@
-"""Random signs of paired differences. All comparisons of a table share them."""
+"""Random signs of paired differences. All comparisons of a table use the same signs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Two-sided tests of a difference between two rankers, from their values (m,) on the same queries.
 
-Queries where either value is NaN are left out. Without any difference p is 1. The paired t-test has no p (NaN) for a
-single query and for equal differences, whose variance is 0. No p is below what the nonzero differences allow.
+Queries where either value is NaN are left out. If all differences are 0, p is 1. The paired t-test has no p (NaN) for a
+single query and for equal differences, whose variance is 0. The number of nonzero differences limits how small p is.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
     """Return Wilcoxon's signed rank test, with the zeros ranked and then dropped (Pratt, JASA 54, 1959, 655-667).
 
     Ties get their mean rank. The statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero
-    differences its distribution is exact. Beyond, it is the normal approximation without a continuity correction.
+    differences its distribution is exact. For more, the normal approximation without a continuity correction is used.
 
     Examples
     --------

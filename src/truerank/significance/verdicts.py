@@ -71,8 +71,8 @@ def verdict(differences: ArrayLike, margin: float | None = None) -> Verdict:
     correction, and is wrong in at most 5 % of samples (`python -m validation verdicts`).
 
     Equivalence is usually tested with the 90 % interval (two one-sided tests at level 0.05, TOST). On the skewed
-    differences of TREC-9 runs that verdict is wrong in 7 % of samples. The 95 % interval keeps 5 %, and it is the
-    interval that tables print. It requires about a fifth more topics than TOST.
+    differences of TREC-9 runs that verdict is wrong in 7 % of samples. With the 95 % interval, which tables print, at
+    most 5 % are wrong. It requires about a fifth more topics than TOST.
 
     References
     ----------

@@ -26,7 +26,7 @@ def solve_bundle(G, H, q, block, n_blocks, C, tol, max_iter, in_features):
 
     G (>= n, p), their Gram matrix H, q (n,) and `block` (n,) describe the planes. C limits each block's sum, `tol`
     is the absolute gap to reach. `in_features` solves the linear systems in the features: faster for p < n, and a
-    few digits less exact. The weights are positive, and their block sums below C.
+    few digits less exact. The weights are positive, and their sum in each block is below C.
     """
     n, p = len(q), G.shape[1]
     slope = np.empty(n)  # Hα - q

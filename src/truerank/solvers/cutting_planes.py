@@ -6,7 +6,7 @@ with v_i the weights of the queries. The queries are divided into blocks. One ca
 block, a plane `q + g·w` below the block's share of the risk, exact at the current w. A small quadratic program over
 the planes so far (`bundle_program`) gives the next w and a lower bound D on the optimum. One block is the 1-slack
 algorithm of Joachims, Finley & Yu (2009, Algorithm 3), one block for each query the n-slack problem of Yue et al.
-(2007). Both have the same optimum; more blocks mean fewer rounds and larger programs.
+(2007). Both problems have the same optimum; with more blocks there are fewer rounds and larger programs.
 
 The certificate is the gap `P(best w) - D(best α)`, with `D = Σ α_j q_j - ½‖Σ α_j g_j‖²` of a feasible α. Both are
 evaluated in full, so that rounding or an early stop of the small program does not affect it. Planes remain valid for
@@ -91,7 +91,7 @@ class CuttingPlanes:
         """Minimise `½‖w‖² + C Σ v_i H_i(w)` until `P - D <= tol · max(P, min(1, C))`, in at most `max_iter` rounds.
 
         Planes of earlier calls are used. Each round costs one pass over X for the scores, the oracle, one pass for
-        the planes, and the small program. A `tol` of 1e-8 is reached on well-scaled data, much less is not.
+        the planes, and the small program. On well-scaled data, a `tol` of 1e-8 can be reached, but not much less.
 
         `slack_tol` also stops if no block's new plane exceeds the block's slack by more than this times its weight:
         the ε of Yue et al.'s Algorithm 1 for n-slack. The gap is then at most C · slack_tol · Σ v_i.

@@ -68,7 +68,7 @@ def take_steps(
 
     `rows` is an array (n, p), or the three arrays of a CSR matrix with sorted columns; `order` has the row at each
     position, None if positions are rows. a and b are int64 (k,), `goal` (k,) is u, or the target of w·z for the
-    squared loss, `eta` (k,) are the rates. The last weight is the intercept of single rows.
+    squared loss, `eta` (k,) are the rates. For single rows, the last weight is the intercept.
     """
     if isinstance(rows, tuple):
         if order is not None:

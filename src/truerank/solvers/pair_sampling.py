@@ -1,4 +1,4 @@
-"""Draw pairs of documents, or single documents, without a list of the pairs: O(n) for the index, O(1) for a draw.
+"""Draw pairs of documents, or single documents, without a list of pairs: the index costs O(n), a draw O(1).
 
 Rows are sorted by query and grade, so that the better and the worse documents of a block of pairs (one query, one
 grade against all lower ones) are two ranges of rows. A draw selects a block with a probability proportional to its

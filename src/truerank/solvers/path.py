@@ -37,7 +37,7 @@ def best_of_path(
 
     Large values of "C" are a weak penalty, of other parameters a strong one. `solve` returns the result for a value,
     or those of its rounds, which are all candidates. `scores` computes scores from weights and a matrix. Ties go to
-    the stronger penalty and the earlier round. Without validation queries only one value is allowed, and its last
+    the stronger penalty and the earlier round. Without validation queries, only one value is allowed, and its last
     round is chosen.
 
     Returns the chosen value, its result, and a list with a dict for each candidate: the value under `name`, `round`

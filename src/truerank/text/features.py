@@ -57,7 +57,7 @@ class TextFeatures(BaseEstimator):
     """Features of the candidates of each query, from which a ranker learns.
 
     Candidates are the union of the best `depth` documents of each retrieval function over all fields and, if these
-    families are chosen, of feedback and of the latent space. All candidates have all features.
+    families are chosen, of feedback and of the latent space. All features are computed for all candidates.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class TextFeatures(BaseEstimator):
     scaled : bool, default True
         Add each column scaled to [0, 1] within the query, named with the suffix `.scaled`.
     n_jobs : int, optional
-        Threads over queries; None means 1. They do not change the values.
+        Threads over queries; None means 1. The values do not depend on it.
 
     Attributes
     ----------
@@ -80,10 +80,11 @@ class TextFeatures(BaseEstimator):
     Notes
     -----
     Xu & Li's features are sums over the query's terms in the document, q_t times, after stemming and without stop
-    words. Their idf is n/df, |C| counts tokens, and ln x is 0 for x <= 0. A document without the query's terms has
-    tf = 0 in a language model, else the value 0. A missing number becomes the lowest of the query's candidates. Nothing
-    is learned from judgements. Cost of a query: two passes over the postings of its terms and O(n_documents) for each
-    function, and O(candidates · 300) for the latent space, which the index computes once and stores.
+    words. Their idf is n/df, |C| counts tokens, and ln x is 0 for x <= 0. A document without any of the query's terms
+    has tf = 0 in a language model, and the value 0 in other functions. A missing number is replaced by the lowest of
+    the query's candidates. Nothing is learned from judgements. Cost of a query: two passes over the postings of its
+    terms and O(n_documents) for each function, and O(candidates · 300) for the latent space, which the index computes
+    once and stores.
 
     Examples
     --------

@@ -3,11 +3,10 @@
 Layout of the folder (NumPy files, and one JSON file that is written last):
 
     index.json                header: version, fields, analysers, counts
-    documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, ends, and the order of the sorted strings
-    tokens.npy                the word number of every token of every document, in reading order
-    parts.npy, fields.npy     a document's fields: the end of each one's tokens, and its field number
-    terms.ANALYSER.of.npy     term of each word, -1 if the analyser drops it
-    ANALYSER.FIELD.*.npy      postings: starts of terms, documents, counts, document lengths, totals of terms
+    documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, their ends, and their sorted order tokens.npy
+    the word number of every token of every document, in reading order parts.npy, fields.npy     a document's fields:
+    the end of each one's tokens, and its field number terms.ANALYSER.of.npy     term of each word, -1 if the analyser
+    drops it ANALYSER.FIELD.*.npy      postings: starts of terms, documents, counts, document lengths, totals of terms
     numbers.npy, vectors.*    numbers and vectors of the documents
 """
 
@@ -37,7 +36,7 @@ from truerank.text.index_arrays import StoredStrings, check_fit, lie_within, loa
 
 FORMAT, VERSION = "truerank-index", 1
 ALL = "all"  # name of the union of all fields
-# Names of the files of an index, also of an interrupted one. No other files are ever removed.
+# Names of the files of an index, also of an interrupted one. Only files with these names are removed.
 KNOWN = r"[a-z0-9.-]+\.npy|tokens\.raw|index\.json|\..*\.truerank-(tmp|step)"
 
 _MOST_TOKENS = 2**31 - 1  # tokens of one document
@@ -289,8 +288,8 @@ def build_index(
 
     Notes
     -----
-    The same documents give the same bytes. Memory: the vocabulary, the ids, 17 bytes for each field of each document,
-    and 4 million tokens. Cost: tokenisation, and two passes over the tokens for each analyser and field.
+    The same documents give the same bytes. Memory holds the vocabulary, the ids, 17 bytes for each field of each
+    document, and 4 million tokens. Cost: tokenisation, and two passes over the tokens for each analyser and field.
     """
     target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()

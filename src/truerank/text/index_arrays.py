@@ -28,7 +28,7 @@ def load_array(path: Path) -> np.ndarray:
 
 
 def check_fit(fits: bool, what: str, folder: Path) -> None:
-    """Raise an error for inconsistent numbers. Kernels use them as places in arrays and would crash."""
+    """Raise an error for inconsistent numbers. Kernels index arrays with them and would crash."""
     if not fits:
         raise DataFileError(f"the index is damaged ({what} are inconsistent). Rebuild it", str(folder))
 
@@ -84,7 +84,7 @@ class StoredStrings:
         return self._bytes[self._ends[number] : self._ends[number + 1]].tobytes()
 
     def as_ids(self) -> DocumentIds:
-        """All strings as ids. The bytes are copied, because read-only arrays would need kernels of their own."""
+        """All strings as ids. The bytes are copied, because read-only arrays would need separate kernels."""
         return DocumentIds(np.array(self._bytes), self._ends[:-1], self._ends[1:])
 
     def ranks(self) -> np.ndarray:

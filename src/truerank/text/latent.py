@@ -23,7 +23,7 @@ DIMENSIONS = 300  # a smaller space has the first dimensions
 class Latent(RetrievalFunction):
     """The cosine of query and document in the first `dimensions` dimensions of the latent space, if it is above 0.
 
-    It also finds documents without a word of the query. The space is that of all fields together.
+    It also finds documents without a word of the query. The space is computed from all fields together.
     """
 
     dimensions: int = DIMENSIONS

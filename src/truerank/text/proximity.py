@@ -21,9 +21,9 @@ def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyse
         Σ_(s, t) (idf_s + idf_t)/2 · c/(c + 1),    idf = ln(1 + (n - df + ½)/(df + ½))
 
     Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each place of a
-    term counts once, with the nearest earlier place of the other term. Dropped words have no place, and places continue
-    over the ends of fields. `terms` are the query's in order. The columns of the result, float64 (documents, 3), are
-    ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
+    term counts once, with the nearest earlier place of the other term. Words that the analyser drops have no place, and
+    places continue from one field to the next. `terms` are the query's in order. The columns of the result, float64
+    (documents, 3), are ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
     """
     values, different = np.zeros((len(documents), 3)), list(dict.fromkeys(terms))
     pairs = list(dict.fromkeys((s, t) for s, t in zip(terms, terms[1:]) if s != t))

@@ -51,12 +51,12 @@ def retrieve(
     depth : int, default 1000
         Most documents of a query.
     n_jobs : int, optional
-        Threads; None means 1. They do not change the result.
+        Number of threads; None means 1. The result does not depend on it.
 
     Returns
     -------
     Run
-        Ties keep the order of the index. A query that finds nothing has no documents.
+        Ties keep the order of the index. A query without matches has no documents.
 
     Examples
     --------

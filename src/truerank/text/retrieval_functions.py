@@ -34,7 +34,7 @@ class RetrievalFunction:
         """Add the scores of all documents with a term of the query to `scores`, float64 (n_documents,).
 
         `weights` are q_t of the query's terms by number (see `query_weights`). `matched`, uint8 (n_documents,), becomes
-        1 for these documents. Documents with 1 before are scored too; without a query term they have tf = 0.
+        1 for these documents. Documents that already have 1 are also scored; if they contain no query term, tf = 0.
         """
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class BM25(_Saturated):
 
 @dataclass(frozen=True)
 class TFIDF(_Saturated):
-    """Tf-idf of Lemur and Indri (Zhai 2001, notes on the Lemur TFIDF model): BM25's tf part and a squared idf.
+    """Tf-idf of Lemur and Indri (Zhai 2001, notes on the Lemur TFIDF model): the tf part of BM25 times a squared idf.
 
     Σ_t q_t · k1 tf/(tf + k1 (1 - b + b |d|/avdl)) · ln(n/df)²
     """

@@ -277,7 +277,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     min_documents : int, default 3
-        Training texts that a word needs. If no word has so many, all words count.
+        Number of training texts that must contain a word. If no word has so many, all words are used.
     word : str, default `tokens.TOPIC_WORD`
         Regular expression of a word, in lower case.
 

@@ -96,7 +96,7 @@ def values_of_functions(
 def chosen_by_fold(values: np.ndarray, folds: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
     """Values (queries,) of the function with the best mean over the queries of the other folds, and it for each fold.
 
-    `values` is (functions, queries), and a fold has the numbers of its queries. Of equal functions the first is chosen.
+    `values` is (functions, queries), and a fold has the numbers of its queries. The first of equal functions is chosen.
 
     >>> values, best = chosen_by_fold(np.array([[1.0, 0.0, 0.2], [0.0, 0.9, 0.8]]), [np.array([0]), np.array([1, 2])])
     >>> values.tolist(), best

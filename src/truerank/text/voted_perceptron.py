@@ -26,14 +26,14 @@ _VOTES = 10_000.0
 class VotedPerceptron(ClassifierMixin, BaseEstimator):
     """Linear classifier for two classes whose score is the logarithm of votes for over votes against.
 
-    Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights get c_k votes, one
-    for each row that they classify without a change. The score is that of Bennett (2003, section 5),
+    Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights have c_k votes, one
+    for each row that does not change them. The score is that of Bennett (2003, section 5),
 
         score(x) = log(1 + Σ_{k: v_k·x > 0} c_k) - log(1 + Σ_{k: v_k·x ≤ 0} c_k)
 
-    with two changes. Each side has an added vote, so that unanimous votes have a finite logarithm. The votes are scaled
-    to a sum of 10,000, so that scores do not grow with the number of training rows. Every x has a 1 appended. Cost:
-    O(non-zeros) for a pass of training, O(mistakes · words of the document) for a prediction.
+    with two changes. One vote is added to each side, so that unanimous votes have a finite logarithm. The votes are
+    scaled to a sum of 10,000, so that scores do not grow with the number of training rows. Every x has a 1 appended.
+    Cost: O(non-zeros) for a pass of training, O(mistakes · words of the document) for a prediction.
 
     Parameters
     ----------

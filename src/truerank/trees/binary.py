@@ -67,8 +67,8 @@ class BinaryTrees:
     def predict(self, X: np.ndarray, n_jobs: int | None, scores: np.ndarray) -> np.ndarray:
         """Add the trees' values for the rows of X, float32 or float64, to `scores` (n,) and return these.
 
-        A row has the same bits alone and among others. O(rows · (features · log thresholds + nodes)); trees with more
-        than 256 leaves cost O(rows · depth).
+        A row has the same bits alone and among others. The cost is O(rows · (features · log thresholds + nodes)), or
+        O(rows · depth) for trees with more than 256 leaves.
         """
         plan = self._plan
 
@@ -201,7 +201,7 @@ def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, fi
 
     The state of a row is the first leaf below its present node. In trees of at most 256 leaves every node, parents
     first, moves the rows that belong on its right to that child: more comparisons than a walk, but one instruction
-    compares many bytes. In larger trees, and with few rows, all rows take a step before any takes the next one.
+    compares many bytes. In larger trees, and with few rows, all rows move down one level at a time.
     """
     n = codes.shape[1]
     block = np.empty((sources.size, 256), dtype=np.uint8)
@@ -210,7 +210,7 @@ def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, fi
     n_nodes = first.size
     for start in range(0, n, 256):
         rows = min(256, n - start)
-        # Stage 1. The used columns of codes, with NaN on the side of each.
+        # Stage 1. Copy the used columns of codes, with NaN on the side of each.
         for k in range(sources.size):
             own, lane = codes[sources[k] >> 3], sources[k] & 7
             lost = np.uint8(255 if missing_right[k] else 0)
@@ -219,7 +219,8 @@ def _add_binary(codes, sources, missing_right, starts, steps, columns, ranks, fi
                 block[k, i] = lost if code == 255 else code
         for tree in range(starts.size - 1):
             value = values[starts[tree] + tree :]
-            # Stage 2. Small trees: every node moves rows to its right child. Else all rows take one step at a time.
+            # Stage 2. In small trees, each node moves rows to its right child. In others, rows move one level at a
+            # time.
             if steps[tree] == 0 or (starts[tree + 1] - starts[tree] < 256 and rows > 8):
                 for i in range(rows):
                     leaf[i] = 0

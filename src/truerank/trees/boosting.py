@@ -91,8 +91,8 @@ class Watchman:
     """Decides from gradients and hessians alone whether training diverges.
 
     With u = scores - start, `Σ g u - ½ Σ h u²` is the exact change of a quadratic objective, and an approximation for
-    others. A quadratic objective diverges if it rises above its minimum by a quarter of its first value, another one if
-    it rises by ten times its first value, because pairs may change their weights from tree to tree.
+    others. A quadratic objective diverges if it rises above its minimum by a quarter of its first value. The limit for
+    other objectives is ten times the first value, because the weights of pairs may change from tree to tree.
     """
 
     _RISE, _ABOVE_START = 0.25, 10.0

@@ -21,8 +21,8 @@ _HISTOGRAMS = 512  # histograms of features in a thread at once: a megabyte
 class BundledGrower(Grower):
     """Grows trees over blocks of eight bundles, and then blocks of features that have no bytes.
 
-    Histograms of bundles are kept from level to level, 2 KB a leaf. Those of features without bytes are computed anew
-    on every level, from all stored values.
+    Histograms of bundles are kept from level to level, 2 KB a leaf. Histograms of features without bytes are computed
+    again on every level, from all stored values.
     """
 
     def __init__(self, matrix: BundledMatrix, rules: GrowthRules, workers: Workers) -> None:

@@ -1,7 +1,7 @@
 """The trees of a model as flat arrays, and scores from constant leaves.
 
 The used columns of a block of rows are copied side by side, so that an instruction answers a question for many rows.
-Nothing is binned: 100 trees of depth 6 cost 600 comparisons a row, for any number of features.
+Values are not binned: 100 trees of depth 6 need 600 comparisons per row, for any number of features.
 """
 
 from __future__ import annotations

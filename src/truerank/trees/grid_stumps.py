@@ -1,8 +1,8 @@
 """Find the stump with the largest edge from a histogram of potentials.
 
 Rows are coded once. One pass over the codes then adds each potential to the bin of its interval between thresholds.
-Two columns with few thresholds share a code, the pair of their intervals. The codes leave out the fullest bin of a
-pair, because all bins of a pair add up to 0. On LETOR data this leaves a quarter of the additions.
+Two columns with few thresholds share one code for the pair of their intervals. The codes leave out the fullest bin of a
+pair, because all bins of a pair add up to 0. On LETOR data, a quarter of the additions remain.
 """
 
 from __future__ import annotations

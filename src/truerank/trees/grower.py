@@ -9,7 +9,7 @@ reads only the rows of the smaller child of each leaf; the other child is the di
 are tried on both sides.
 
 The penalty is `small_leaf_penalty * s² / (1 + n_l)`, summed over the leaves: n_l is the leaf's hessian divided by the
-mean hessian of a row, and s² = Σg²/Σh the loss of a row. The thesis leaves its form open.
+mean hessian of a row, and s² = Σg²/Σh the loss of a row. The thesis does not specify the form of the penalty.
 
 The number of a leaf has bit t set if the answer at level t was no (`x > c`).
 """
@@ -332,8 +332,8 @@ def search_level(hist, n_leaves, features, columns, weights, found):
         border 1:  L = (3, 3),  R = (-3, 3):   9/3 +  9/3 =  6
     The objective before the question is 0² / 6 = 0, which is returned.
 
-    `hist` is int64 (n_leaves, 256 * len(features)), one word for each bin. Of equal gains the lowest code wins, and
-    missing values on the right. `search_level_with_rules` also supports penalties, monotone features and fuzzy borders.
+    `hist` is int64 (n_leaves, 256 * len(features)), one word for each bin. Among equal gains, the lowest code wins, and
+    then missing values on the right. `search_level_with_rules` adds penalties, monotone features and fuzzy borders.
     """
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
@@ -344,14 +344,14 @@ def search_level(hist, n_leaves, features, columns, weights, found):
         if not columns.permitted[f]:
             continue
         n_sides, n_borders = _candidates(f, columns)
-        # Stage 1. Totals of each leaf: the same from any feature, so the first one gives them.
+        # Stage 1. Totals of each leaf. They are the same for every feature, so use the first.
         if not known:
             before, known = _leaf_totals(hist, start, f, columns, weights, totals), True
-        # Stage 2. The objective of every border. Divisions take most of the time: estimate it with one division for
-        # two, then compute only the borders that may be the best.
+        # Stage 2. Compute the objective of every border. Divisions are slow: estimate it with one division for two,
+        # then compute only the borders that may be the best.
         _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gain)
         _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain)
-        # Stage 3. The best border, and the sums in the children that it makes.
+        # Stage 3. Store the best border, and the sums in its children.
         _note_best(hist, start, f, columns, totals, n_sides, n_borders, gain, found)
     return before
 

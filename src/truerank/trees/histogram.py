@@ -179,7 +179,8 @@ def _rounded(value, number, coarse):
     """Round `value` to an integer that depends on the value and the number of its row only.
 
     Millions of equal small values would all be rounded to the same side. Coarse values are therefore rounded up if
-    their fraction is at least 1 - u_i, with u_i the multiples of the golden ratio modulo 1, which are even in [0, 1).
+    their fraction is at least 1 - u_i, where u_i are the multiples of the golden ratio modulo 1, which cover [0, 1)
+    evenly.
     """
     if coarse:
         turn = np.float64((number * _GOLDEN) >> np.uint64(11)) * 2.0**-53
@@ -194,8 +195,8 @@ def accumulate(codes, rows, words, counts, hist):
     `codes` uint64 (n,) hold the eight codes of a row; `rows` int32 (s,) and `words` int64 (s,) are in runs, and by slot
     within a run; `counts` int64 (runs, slots) are the rows of each; `hist` int64 (slots, 8 * 256).
 
-    Within a slot one histogram, 16 KB, stays in the first-level cache. The codes of a run are copied first, in a loop
-    that does not wait for sums, because its rows are not neighbours in memory.
+    Within a slot one histogram, 16 KB, stays in the first-level cache. The codes of a run of rows are copied first, in
+    a loop that does not wait for sums, because the rows are not neighbours in memory.
     """
     eight = np.empty(ROWS + 4, dtype=np.uint64)
     first = np.int64(0)

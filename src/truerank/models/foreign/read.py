@@ -46,14 +46,14 @@ def import_model(
     the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content determines the tool.
 
     Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, and the subtree
-    is repeated for each range. Such trees can be exported to every format, but grow.
+    is repeated for each range. Such trees are larger, but can be exported to every format.
 
     Parameters
     ----------
     path : str or path
     feature_names : sequence of str, optional
-        Names of your data's columns, in order. Named features of the model are matched to them; numbered features
-        receive them as names.
+        Names of your data's columns, in order. Named features of the model are matched to these names; numbered
+        features receive them.
     n_features : int, optional
         Number of columns of your data, if the model does not use the last ones.
 
@@ -68,7 +68,7 @@ def import_model(
     ------
     ModelFileError
         If the format is unknown, the file is damaged, or the model is unsupported (several outputs, linear leaves,
-        categories of CatBoost). The message names file and place.
+        categories of CatBoost). The message names the file and the place.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Solr's LTR models: LinearModel and MultipleAdditiveTreesModel, with its normalisers.
+"""Read Solr's LTR models: LinearModel and MultipleAdditiveTreesModel, with normalisers.
 
 Features and sums are float32, and a question is `x <= threshold + 1e-6f`. An absent feature has the value 0.
 """

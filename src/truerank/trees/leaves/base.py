@@ -42,9 +42,9 @@ class LeafPredictor(Protocol):
 class Leaves:
     """A kind of leaves; its fields are its parameters, and a model file keeps them.
 
-    A subclass writes `fitter`. The other defaults are for one value in each leaf, and are enough to save, export,
-    explain and train such leaves on a cluster. Other kinds write `predictor` and `n_values`, and may set `needs_places`
-    or `needs_scaling`, whose arrays a model then keeps.
+    A subclass writes `fitter`. The other defaults suit kinds with one value per leaf: they save, export, explain and
+    train such leaves on a cluster. Other kinds write `predictor` and `n_values`, and may set `needs_places` or
+    `needs_scaling`, whose arrays a model then keeps.
     """
 
     name: ClassVar[str]  # in `ObliviousBoosting(leaves=…)` and in model files

@@ -3,12 +3,12 @@
 The states of a task's values are found feature by feature, so that a feature's steps stay in the cache. Then each tile
 of 64 rows answers every different question of the trees once, and the trees average their leaf values.
 
-P(right) is a factor of the value times a factor of the border (`places`). The factors of a tile's values are read once
+P(right) is a factor of the value times a factor of the border (`places`). The factors of a tile of values are read once
 for all questions about a feature. They do not fit into a cache, and most values are in a knot, not in a gap: the
 factors of a feature's knots are stored together (`knots_first`).
 
 An average takes 63 interpolations a row for a tree of six levels. From the last level up, `a + P(right) (b - a)` halves
-the number of values. Three levels are one loop over 64 rows, whose intermediate values stay in registers.
+the number of values. One loop over 64 rows computes three levels, whose intermediate values stay in registers.
 """
 
 from __future__ import annotations

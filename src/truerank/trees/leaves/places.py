@@ -6,7 +6,7 @@ probability p^|i-j| / Z(i), Z(i) = (1 + p - p^(i+1) - p^(n-i)) / (1 - p). With b
     x > c is at i = #(X < x):      P(left)  = p^(i-b+1) (1 - p^b) / ((1-p) Z(i))
     x ≤ c is at i = #(X ≤ x) - 1:  P(right) = p^(b-1-i) p (1 - p^(n-b)) / ((1-p) Z(i))
 
-(the thesis's formulas, normalised). With ties="average" a tied block has the mean over its places instead. The thesis
+(the thesis's formulas, normalised). With ties="average", a tied block has the mean over its places instead. The thesis
 derives them from P(permutation) ∝ p^inversions, whose marginals are ∝ p^|i-j| at the two ends only: at n = 150 P(left)
 differs by up to 0.08 for the same p, by 0.06 for the p that fits best (`tests/reference/oblivious.py`). P(left) and
 P(right) are a factor of the value times a factor of the border:
@@ -18,8 +18,8 @@ p^(stop-i) / ((1-p) Z(i)).
 
 A `PlaceTable` has one *knot* for each different value of a feature, or for a range of values if there are more than
 `limit`; each border is the end of a knot. With K knots, ranges [lower, upper], a value in knot k has *state* 2k + 1, a
-value in the gap before it 2k, and a missing value 2K + 1. So the state is the number of steps below the value: for each
-knot the last number before it, and its upper end.
+value in the gap before it 2k, and a missing value 2K + 1. The state is therefore the number of steps below the value.
+Steps are the last number before each knot, and its upper end.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def mean_shares(starts, wanted, z, log_p):
 
 @kernel
 def _right_table(up, down, start, stop, log_p, steep, b, border_state, left, right, missing_right):
-    """Return P(right) by state. The expressions are those of the predictor, to the bit."""
+    """Return P(right) by state. The bits are the same as in the predictor."""
     result = np.empty(up.size + 1)
     for s in range(up.size):
         if s > border_state:

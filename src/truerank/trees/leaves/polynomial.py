@@ -8,7 +8,7 @@ distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, 
 over all leaves at once ("joint"); the numbers of neighbours differ in one bit, and each pair counts once. For squared
 error this is half of `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`. Zero is a candidate, so that the training error
 decreases with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
-changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. Every iterate of conjugate gradients has this property.
+changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. All iterates of conjugate gradients satisfy it.
 
 The thesis solves its equations in two rounds ("two-rounds"), with fixed neighbours in the second:
 
@@ -21,9 +21,9 @@ coefficients of leaves with few rows are enormous, and their neighbours are pull
 Features are standardised and, by default, clipped to their training range; missing values are at the mean. A singular
 system, as with fewer rows than monomials, has its minimum-norm solution.
 
-The joint system has 2^d M unknowns and is never formed. Conjugate gradients are preconditioned by each leaf's own block
-and, for what all leaves share, by the sum of the A_l. Cost of a tree: O(n M²) for the sums and O(2^d M (M + d)) for an
-iteration, some tens of them.
+The joint system has 2^d M unknowns and is never formed. Conjugate gradients are preconditioned by the block of each
+leaf and, for the common part of all leaves, by the sum of the A_l. The sums cost O(n M²), and each of some tens of
+iterations O(2^d M(M+d)).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PolynomialLeaves(Leaves):
     degree : int >= 0, default 1
     smoothing : float >= 0 or inf, optional
         λ holds the polynomials of neighbouring leaves together, in units of the mean hessian of a row (1 for squared
-        error). inf: one polynomial for the whole tree with "joint". None: a tenth of the tree's rows.
+        error). With inf and "joint", the whole tree has one polynomial. None means a tenth of the tree's rows.
     solution : {"joint", "two-rounds"}, default "joint"
         All leaves at once, or the thesis's two rounds, which diverge over many trees and then stop with a warning.
 
@@ -414,7 +414,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
     zero = np.uint16(0)
     for start in range(0, n, 128):
         rows = min(128, n - start)
-        # Stage 1. Columns of the block, as they are (x) and standardised (z).
+        # Stage 1. Copy the columns of the block, unchanged (x) and standardised (z).
         for i in range(rows):
             own = X[start + i]
             for k in range(used.size):
