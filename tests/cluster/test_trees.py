@@ -101,7 +101,7 @@ def test_texts_of_files_are_numbered_alike(tmp_path):
         many = fitted(data, categorical=["kind"], random_state=0)
         assert many.category_names == texts
         equal(fitted(data.gather(), categorical=["kind"], random_state=0), many)
-    with pytest.raises(InvalidInputError, match="for which RidgeRanker has no use"):
+    with pytest.raises(InvalidInputError, match="which RidgeRanker cannot use"):
         RidgeRanker().fit(data)
     with pytest.raises(InvalidInputError, match="number the texts of a column differently"):
         read_parquet(tmp_path / "*.parquet", categories=["kind"])
