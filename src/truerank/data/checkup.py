@@ -59,9 +59,7 @@ CODES = {
         NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if this is not intended"
     ),
     "query-without-pairs": Code(
-        NOTE,
-        "queries whose documents all have the same grade; a ranker learns nothing from them",
-        "judge more of their documents",
+        NOTE, "queries whose documents all have the same grade, which teach rankers nothing", "judge more documents"
     ),
     "query-without-relevant": Code(
         NOTE,
@@ -77,9 +75,7 @@ CODES = {
     ),
     "duplicate-feature": Code(NOTE, "features equal to an earlier one in all rows", "leave them out"),
     "missing-value": Code(
-        NOTE,
-        "features with missing values, by rows",
-        "train a ranker that supports them (oblivious-boosting, rank-boost), or fill them in",
+        NOTE, "features with missing values, by rows", "train oblivious-boosting or rank-boost, or fill them in"
     ),
     "duplicate-document": Code(
         WARNING, "documents that occur twice in a query; measures count both rows", "keep one row for each"
@@ -93,9 +89,7 @@ CODES = {
         "name the rule for ties with every figure",
     ),
     "conflicting-grades": Code(
-        NOTE,
-        "identical rows of a query with different grades; no ranker can order them",
-        "add a feature that distinguishes them",
+        NOTE, "identical rows of a query with different grades, which no ranker orders", "add a feature that differs"
     ),
     "tied-scores": Code(
         WARNING,
@@ -158,8 +152,7 @@ class Look:
     names: list[str]  # of the features
     seen: dict[str, tuple[int, list[Any]]]  # findings on queries and rows by code: their number, and the queries
     columns: list[Column]  # empty without rows
-    # bool (p,): features that order every query as its grades do; None for sparse rows, and without grades
-    answers: np.ndarray | None
+    answers: np.ndarray | None  # see `_answers`
 
     def __add__(self, other: Look) -> Look:
         if not (self.n_rows and other.n_rows):
@@ -286,7 +279,7 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
 
 
 def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
-    """Features that order every query as its grades do, bool (p,); `mixed` (m,) marks queries with several grades."""
+    """Return features that order every query as its grades do, bool (p,); None for sparse rows or without grades."""
     if data.y is None or not data.n_rows or hasattr(data.X, "tocsr"):
         return None
     query = data.query_index

@@ -11,8 +11,7 @@ from truerank.core.checks import LARGEST_EXACT, as_array, check_not_masked
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 
-ONE_LIST = 1_000
-"""Rows above which a missing qid is an error: the usual depth of a single result list."""
+ONE_LIST = 1_000  # rows above which a missing qid is an error: the usual depth of a single result list
 
 
 def offsets_of(sizes: ArrayLike) -> np.ndarray:

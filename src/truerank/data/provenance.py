@@ -27,12 +27,8 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part
 from truerank.data.rows import beside
 
-SIZE = 4096
-"""Digests of each kind that a model keeps."""
-
-FEWEST = 20
-"""Recognisable queries that an incomplete sketch requires for a statement."""
-
+SIZE = 4096  # digests of each kind that a model keeps
+FEWEST = 20  # recognisable queries that an incomplete sketch requires for a statement
 UNRECOGNISED = (
     "not checked: whether these queries trained the systems, because runs and score files do not name a model"
 )
@@ -163,7 +159,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     Parameters
     ----------
     model : fitted ranker, or scikit-learn `Pipeline` that ends in one
-        For a `CalibratedRanker`, also the training queries of its calibrators count.
+        For a `CalibratedRanker`, the training queries of its calibrators count, too.
     data : RankingData, or data on a cluster
 
     Returns

@@ -15,8 +15,8 @@ from truerank.data.rows import Description, HeldPart, Merge, add
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled", "position")
 _BY_QUERY = ("query_ids", "query_weight")
+# The value of every row, or query, if the attribute is None.
 _WHERE_NONE = {"judged": True, "pooled": False, "sample_weight": 1.0, "query_weight": 1.0}
-"""The value of every row, or query, if the attribute is None."""
 
 
 class RankingData(Grouping):
@@ -120,9 +120,7 @@ class RankingData(Grouping):
         self.feature_names = None if feature_names is None else [str(name) for name in feature_names]
         if self.feature_names is not None and len(self.feature_names) != X.shape[1]:
             raise InvalidInputError(f"feature_names has {len(self.feature_names)} names for {X.shape[1]} columns")
-        self.query_weight = (
-            None if query_weight is None else as_query_weight(query_weight, self.offsets, order=self.order)
-        )
+        self.query_weight = None if query_weight is None else as_query_weight(query_weight, self.offsets, self.order)
         self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
         self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
         self.category_names = self.position = None
@@ -525,11 +523,8 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
     return np.ascontiguousarray(grades)
 
 
-def as_query_weight(weight: ArrayLike, offsets: np.ndarray, *, order: np.ndarray | None = None) -> np.ndarray:
-    """Return weights by query, float64 (m,), from weights by query (m,) or by row (n,) and constant within each query.
-
-    With `order`, weights by row are in the caller's row order.
-    """
+def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
+    """Return weights by query, float64 (m,), from these or from weights by row (n,) in the caller's row `order`."""
     values = as_numbers(weight, "query_weight")
     m, n = len(offsets) - 1, int(offsets[-1])
     if values.ndim == 0:

@@ -29,12 +29,9 @@ from truerank.data.rows import Description, HeldPart, Merge, add, beside
 class Part(Protocol):
     """Some whole queries in their place, and what a fit stores for them between two statistics."""
 
-    number: int
-    """Its number among the parts."""
-    hold: bool
-    """Whether the rows stay in memory; else every access to `data` reads them again."""
-    memory: dict[str, Any]
-    """Results that a fit stores, by name."""
+    number: int  # among the parts
+    hold: bool  # whether the rows stay in memory; else every access to `data` reads them again
+    memory: dict[str, Any]  # results that a fit stores, by name
 
     @property
     def data(self) -> RankingData:
@@ -202,24 +199,19 @@ class RowSource(ABC):
         inputs = "decimal" if kinds <= {"decimal"} else "close" if "close" in kinds else "float64"
         if inputs != "decimal" and all(shape.float32 for shape in shapes):
             inputs = "float32"
-        weights = [shape.largest_weight for shape in shapes if shape.largest_weight is not None]
+        heaviest = [shape.largest_weight for shape in shapes if shape.largest_weight is not None]
+        merged: dict[str, Any] = {name: getattr(shapes[0], name) for name in ("n_features", "names", "categories")}
+        for rule, names in ((all, ("judged", "dense", "finite", "float32")), (any, ("missing", "weighs_rows"))):
+            merged |= {name: rule(getattr(shape, name) for shape in shapes) for name in names}
         self.description = Description(
             n_rows=self.n_rows,
             queries=queries,
-            n_features=self.n_features,
-            names=self.feature_names,
-            categories=self.category_names,
             query_weight=self.query_weight,
-            judged=all(shape.judged for shape in shapes),
-            dense=all(shape.dense for shape in shapes),
-            finite=all(shape.finite for shape in shapes),
             inputs=inputs,
             close_columns=sorted({column for shape in shapes for column in shape.close_columns}),
-            float32=all(shape.float32 for shape in shapes),
-            missing=any(shape.missing for shape in shapes),
-            weighs_rows=any(shape.weighs_rows for shape in shapes),
             largest_grade=max(shape.largest_grade for shape in shapes),
-            largest_weight=max(weights, default=None),
+            largest_weight=max(heaviest, default=None),
+            **merged,
         )
         return self.description
 
@@ -307,7 +299,6 @@ class HeldRows(RowSource):
         self.describe()
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
-        """Return the results, merged from the first part to the last."""
         return reduce(merge, [function(part, *state) for part in self.parts])
 
 

@@ -75,7 +75,6 @@ class Setup:
     query_places: list[np.ndarray] | None
 
     def fitter(self, workers: Workers) -> Any:
-        """The object that fits and evaluates the leaves."""
         return self.leaves.fitter(self.plan.rules, self.columns, self.p_swap, workers)
 
 
@@ -197,11 +196,10 @@ def _encode_categories(ranker: Any, data: RowSource, continued: bool) -> Categor
     if continued:
         raise InvalidInputError(CATEGORIES_STAY)
     light = data.without_features()
-    assert light.y is not None
     queries = _queries_by_content(data)[0]
     order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]
-    values = np.concatenate(data.statistics(_category_values, columns, merge=beside))
-    tables, encoded = fit_categories(values, light.y, light.offsets, light.row_weight, np.arange(len(columns)), order)
+    values, grades = np.concatenate(data.statistics(_category_values, columns, merge=beside)), np.asarray(light.y)
+    tables, encoded = fit_categories(values, grades, light.offsets, light.row_weight, np.arange(len(columns)), order)
     data.statistics(_take_statistics, columns, np.split(encoded, data.first_rows[1:-1]), keep=True)
     return replace(tables, features=columns)
 
@@ -329,16 +327,14 @@ class PartitionTrees:
         self.has_missing: np.ndarray | None = None  # in any partition
         self.search: SumSearch | None = None  # this worker's, at its first partition
         if training and setup.query_places is not None:
-            assert data.y is not None
-            keys, grades, _, _ = content_hashes(data.X, data.y, data.offsets)
+            keys, grades, _, _ = content_hashes(data.X, np.asarray(data.y), data.offsets)
             self.by_content = np.lexsort((grades, keys, data.query_index))  # the queries stay in their order
             shift = np.repeat(setup.query_places[self.number] - data.offsets[:-1], data.group_sizes)
             self.positions = np.arange(data.n_rows) + shift
 
     def derive(self, t: int) -> None:
         """Compute gradients, hessians and draws of tree t."""
-        setup, y, plan = self.setup, self.light.y, self.setup.plan
-        assert y is not None
+        setup, y, plan = self.setup, np.asarray(self.light.y), self.setup.plan
         rng = stream(plan.seed, "objective", t)
         if getattr(setup.objective, "by_place", False):
             setup.objective.begin(_RowDraws(rng, setup.n_rows, self.positions))
@@ -421,8 +417,7 @@ def _linear_sums(partition: Part, scaling: Scaling) -> tuple[np.ndarray, np.ndar
 
 def _hashes(partition: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     data = partition.data
-    assert data.y is not None
-    return [(*content_hashes(data.X, data.y, data.offsets)[2:], data.group_sizes)]
+    return [(*content_hashes(data.X, np.asarray(data.y), data.offsets)[2:], data.group_sizes)]
 
 
 def _count_copies(partition: Part, unit: CopyUnit) -> int:
@@ -433,8 +428,7 @@ def _count_copies(partition: Part, unit: CopyUnit) -> int:
 def _open(partition: Part, setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     partition.memory.pop("sorted", None)
     trees = partition.memory["trees"] = PartitionTrees(partition, setup, True)
-    y = trees.light.y
-    assert y is not None
+    y = np.asarray(trees.light.y)
     if trees.linear is not None:
         y = y - trees.linear
     weight = np.broadcast_to(1.0, y.shape) if trees.weight is None else trees.weight

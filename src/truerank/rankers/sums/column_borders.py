@@ -71,8 +71,7 @@ def copy_unit(data: RowSource) -> CopyUnit | None:
 
 def column_borders(data: RowSource, parts: int, unit: CopyUnit | None = None) -> list[np.ndarray]:
     """Apply `find_borders` to every column of the partitions, whose rows count as their copies of this `unit`."""
-    rows = int(data.rows_by_part.max())
-    width = min(max(_VALUES // max(rows, 1), _FEWEST), _MOST)
+    width = min(max(_VALUES // max(int(data.rows_by_part.max()), 1), _FEWEST), _MOST)
     borders: list[np.ndarray] = []
     for first in range(0, data.n_features, width):
         columns = range(first, min(first + width, data.n_features))
@@ -116,7 +115,6 @@ def row_copies(partition: Part, unit: CopyUnit | None) -> np.ndarray | None:
 def summaries_of(
     partition: Part, columns: range, names: list[str] | None, limit: int, unit: CopyUnit | None
 ) -> list[ColumnSummary]:
-    """Return summaries of some columns, for `merge_summaries`."""
     return [ColumnSummary.of(values, limit, ends) for values, ends in _sorted_columns(partition, columns, names, unit)]
 
 

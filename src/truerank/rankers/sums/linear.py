@@ -357,8 +357,7 @@ def _open_oracle(partition: Part, oracle_of: OracleOf) -> None:
 
 
 def _label_weights(partition: Part, rel: float) -> tuple[float, float]:
-    weights: tuple[float, float] = partition.memory["problem"].label_weights(rel)
-    return weights
+    return partition.memory["problem"].label_weights(rel)
 
 
 def _open_documents(partition: Part, rel: float, weights: tuple[float, float]) -> None:
@@ -423,5 +422,4 @@ def _ask(partition: Part, name: str, method: str, *arguments: Any) -> Any:
 
 
 def _trial(partition: Part, t: float) -> tuple[float, float]:
-    loss: tuple[float, float] = partition.memory["pairs"].trial(t)  # needs no rows
-    return loss
+    return partition.memory["pairs"].trial(t)  # needs no rows

@@ -40,7 +40,7 @@ class Communicator(Protocol):
 
 
 class PartitionGrower:
-    """Grow trees over the partitions of a crew."""
+    """Grow trees over partitions."""
 
     def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self._rows = crew
@@ -48,7 +48,6 @@ class PartitionGrower:
         self._reads_losses = bool(rules.small_leaf_penalty)
 
     def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
-        """Return the tree for gradients that the partitions have derived."""
         return self._rows.retried(lambda: self._grow(scales, n_rows, allowed))
 
     def _grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
@@ -56,8 +55,7 @@ class PartitionGrower:
         if self._reads_losses or not (allowed & self._can_be_asked).any():
             total, losses = self._rows.statistics(_pack, scales)
             packed = total, loss_unit_of(losses, total, scales.shift)
-        tree: TreeStructure = self._rows.together(_grow_together, scales, n_rows, allowed, packed)
-        return tree
+        return self._rows.together(_grow_together, scales, n_rows, allowed, packed)
 
 
 def _grow_together(
@@ -124,8 +122,7 @@ class GrowthTogether(LevelSearch):
         asked = level.number, question.feature, question.code, question.missing_right
         self._workers.run(lambda trees: trees.sampled.ask(*asked), [(trees,) for trees in self._together])
         mask = (1 << level.weights.shift) - 1
-        smaller: np.ndarray = (question.right & mask) <= (question.left & mask)
-        return smaller
+        return np.asarray((question.right & mask) <= (question.left & mask))
 
     def _best_of_owners(self, level: Level, used: np.ndarray, from_below: list[np.ndarray]) -> Question | None:
         """Return the best question; `from_below` are sums for the blocks `used`."""
