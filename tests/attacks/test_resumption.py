@@ -160,7 +160,7 @@ def test_every_kind_of_record_is_read_back(judged, tmp_path, monkeypatch, name, 
     ranker = LEARNERS[name]()
     data = judged.replaced(X=form(judged.X))
     if form is csr_matrix and not ranker.allow_sparse:
-        pytest.skip("takes no sparse rows")
+        pytest.skip("does not accept sparse rows")
     expected = LEARNERS[name]().fit(from_parts(parts(data)))
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "close", lambda log, done=False: log._lock.close())

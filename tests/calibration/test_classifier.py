@@ -171,5 +171,5 @@ def test_arguments_of_fit_reach_the_estimator_and_weights_that_it_ignores_are_na
     X, y = np.arange(30.0)[:, None], np.arange(30) % classes
     fitted = CalibratedClassifier(Recorder(), "platt", cv=3).fit(X, y, tags=X[:, 0].tolist(), rate="fast")
     assert fitted.estimators_[0].given_ == (30, X[:, 0].tolist(), "fast")
-    with pytest.warns(TruerankWarning, match="Recorder takes no sample_weight: it is trained with equal weights"):
+    with pytest.warns(TruerankWarning, match="Recorder does not accept sample_weight: training uses equal weights"):
         CalibratedClassifier(Recorder(), "platt", cv=3).fit(X, y, sample_weight=np.ones(30))

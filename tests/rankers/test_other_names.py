@@ -179,7 +179,7 @@ def test_every_parameter_of_theirs_is_taken_or_explained(name):
 @pytest.mark.filterwarnings("ignore:12 of 12 queries came in several pieces")
 def test_clicks_in_the_order_they_were_shown(sets):
     train, _, test = sets
-    with pytest.warns(TruerankWarning, match="sampling_method.*same chance"):
+    with pytest.warns(TruerankWarning, match="sampling_method.*same probability"):
         ranker = XGBRanker(
             n_estimators=6, objective="rank:ndcg", lambdarank_unbiased=True, lambdarank_bias_norm=2, ndcg_exp_gain=True,
             sampling_method="gradient_based",
@@ -265,7 +265,7 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
     ):
         with pytest.raises(InvalidInputError, match=words):
             gbm.predict(valid.X, **bad)
-    with pytest.raises(InvalidInputError, match=r"takes no eval_X: validation rows go to eval_set"):
+    with pytest.raises(InvalidInputError, match=r"does not accept eval_X: validation rows go to eval_set"):
         gbm.fit(train, eval_X=valid.X)
 
 
@@ -309,7 +309,7 @@ def test_rankers_without_the_setting_say_so():
         ({"eval_metric": "ndcg"}, "eval_set, which is missing"),
         ({"n_estimators": 5}, "constructor"),
         ({"use_best_model": False}, "patience=None keeps all trees"),
-        ({"shuffle": False}, "takes no 'shuffle'"),
+        ({"shuffle": False}, "does not accept 'shuffle'"),
         ({"grup": [3]}, "did you mean 'group'"),
         ({"group": [0.5, 1.5]}, "number of rows of each query"),
         ({"eval_qid": [[1]]}, "eval_set=.*missing"),

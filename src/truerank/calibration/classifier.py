@@ -174,8 +174,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         weight = as_weight(sample_weight, n)
         if weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
             warn(
-                f"{type(self.estimator).__name__} takes no sample_weight: it is trained with equal weights, and the "
-                "weights count in the calibration alone"
+                f"{type(self.estimator).__name__} does not accept sample_weight: training uses equal weights, and the "
+                "weights affect only the calibration"
             )
         if not isinstance(classes, list) and len(classes) > 2:
             fits = [self._fit_jointly(X, targets[0], classes, weight, fit_params)]
@@ -367,7 +367,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Fit one classifier, in `estimators_`, for each class against the rest, with scores that do not saturate.
 
     scikit-learn's `OneVsRestClassifier` uses probabilities if there is no decision function, which saturate for a naive
-    Bayes. It cannot be saved in a model file either.
+    Bayes. Model files cannot store that class either.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "estimators_")

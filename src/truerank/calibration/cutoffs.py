@@ -65,7 +65,7 @@ class Cutoff(BaseEstimator):
     loss : str or callable, default "no-relevant@3"
         "no-relevant@k", "irrelevant@k", "1-MEASURE" (such as "1-nDCG@10"), "missed-relevant", "no-relevant-shown" or
         "irrelevant-shown" (see `query_losses`). A function receives the grades of one query, best document first, and
-        for the kinds "missed" and "shown" also the number of documents shown. It returns a number in [0, 1].
+        for the kinds "missed" and "shown" also the number of documents shown. A loss is a number in [0, 1].
     at_most : float, default 0.1
     confidence : float, optional
         None bounds the expected loss, which only losses of the kind "missed" allow.

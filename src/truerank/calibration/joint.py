@@ -329,7 +329,7 @@ class _Objective:
             total = float(weight.sum())
             moments = x.T @ (weight[:, None] * x) / total
             values, vectors = np.linalg.eigh(moments)
-            # The ridge bounds directions that the scores hardly have. A row's curvature is at most 1/4.
+            # The ridge bounds directions in which scores hardly vary. A row's curvature is at most 1/4.
             self.whiten = vectors / np.sqrt(np.maximum(values, 0.0) + 4.0 * (ridge + 1e-9) / total)
             self.white = x @ self.whiten
 

@@ -231,7 +231,7 @@ class BetaCalibrator(Calibrator):
 
         log-odds = a log p - b log(1 - p) + c,   a ≥ 0, b ≥ 0
 
-    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. It does not saturate at log-odds of hundreds.
+    with p = 1/(1 + exp(-s)), by maximum likelihood with Platt's targets. Large log-odds do not overflow.
 
     Attributes
     ----------

@@ -37,8 +37,8 @@ class CalibratedRanker(Ranker):
 
     Rankers that were trained on the other queries give the scores for the calibrators. `on_one_level` brings these
     scores to the level of the ranker that is refitted on all queries. Each grade g above the lowest has a calibrator of
-    P(grade ≥ g). If two of these probabilities cross, that of the higher grade is lowered. `predict` returns the scores
-    of the ranker, so calibration does not change the ranking.
+    P(grade ≥ g). If two probabilities cross, that of the higher grade is lowered. `predict` returns the scores of the
+    ranker, so calibration does not change the ranking.
 
     The same score often means different things in different queries. With `query_statistics`, a ridge logistic
     regression on the score and its `query_statistics` gives log-odds, which are calibrated instead of the score. They

@@ -2,8 +2,8 @@
 
 Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk), 2
 misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
-A sub-command's module has `configure(parser)` and `run(args) -> int | None`. Its help shows the module's docstring
-without the first line.
+A sub-command's module has `configure(parser)` and `run(args) -> int | None`. The command's help is the docstring of the
+module without the first line.
 """
 
 from __future__ import annotations

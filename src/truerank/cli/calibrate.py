@@ -186,7 +186,7 @@ def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
 
 
 def _scores(args: argparse.Namespace) -> _Found:
-    """As `_ranker`, for a file of scores."""
+    """Like `_ranker`, for a file of scores."""
     data = common.read_graded(args.data, args, features=False)
     scores = np.asarray(read_scores(args.scores, data.n_rows))
     relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel

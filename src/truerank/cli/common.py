@@ -1,4 +1,4 @@
-"""What sub-commands share: reading data files, options, output, progress."""
+"""Functions that commands share: reading data files, options, output, progress."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
 
 
 def reading_of(like: Any) -> dict[str, str]:
-    """How the training data of a model were read: columns by role, and "missing"; {} if unknown."""
+    """Return how a model's training data were read: columns by role, and "missing"; {} if unknown."""
     return dict(getattr(like, "reading_", None) or {})
 
 
@@ -245,7 +245,7 @@ def read_data(
 
 
 def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True) -> RankingData:
-    """As `read_data`, for data with grades; prints a note on negative grades."""
+    """Like `read_data`, for data with grades; prints a note on negative grades."""
     data = read_data(path, args, like=like, features=features, graded=True)
     negative = 0 if data.y is None else int((data.y < 0).sum())
     if negative:
@@ -258,7 +258,7 @@ def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, featur
 
 
 def read_rows(path: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
-    """As `read_graded`, or with a cluster's client as `read_partitions`."""
+    """Like `read_graded`, or with a cluster's client as `read_partitions`."""
     if client is None:
         return read_graded(path, args, like=like)
     return read_partitions(path, args, client, like=like)
@@ -553,7 +553,7 @@ def show(args: argparse.Namespace, report: Any, text: str, put: Callable[[str], 
 
 
 def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
-    """As `show`, but the text goes to stderr."""
+    """Like `show`, but the text goes to stderr."""
     return show(args, report, text, note)
 
 
@@ -576,7 +576,7 @@ def check_writable(path: str | None) -> None:
 
 
 def check_file(option: str, path: str | None) -> None:
-    """As `check_writable`, for output that must be a file."""
+    """Like `check_writable`, for output that must be a file."""
     if path is not None:
         options.OutputFile(path).check(option)
 

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """One row a fold: the settings that validation chose and the measures on the test queries."""
+    """One row per fold: the settings chosen by validation and the measures on the test queries."""
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
     settings = common.parse_settings(args.set)

@@ -96,7 +96,7 @@ def _add_verification_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
-    """What is to be searched, read before anything is deployed."""
+    """Read the queries and requests to verify, before anything is deployed."""
     if args.queries is None or args.requests is None:
         raise common.UsageError("--verify needs --queries Q and --requests FILE")
     from truerank.models.foreign.model import Reader

@@ -77,7 +77,7 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
 
 
 def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
-    """One file: its data, rows of each grade, findings, and the spread of each feature."""
+    """Describe one file: its data, rows of each grade, findings, and the spread of each feature."""
     on_cluster = client is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # joined queries become a finding

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _over_statistics(model: Any, *data: Any) -> list[Any]:
-    """The statistics of a model's categories, the model over these, and the data with them in place of categories."""
+    """Return the statistics of a model's categories, and the model and data that use them."""
     statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
     if not statistics:
         raise common.InvalidInputError(

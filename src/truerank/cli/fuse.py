@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
-    """The fusion that is to be fitted, and the name of its ranker."""
+    """Return the unfitted fusion and the name of its ranker."""
     from truerank.rankers.run_fusion import RunFusion
 
     settings = common.parse_settings(args.set)

@@ -39,7 +39,7 @@ def as_program(command: Callable[[], int]) -> int:
 
 
 def _ignore_interrupts() -> None:
-    """What is left is to end: an interrupt from here on changes nothing."""
+    """Ignore interrupts from here on, because only the exit is left."""
     with suppress(ValueError, OSError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -127,7 +127,7 @@ def with_options(text: str, options: Collection[str]) -> str:
 
 
 def message(error: BaseException) -> str:
-    """One line for a person."""
+    """Return one readable line."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:

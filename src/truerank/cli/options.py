@@ -56,7 +56,7 @@ class Output(str):
 
 
 class OutputFile(Output):
-    """As `Output`, for what must be a file."""
+    """Like `Output`, for what must be a file."""
 
     def check(self, option: str) -> None:
         """Raise an error if the file cannot be written."""
@@ -111,7 +111,7 @@ def check_given(parser: argparse.ArgumentParser, args: argparse.Namespace) -> No
 
 
 def is_given(value: Any) -> bool:
-    """Whether the value of an option is not its default; 0 is given, too."""
+    """Return whether the value of an option differs from its default; 0 also counts as given."""
     return value is not None and value is not False and value != []
 
 

@@ -78,7 +78,7 @@ def _write_run(args: argparse.Namespace, data: RankingData, scores: np.ndarray) 
 
 
 def _of_parts(args: argparse.Namespace, model: Any) -> int:
-    """One file a partition, in a folder; documents without an id are named by partition and row, from 1."""
+    """Write one file per partition; documents without an id get their partition and row, from 1."""
     if args.output is None or args.output == "-":
         raise common.UsageError("--cluster writes one file a partition: name a folder with -o")
     folder = Path(args.output)

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _space(args: argparse.Namespace, ranker: Scorer, fixed: dict[str, Any]) -> dict[str, Any]:
-    """What is to be chosen among, checked: of --space, or usual values of what is not fixed."""
+    """Return the checked search space: --space, or usual values of the parameters that are not fixed."""
     from truerank.inspection.tuning import SPACES
 
     usual = SPACES.get(type(ranker).__name__, {})

@@ -78,7 +78,7 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
     Parameters
     ----------
     X : dask array or data frame (n, p)
-        One row per document. It must not be persisted, because a lost block could not be computed again.
+        One row per document. X must not be persisted, because a lost block could then not be computed again.
     y, qid : dask array or series (n,)
         Grade and query of each row, in as many blocks as X and of the same lengths. A query may be split over blocks.
     client, hold

@@ -177,12 +177,12 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
         if value is None or key in ("thread_count", "verbose"):
             continue
         if key == "pred_contrib" and value:
-            raise InvalidInputError("predict takes no pred_contrib: explain(ranker, data) says what made each score")
+            raise InvalidInputError("predict does not accept pred_contrib: use explain(ranker, data) instead")
         if key not in without_effect:
-            raise InvalidInputError(f"predict takes no {key!r}{nearest(key, ['qid', *without_effect])}")
+            raise InvalidInputError(f"predict does not accept {key!r}{nearest(key, ['qid', *without_effect])}")
         if value not in without_effect[key]:
             raise InvalidInputError(
-                f"predict takes no {key}={value!r}: it scores by all trees of the model; staged_predict gives the "
+                f"predict does not accept {key}={value!r}: it uses all trees of the model; staged_predict gives the "
                 "scores after each"
             )
 
@@ -229,13 +229,13 @@ def refuse_unknown(ranker: Any, other: dict[str, Any]) -> None:
     name = type(ranker).__name__
     for key, value in other.items():
         if key in INSTEAD_IN_FIT:
-            raise InvalidInputError(f"{name}.fit takes no {key}: {INSTEAD_IN_FIT[key]}")
+            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD_IN_FIT[key]}")
         ours = SAME.get(key, key)
         if ours in ranker.get_params(deep=False):
             raise InvalidInputError(
-                f"{name}.fit takes no {key}: settings go to the constructor, {name}({ours}={value!r:.60})"
+                f"{name}.fit does not accept {key}: settings go to the constructor, {name}({ours}={value!r:.60})"
             )
         if key in INSTEAD:
-            raise InvalidInputError(f"{name}.fit takes no {key}: {INSTEAD[key]}")
-        fit = inspect.signature(type(ranker).fit).parameters
-        raise InvalidInputError(f"{name}.fit takes no {key!r}{nearest(key, [*fit, 'group', 'eval_qid', 'eval_group'])}")
+            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD[key]}")
+        known = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_qid", "eval_group"]
+        raise InvalidInputError(f"{name}.fit does not accept {key!r}{nearest(key, known)}")

@@ -92,7 +92,7 @@ WARNED = by_name(
         "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit": "custom_metric",
         "feature_importances_ are shares of the gain; permutation_importance measures the loss": "importance_type",
         "history_ has the values to plot": "plot",
-        "all rows are drawn with the same chance, whatever their gradients": "sampling_method",
+        "all rows have the same probability, for any gradients": "sampling_method",
         "gradients are not scaled within queries": "lambdarank_normalization",
         "pairs are not weighed by the difference of their scores": "lambdarank_score_normalization",
         "there is no code for graphics cards; the fit runs on the processor": "device task_type",
@@ -123,7 +123,7 @@ INSTEAD = by_name(
         ),
         "encode categories as numbers": "one_hot_max_size",
         "patience=None keeps all trees; patience=N those up to the best one on eval_set": "use_best_model",
-        "warm_start=True goes on from a fitted ranker, which save_model keeps": "save_snapshot",
+        "warm_start=True continues a fitted ranker, which save_model stores": "save_snapshot",
         "they go to fit(…, callbacks=[…])": "callbacks",  # of rankers whose constructor has none
         "pass validation queries to fit(…, eval_set=(X, y, qid))": "eval_fraction",
         "steps have no bound; alpha and learning_rate make them smaller": "max_delta_step",

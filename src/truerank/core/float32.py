@@ -129,7 +129,7 @@ def holds_missing(values: np.ndarray) -> bool:
 
 
 def are_float32(values: np.ndarray) -> bool:
-    """Whether all numbers are float32 numbers; missing ones and infinity are."""
+    """Return whether all numbers are float32 numbers, nan or infinity."""
     if values.dtype == np.float32:
         return True
     step = max(1, _BLOCK_VALUES // max(1, values.size // max(1, len(values))))

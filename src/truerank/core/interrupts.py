@@ -76,7 +76,7 @@ class Interruptible:
 
 
 def _is_within(frame: FrameType | None) -> bool:
-    """Whether the interrupted code is where a block begins or ends, or was called there."""
+    """Return whether the interrupted code is at the start or end of a block, or was called there."""
     while frame is not None:
         if frame.f_code in (Interruptible.__enter__.__code__, Interruptible.__exit__.__code__):
             return True

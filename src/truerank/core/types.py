@@ -26,7 +26,7 @@ PathLike = str | os.PathLike[str]
 """The name of a file."""
 
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
-"""What `core.random_streams.seed_of` makes a seed of."""
+"""Values that `core.random_streams.seed_of` converts to a seed."""
 
 
 class Matrix(Protocol):
@@ -82,7 +82,7 @@ class Scorer(Protocol):
 class _Named(Protocol):
     @property
     def name(self) -> str:
-        """As the measure is printed."""
+        """The printed name of the measure."""
         ...
 
 

@@ -192,7 +192,7 @@ static double probability(double s) {
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the file's text. A comment at the top describes how to call it."""
+    """Return the file's text. A comment at the top shows the calls."""
     prefix = identifier(name)
     if not prefix or prefix[0].isdigit():
         raise InvalidInputError(f"the name must begin as a name in C does, got {name!r}")

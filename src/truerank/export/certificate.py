@@ -319,7 +319,7 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
 
 
 def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
-    """Return the constant that the format omits. Rankings do not depend on it."""
+    """Return the constant that the format omits. This constant does not change a ranking."""
     if format == "painless" or not isinstance(form.body, Linear) or properties.keeps_constant:
         return 0.0
     if format in ("ranklib", "xgboost"):

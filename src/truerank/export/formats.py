@@ -130,7 +130,7 @@ def export_model(
     name : str, default "model"
         Name of the model, for formats that have one.
     certify : RankingData, optional
-        Rows for the comparison. By default rows are generated, and the certificate's first line states it. Thresholds
+        Rows for the comparison. By default, rows are generated, as the certificate's first line then states. Thresholds
         for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
     missing : "zero", "nan" or None, default None
         Value of an absent feature; by default the value in the format's programs. With "zero", nan in the data counts

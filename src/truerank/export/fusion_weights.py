@@ -114,7 +114,7 @@ def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
 
     The rules follow the engines' sources. If all scores of a list are equal, OpenSearch gives 1, Elasticsearch the raw
     score and Weaviate 0. OpenSearch gives 0.001 in place of 0. All three give 0 to documents that a query did not
-    retrieve. Vespa scores every retrieved document with every expression, so each run should contain all of them.
+    retrieve. Vespa scores every retrieved document with every expression, so each run should contain all.
     """
     feature, weights = _checked(model, engine)
     pool = model.known_runs(pool)

@@ -14,7 +14,7 @@ from truerank.models.foreign.solr import PACKAGE, SLACK
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the model's JSON, for PUT to `schema/model-store`. It lists only the features that the model uses."""
+    """Return the model's JSON, for PUT to `schema/model-store`. Unused features are left out."""
     used = form.used if len(form.used) else np.array([0])
     values: dict[str, Any]
     features: list[dict[str, Any]] = [{"name": form.names[k]} for k in used]

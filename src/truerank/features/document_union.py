@@ -26,7 +26,7 @@ def join_lists(
     Returns ids (n,), by descending id within a topic, and their offsets (m + 1,) by topic; list offsets (m r + 1,),
     for run j and topic i from `i * r + j`; and the document and score of each entry (e,).
 
-    Each block of topics has a hash table. It costs e look-ups and a sort of each topic's documents.
+    Each block of topics has a hash table. The cost is e look-ups and a sort of each topic's documents.
     """
     m, r, _ = lists.shape
     list_offsets = offsets_of(lists[:, :, 1])

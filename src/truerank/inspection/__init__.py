@@ -1,1 +1,1 @@
-"""What a fitted ranker does: importance, stability."""
+"""Inspection of fitted rankers: importance, stability."""

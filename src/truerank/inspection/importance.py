@@ -107,8 +107,8 @@ def permutation_importance(
     Notes
     -----
     Cost: `p * repeats + 1` predictions. Under the null, a query's values with the original column and with its shuffled
-    copies are exchangeable (`step_down_of_copies`). The result is about this fitted ranker. A shuffled feature also
-    loses the information that it shares with others.
+    copies are exchangeable (`step_down_of_copies`). The result describes only this fitted ranker. A shuffled feature
+    also loses the information that it shares with others.
 
     Examples
     --------

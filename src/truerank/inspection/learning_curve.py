@@ -1,4 +1,4 @@
-"""How a ranker's quality grows with the number of training queries."""
+"""Measure how a ranker's quality depends on the number of training queries."""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ class ShapleyValues:
 def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyValues:
     """Return Shapley values of a fitted `ObliviousBoosting` with any kind of leaves and start, for the rows of X.
 
-    The rows of `reference` (r, p) give the probabilities of the answers. Fuzzy leaves use at most 4,096 of them, evenly
-    spaced. Plain leaves cost O(4^d d²) for a tree, and O(d) for a row and tree; fuzzy and polynomial leaves O(2^d d²)
-    for a row and tree, times the number of monomials.
+    The rows of `reference` (r, p) give the probabilities of the answers. Fuzzy leaves use at most 4,096 reference rows,
+    evenly spaced. Plain leaves cost O(4^d d²) for a tree, and O(d) for a row and tree; fuzzy and polynomial leaves
+    O(2^d d²) for a row and tree, times the number of monomials.
 
     References
     ----------

@@ -76,8 +76,9 @@ SPACES: dict[str, dict[str, Any]] = {
 class Tuning:
     """The result of `tune`.
 
-    `best_value` is the mean over the folds' held-out queries. It is too optimistic, since it was maximised: evaluate
-    the ranker on other queries. A trial is `{"number", "params", "values" (one a fold), "mean", "rounds", "error"}`.
+    `best_value` is the mean over the folds' held-out queries. This value is too optimistic, since it was maximised:
+    evaluate the ranker on other queries. A trial is `{"number", "params", "values" (one a fold), "mean", "rounds",
+    "error"}`.
     """
 
     best_params: dict[str, Any]  # with early stopping, the mean number of rounds replaces `patience`

@@ -71,9 +71,9 @@ def read_table(
     query : str, default="qid"
         Column of the query id: whole numbers, text, or any hashable values.
     grade : str, default="y"
-        Column of the grade. The data have no grades if it is not given and there is no column "y".
+        Column of the grade. If it is not given and there is no column "y", the data have no grades.
     document : str, default="docid"
-        Column of the document id. The data have no document ids if it is not given and there is no column "docid".
+        Column of the document id. If it is not given and there is no column "docid", the data have no document ids.
     features : sequence of str, optional
         Columns of the features in this order, or patterns of their names (`bm25*`); [] means none. The default is all
         other columns except the index that pandas writes (`__index_level_0__`) and a text column named "comment".

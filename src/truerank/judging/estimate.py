@@ -1,4 +1,4 @@
-"""Values and differences of runs from few human judgements, with intervals that hold whatever the judges do."""
+"""Values and differences of runs from few human judgements, with valid intervals for any judges."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def estimate(
 
     The estimate of Σ_d w(d) g(d) is Σ_d w(d) b(d) + Σ_(d drawn) w(d) (g(d) - b(d)) / π(d), divided by the number of
     topics. b predicts the gain from the judges' labels without the document's own judgement. The estimate is unbiased
-    whatever the judges do; good judges make the interval narrower.
+    for any judges; good judges make the interval narrower.
 
     Parameters
     ----------

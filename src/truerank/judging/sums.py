@@ -1,7 +1,7 @@
 """Measures that are sums over documents, and the weights that runs give to documents.
 
 A measure M = (1/Q) Σ_d w(d) g(d) has weights w from the ranks and gains g from the grades: DCG, P, RBP, and R with
-known totals. Only for these is an estimate from a sample of documents unbiased.
+known totals. Estimates from a sample of documents are unbiased only for these measures.
 """
 
 from __future__ import annotations

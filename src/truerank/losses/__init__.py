@@ -1,1 +1,1 @@
-"""What is minimised: pairs, worst rankings, listwise losses, objectives of boosting."""
+"""Loss functions: pairs, worst rankings, listwise losses, objectives of boosting."""

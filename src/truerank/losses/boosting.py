@@ -1,8 +1,8 @@
 """Objectives of boosted trees: gradients and hessians of scores, query by query.
 
 An objective is a function `objective(y, scores, offsets) -> (gradients, hessians)` of grades (n,), scores (n,) and
-starts of queries (m + 1,). It returns two float64 arrays (n,): the gradients of a loss to minimise, and its second
-derivatives or an upper bound of them, never negative. Users may pass their own function.
+starts of queries (m + 1,). The function returns two float64 arrays (n,): the gradients of a loss to minimise, and its
+second derivatives or their upper bounds, never negative. Users may pass their own function.
 
 With s the scores of a query, y its grades and ρ_ij = 1 / (1 + exp(σ (s_i - s_j))):
 

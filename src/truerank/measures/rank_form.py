@@ -1,8 +1,8 @@
 """The rank form: the formula of a measure in terms of the ranks of contributing documents.
 
-Two evaluators use it, NumPy code here and the compiled code of `measures/kernel.py`. Both add in the same order, so
-that all bits agree. The rank of a document is given by its tied group: `before` documents are above the group, and
-`size` are in it (1 if ties are broken). All orders of the group are equally likely.
+Two evaluators use it, NumPy code here and the compiled code of `measures/kernel.py`. Both evaluators add in the same
+order, so that all bits agree. The rank of a document is given by its tied group: `before` documents are above the
+group, and `size` are in it (1 if ties are broken). All orders of the group are equally likely.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from truerank.measures.ranking import Ordered
 
 _UNWANTED = ("unj", "rbp_resid", "num_nonrel_judged_ret")  # these count documents that are not relevant or unjudged
 
-# Names of trec_eval without another measure here. The other names have measures that compute all queries at once.
+# Names of trec_eval without another measure here. Other measures compute all queries at once.
 OWN_NAMES = [
     "num_nonrel_judged_ret",
     "gm_bpref",

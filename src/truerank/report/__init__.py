@@ -1,1 +1,1 @@
-"""What people look at: charts, pages."""
+"""Charts and HTML pages."""

@@ -94,7 +94,7 @@ def student_quantile(share: float, freedom: int) -> float:
     """Return the quantile of Student's t, without SciPy, which takes half a second to import.
 
     Up to 200 degrees of freedom, the finite series of the distribution function (Abramowitz and Stegun 26.7.3 and
-    26.7.4) is bisected. For more, Fisher's expansion in 1/freedom (26.7.5) has an error below 1e-9.
+    26.7.4) is bisected. Above 200, Fisher's expansion in 1/freedom (26.7.5) has an error below 1e-9.
     """
     if share < 0.5:
         return -student_quantile(1.0 - share, freedom)

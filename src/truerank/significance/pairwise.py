@@ -31,7 +31,7 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
     are the longest sequences in the order of means without a significant difference. Two systems without a common group
     may then still not differ significantly.
 
-    `different` (k, k) is symmetric. Groups may overlap. They are in order of their best member's mean.
+    `different` (k, k) is symmetric. Groups may overlap. The order of groups is that of their best members.
 
     References
     ----------

@@ -64,7 +64,7 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
     """Return Wilcoxon's signed rank test, with the zeros ranked and then dropped (Pratt, JASA 54, 1959, 655-667).
 
     Ties get their mean rank. The statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero
-    differences its distribution is exact. For more, the normal approximation without a continuity correction is used.
+    differences its distribution is exact. Above 50, the normal approximation without a continuity correction is used.
 
     Examples
     --------

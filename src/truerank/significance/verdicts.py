@@ -72,7 +72,7 @@ def verdict(differences: ArrayLike, margin: float | None = None) -> Verdict:
 
     Equivalence is usually tested with the 90 % interval (two one-sided tests at level 0.05, TOST). On the skewed
     differences of TREC-9 runs that verdict is wrong in 7 % of samples. With the 95 % interval, which tables print, at
-    most 5 % are wrong. It requires about a fifth more topics than TOST.
+    most 5 % are wrong. This requires about a fifth more topics than TOST.
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""How it is minimised: each solver takes a loss and returns a result with a status."""
+"""Solvers: each one minimises a loss and returns a result with a status."""

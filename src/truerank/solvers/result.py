@@ -30,7 +30,7 @@ class Status(Enum):
 
 
 NEEDS_ACTION = (Status.MAX_ITERATIONS, Status.NO_PROGRESS, Status.DIVERGED)
-"""The reasons of which a ranker warns."""
+"""Reasons that cause a warning of the ranker."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class RetrievalFunction:
         """Add the scores of all documents with a term of the query to `scores`, float64 (n_documents,).
 
         `weights` are q_t of the query's terms by number (see `query_weights`). `matched`, uint8 (n_documents,), becomes
-        1 for these documents. Documents that already have 1 are also scored; if they contain no query term, tf = 0.
+        1 for these documents. Documents with a 1 from an earlier call are also scored; without a query term, tf = 0.
         """
         raise NotImplementedError
 

@@ -27,7 +27,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
     """Linear classifier for two classes whose score is the logarithm of votes for over votes against.
 
     Training adds y_i x_i to the weights v (0 at first) whenever y_i (v · x_i) ≤ 0. The k-th weights have c_k votes, one
-    for each row that does not change them. The score is that of Bennett (2003, section 5),
+    for each row that leaves the weights unchanged. The score is that of Bennett (2003, section 5),
 
         score(x) = log(1 + Σ_{k: v_k·x > 0} c_k) - log(1 + Σ_{k: v_k·x ≤ 0} c_k)
 

@@ -30,7 +30,7 @@ class BinaryTrees:
     missing_right: np.ndarray = field(repr=False)  # bool (N,): where nan goes
     # bool (N,): whether |x| <= 1e-35 is missing too (LightGBM's `zero_as_missing`)
     zero_missing: np.ndarray = field(repr=False)
-    left: np.ndarray = field(repr=False)  # int64 (N,): child; a node stands after its parent
+    left: np.ndarray = field(repr=False)  # int64 (N,): child; a node comes after its parent
     right: np.ndarray = field(repr=False)  # int64 (N,)
     values: np.ndarray = field(repr=False)  # float64 (L,): leaf values
 

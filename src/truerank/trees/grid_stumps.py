@@ -136,7 +136,7 @@ def _pair_columns(codes: np.ndarray, n_bins: np.ndarray) -> np.ndarray:
     """Pair the columns that leave their fullest bins in the same rows; int64 (q, 2), with -1 for no partner.
 
     Greedy: the column that is outside its fullest bin most often gets the partner that is outside at the same time
-    most often. A column stays alone if its joint bins with any other would be too many.
+    most often. A column is not paired if every pair with it would have too many bins.
     """
     p = len(n_bins)
     outside = np.stack(

@@ -344,11 +344,11 @@ def search_level(hist, n_leaves, features, columns, weights, found):
         if not columns.permitted[f]:
             continue
         n_sides, n_borders = _candidates(f, columns)
-        # Stage 1. Totals of each leaf. They are the same for every feature, so use the first.
+        # Stage 1. Compute the totals of each leaf from the first feature, as all features have the same.
         if not known:
             before, known = _leaf_totals(hist, start, f, columns, weights, totals), True
-        # Stage 2. Compute the objective of every border. Divisions are slow: estimate it with one division for two,
-        # then compute only the borders that may be the best.
+        # Stage 2. Compute the objective of every border. Divisions are slow: first estimate two borders with one
+        # division, then compute only those that may be the best.
         _estimate_gains(hist, start, totals, n_sides, n_borders, weights, words, gain)
         _compute_largest(hist, start, totals, n_sides, n_borders, weights, words, gain)
         # Stage 3. Store the best border, and the sums in its children.
@@ -358,7 +358,7 @@ def search_level(hist, n_leaves, features, columns, weights, found):
 
 @kernel
 def search_level_with_rules(hist, n_leaves, features, columns, weights, found):
-    """As `search_level`, with the penalty of small children, monotone features and fuzzy borders."""
+    """Like `search_level`, with the penalty of small children, monotone features and fuzzy borders."""
     totals = np.empty(n_leaves, dtype=np.int64)
     gain = np.empty((2, 256))
     left = np.empty((2, 256))  # G and H of the left child by border

@@ -68,7 +68,7 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
 
 
 def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
-    """Read a net without hidden layer. Its output increases with the weighted sum, which is the score here."""
+    """Read a net without hidden layer. The score is the weighted sum, with which the output increases."""
     reader.fail_if(len(body) < 3, "", f"the file ends before the weights of {name}")
     ids = [reader.integer(v, f"line {body[0][0]}", 1) for v in body[0][1].split()]
     if body[1][1].split() != ["0"]:

@@ -52,8 +52,8 @@ def import_model(
     ----------
     path : str or path
     feature_names : sequence of str, optional
-        Names of your data's columns, in order. Named features of the model are matched to these names; numbered
-        features receive them.
+        Names of your data's columns, in order. Named features of the model are matched to your names; numbered features
+        receive them.
     n_features : int, optional
         Number of columns of your data, if the model does not use the last ones.
 

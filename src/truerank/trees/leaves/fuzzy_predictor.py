@@ -218,7 +218,7 @@ def answer(states, at, factors, k, first, end, questions, shares):
 
 @kernel
 def _answer_steeply(states, at, factors, k, first, end, questions, shares):
-    """As `answer`, for observed values of a steep feature, whose factors do not include the powers of p."""
+    """Like `answer`, for observed values of a steep feature, whose factors do not include the powers of p."""
     knots = factors.first[k + 1] - factors.first[k]
     origin, lost = 2 * factors.first[k] + k, 2 * knots + 1
     for i in range(64):
@@ -286,7 +286,7 @@ def _average_leaves(values, at, shares, questions, question, result, out):
 
 @kernel
 def _average_three(values, at, shares, questions, question, result, out):
-    """As `_average_leaves`, of eight values that differ between rows."""
+    """Like `_average_leaves`, of eight values that differ between rows."""
     r, s, t = questions[question], questions[question + 1], questions[question + 2]
     for i in range(64):
         last, middle = shares[t, i], shares[s, i]

@@ -8,7 +8,7 @@ distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, 
 over all leaves at once ("joint"); the numbers of neighbours differ in one bit, and each pair counts once. For squared
 error this is half of `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`. Zero is a candidate, so that the training error
 decreases with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
-changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. All iterates of conjugate gradients satisfy it.
+changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. All iterates of conjugate gradients do this.
 
 The thesis solves its equations in two rounds ("two-rounds"), with fixed neighbours in the second:
 
@@ -322,7 +322,7 @@ def _conjugate_gradients(own, right, inverse, coarse, penalty, tolerance, most_r
     """Solve own_l y_l + penalty Σ_n (y_l - y_n) = right_l for all leaves l (leaves, M), from zero.
 
     The preconditioner is `inverse` (leaves, M, M) of the diagonal blocks, plus `coarse` (M, M), the inverse of Σ own,
-    on the sum over leaves: a large penalty hardly constrains what all leaves share.
+    on the sum over leaves: a large penalty has little effect on the common part of all leaves.
     """
     size, m = right.shape
     y, residual = np.zeros((size, m)), right.copy()
