@@ -352,7 +352,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         ------
         InvalidInputError
             Without `qid` when the ranker was fitted with several queries. scikit-learn passes `qid` to `score` only
-            with metadata routing on.
+            after `sklearn.set_config(enable_metadata_routing=True)`.
         """
         check_is_fitted(self)
         X, qid = self._without_query_column(X, qid)

@@ -100,7 +100,8 @@ class ObliviousBoosting(FittedTrees):
         Sets of features. All features of a tree are in one set. Features in no set are one more set.
     categorical : list of column numbers or names, optional
         Features with categories: numbers, or columns of text or categories of a data frame. Each category becomes the
-        mean of its grades within queries (`truerank.trees.categories`). An unknown category counts as average.
+        mean of its grades within queries (`truerank.trees.categories`). An unknown category counts as average, a
+        missing one as a missing value.
     patience : int, optional
         Stop if `measure` on `eval_set` has not improved for this many trees, and keep the best round. Less than half of
         the trees often stops too early.
