@@ -96,8 +96,7 @@ class Cutoff(BaseEstimator):
     Notes
     -----
     1. Thresholds are ranks of the calibration scores. The test sequence is exact if the risk does not fall as more
-       queries are answered. The thresholds of "learned" come from the queries that are set aside, and are exact for any
-       scores.
+       queries are answered. The thresholds of "learned" come from other queries, and are exact for any scores.
     2. Equal scores are answered or shown together. The loss of a ranking breaks ties by the order of the rows.
     3. `benchmarks/calibration/bench_cutoffs.py` chose the constants on CISI, NPL and simulated queries.
 

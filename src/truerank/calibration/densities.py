@@ -259,8 +259,8 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
         p(s) = 2/(√(2π)(σ_l + σ_r)) · exp(-(s - θ)²/(2σ²)),  σ = σ_l for s ≤ θ, σ_r for s > θ
 
-    The likelihood is maximal over all modes θ, also between scores. The tails of two classes can cross, which the log
-    loss punishes.
+    The likelihood is maximal over all modes θ, also between scores. Tails of two classes can cross, which raises the
+    loss.
 
     The parameters are those of `GaussianCalibrator`.
 

@@ -14,9 +14,8 @@ cost of parameters. The members are:
   cross-validated once, and their held-out log-odds are the scores of the second fit.
 
 Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit, and their level
-depends on the length of a text. Matrix scaling is therefore also fitted to log probabilities minus the mean of the row,
-and to log probabilities of at least -18. `python -m benchmarks calibration/bench_several_classes` compares with single
-methods.
+depends on the length of a text. So matrix scaling is also fitted to log probabilities minus the row's mean, and to log
+probabilities of at least -18. `python -m benchmarks calibration/bench_several_classes` compares with single methods.
 """
 
 from __future__ import annotations

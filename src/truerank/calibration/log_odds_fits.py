@@ -3,8 +3,7 @@
     minimise  Σ_i w_i [log(1 + exp(z_i)) - t_i z_i] + Σ_j ridge_j b_j²/2,   z = D b,   b_j ≥ 0 for j in `lower`
 
 by Newton's method with halved steps. Targets t are in [0, 1]. The problem is convex. The loss has a minimum if the
-targets are inside (0, 1) or the classes overlap. A kernel adds row by row, so that the bits do not depend on BLAS
-threads.
+targets are inside (0, 1) or the classes overlap. A kernel adds row by row, so the bits do not depend on threads.
 """
 
 from __future__ import annotations

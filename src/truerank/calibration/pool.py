@@ -8,8 +8,7 @@ the mean and variance of this difference over rows, or over sums of groups. d_k 
 On a few hundred rows the lowest loss is often luck. A single method chosen by this loss can be wrong on every row, but
 the loss of an average exceeds that of member k by at most -log w_k for each row. The second term of the maximum is
 about z²/2 for a difference of z standard errors: it is large for a small difference that nearly every row has. With
-many rows one method gets all the weight. `benchmarks/calibration/bench_choice.py` compares the constants on data that
-ship.
+many rows one method gets all the weight. `benchmarks/calibration/bench_choice.py` compares the constants.
 
 References
 ----------
@@ -383,7 +382,7 @@ def choose_calibrator(
     Warns
     -----
     TruerankWarning
-        If a class has fewer than 20 rows. If it has fewer than two, methods are not compared: the result is "platt" if
+        If a class has fewer than 20 rows. With fewer than two rows, methods are not compared: the result is "platt" if
         it is among the methods, else the first method.
 
     Examples

@@ -184,7 +184,7 @@ class IsotonicCalibrator(Calibrator):
     """Fit scikit-learn's isotonic regression on the score, with Platt's targets so that no log-odds is infinite.
 
     It is linear between the training scores and constant outside. Isotonic regression needs a thousand rows or more,
-    and rows within a step become tied. O(n log n).
+    and rows within a step become tied. The cost is O(n log n).
 
     Attributes
     ----------

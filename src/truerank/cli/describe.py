@@ -90,7 +90,7 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
 
 
 def _read(path: str, args: argparse.Namespace) -> Any:
-    """One file. Options that a table's columns need are found, used and printed."""
+    """One file. Options that the columns of a table need are found, used and printed."""
     if path == "-" or not table_kind(path):
         return common.read_data(path, args)
     data, words = read_as_found(path, args)

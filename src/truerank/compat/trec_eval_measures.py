@@ -200,7 +200,7 @@ def _is_integer(text: str) -> bool:
 def merge_sorted(rows: list[Row], comes_first: Callable[[Row, Row], bool]) -> list[Row]:
     """Sort with an order that may contradict itself, so that the outcome depends on the algorithm.
 
-    This is the merge sort of the GNU C library. `comes_first(a, b)`: a may be placed before b. O(n log n).
+    This is the merge sort of the GNU C library. `comes_first(a, b)`: a may be placed before b. The cost is O(n log n).
     """
     if len(rows) < 2:
         return rows

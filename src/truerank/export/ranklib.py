@@ -1,4 +1,5 @@
-"""RankLib's text: Coordinate Ascent for linear models, RankBoost for stumps, LambdaMART for trees. Ids count from 1."""
+"""Write RankLib's text: Coordinate Ascent (linear models), RankBoost (stumps) or LambdaMART (trees). Ids count from
+1."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def weighted_condorcet(pool: RunPool, weights: Sequence[float] | np.ndarray) -> 
     Documents are sorted by majority; of N documents the first gets N, the last 1. `a` beats `b` if the runs that
     rank a above b have a larger sum of weights than those that rank b above a. A run ranks its own documents above all
     others, and does not compare the others. Ties break by descending document id. If majorities are circular, the order
-    is that of a merge sort from descending ids. No document loses to the next. O(r N log N) for each topic.
+    is that of a merge sort from descending ids. No document loses to the next. Each topic costs O(r N log N).
 
     >>> runs = {"a": {"1": {"d1": 3.0, "d2": 2.0}}, "b": {"1": {"d2": 2.0}}, "c": {"1": {"d2": 9.0, "d3": 8.0}}}
     >>> pool = RunPool(runs)

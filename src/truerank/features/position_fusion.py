@@ -181,8 +181,8 @@ class PosFuse(PositionFusion):
 class SlideFuse(PosFuse):
     """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
 
-    The window ends with the fused list. Ranks below the longest training list count 0 in the mean. `table_` is that of
-    PosFuse.
+    The window ends with the fused list. Ranks below the longest training list count as 0 in the mean. `table_` is that
+    of PosFuse.
 
     Parameters
     ----------

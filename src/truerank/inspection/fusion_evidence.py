@@ -45,8 +45,7 @@ class FusionEvidence:
         The best run of each fold's training topics.
     recommended, reason : str
         "learned" if it is better by the first measure than every other method and the best single run, each with a
-        corrected p below 0.05. Otherwise, the method with the highest mean among those that are not significantly
-        worse.
+        corrected p below 0.05. Otherwise, the method with the highest mean of those not significantly worse.
     comparisons : dict of str to Comparison
         Each unlearned method against "learned", by measure; p is corrected for all measures together.
     """

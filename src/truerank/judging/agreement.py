@@ -66,7 +66,7 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
     -----
     Kappa is 1 - Σ d o / Σ d e with the observed shares o, the shares e of independent judges, and the disagreement d: 0
     or 1, or the squared difference of grades (Cohen 1968). Alpha pools the shares of both judges and uses the ordinal
-    difference (Krippendorff 2011). O(n + resamples · levels²).
+    difference (Krippendorff 2011). The cost is O(n + resamples · levels²).
 
     >>> found = agreement({"1": {"x": 1, "y": 0, "z": 1}}, {"1": {"x": 1, "y": 0, "z": 0}})
     >>> round(found.same.estimate, 4), round(found.kappa.estimate, 4)

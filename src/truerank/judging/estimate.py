@@ -285,8 +285,8 @@ def estimate(
     -----
     The variance for these topics is Σ_(drawn) (1 - π) (w (g - b) / π)², with Student's quantile of Satterthwaite's
     degrees of freedom. For topics like these, the variance is s²(T_q) / Q of the topics' own estimates, with Q - 1
-    degrees of freedom. `judging/predictions.py` has the predictions. O(documents · runs + judged · columns²). Särndal,
-    Swensson and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
+    degrees of freedom. `judging/predictions.py` has the predictions. The cost is O(documents · runs + judged ·
+    columns²). Särndal, Swensson and Wretman (1992), section 6.3; Angelopoulos et al. (2023), Science 382, equation 1.
 
     >>> from truerank import plan_judgements
     >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}

@@ -77,7 +77,7 @@ class QuerySquaredError(ByQuery):
 
 
 class PairwiseLogistic(ByQuery):
-    """Logistic loss of all pairs with different grades. O(Σ n²)."""
+    """Logistic loss of all pairs with different grades, in O(Σ n²)."""
 
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = check_number(sigma, "sigma", minimum=0.0, open_minimum=True)

@@ -29,7 +29,7 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
         weighed = cutoff > 0
         if weighed and inverse[q] == 0.0:
             continue
-        # Stage 1. Documents by score, with e_i = exp(σ (s_i - max s)).
+        # Stage 1. Sort documents by score, with e_i = exp(σ (s_i - max s)).
         if weighed:
             best_first(scores[start : start + n], order)
         else:
@@ -43,7 +43,7 @@ def discounted_pairs(y, scores, offsets, first, last, gradients, hessians, gains
             gain[a] = gains[i]
             power[a] = np.exp(max(sigma * (scores[i] - top), -300.0))
             g[a] = h[a] = 0.0
-        # Stage 2. Pairs (a, b) with a ranked before b: their weights w, then λ = σ w ρ and its derivative.
+        # Stage 2. For pairs (a, b) with a ranked before b, compute weights w, then λ = σ w ρ and its derivative.
         above = min(n, cutoff) if weighed else n
         last = np.uint64(n)
         for a in range(above):

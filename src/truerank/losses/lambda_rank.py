@@ -73,7 +73,7 @@ class LambdaRank(ByQuery):
 
 
 class IPSLambdaRank(ByQuery):
-    """LambdaRank for relevances in [0, 1], with the slope `sigma` > 0 of the logistic function. O(Σ n²) time."""
+    """LambdaRank for relevances in [0, 1], with the slope `sigma` > 0 of the logistic function. It costs O(Σ n²)."""
 
     by_place = True
 

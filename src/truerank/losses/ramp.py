@@ -32,7 +32,7 @@ class RampOracle:
     """The convex part of nDCG's ramp bound around an anchor, as an oracle of the cutting-plane solver.
 
     `cutoff` None counts the whole list; `gain` and `discount` are as in nDCG. Queries with different gains are
-    `kept` (m,). Equal values keep the order of the rows. O(n log n) for each sort.
+    `kept` (m,). Equal values keep the order of the rows. Each sort costs O(n log n).
 
     Two documents, the better one behind by 1: the worst outcome is the ranking by score, and the bound is the loss.
 

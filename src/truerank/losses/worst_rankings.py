@@ -220,7 +220,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
     value = np.full(depth + 2, -np.inf)
     from_relevant = np.zeros((depth + 1, depth + 1), dtype=np.uint8)
     value[0] = 0.0
-    # Stage 1. The best value of each state (a, b = r - a) at rank r, from those at rank r - 1.
+    # Stage 1. Compute the best value of each state (a, b = r - a) at rank r from those at rank r - 1.
     for r in range(1, depth + 1):
         for a in range(min(r, n_rel), max(0, r - n_other) - 1, -1):
             b = r - a
@@ -236,7 +236,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
             from_relevant[r, a] = taken
         if r - 1 - n_other >= 0:
             value[r - 1 - n_other] = -np.inf  # more than N others: no longer reachable
-    # Stage 2. The best state at rank k, with its merged tail.
+    # Stage 2. Find the best state at rank k, with its merged tail.
     best_a, best_value = -1, -np.inf
     for a in range(max(0, depth - n_other), min(depth, n_rel) + 1):
         b = depth - a
@@ -247,7 +247,7 @@ def _places_lattice(s, t, scale, discount, cutoff, ideal, place):
         tail += scale * ((n_rel - a) * (sum_t[j1] - sum_t[b]) + tail_t[j1])
         if value[a] + tail > best_value:
             best_a, best_value = a, value[a] + tail
-    # Stage 3. Places of the tail, then of the path, backwards.
+    # Stage 3. Write the places of the tail, then of the path, backwards.
     a, b = best_a, depth - best_a
     for j in range(b, n_other):
         place[j] = max(a, ahead[j]) + 1

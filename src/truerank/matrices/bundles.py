@@ -119,13 +119,11 @@ def bundle_columns(X: SparseMatrix, borders: list[np.ndarray]) -> BundledMatrix:
     """Return the codes of a CSC matrix (n, p) under given borders.
 
     A feature goes into the first of at most 64 open bundles that has no row in common with it and room for its
-    codes; without one, the oldest bundle is closed. Features are tried in their given order, in which the columns of a
-    one-hot code are neighbours, and by decreasing number of stored values; the faster result is kept. A bundle has
-    bytes if more than a sixth of all rows and 700 rows differ from 0, because its bytes are then read faster than its
-    stored values.
+    codes; without one, the oldest bundle is closed. Features are tried in their given order, and by decreasing number
+    of stored values; the faster result is kept. A bundle has bytes if more than a sixth of all rows and 700 rows differ
+    from 0, because its bytes are then read faster than its stored values.
 
-    O(nnz log borders) time and at most O(128 nnz) look-ups. Memory is one byte for each stored value, and one for each
-    row and bundle.
+    It costs O(nnz log borders) and at most O(128 nnz) look-ups, and a byte per stored value and per row and bundle.
     """
     n_bins = np.array([len(own) + 1 for own in borders], dtype=np.int32)
     default = np.array([np.searchsorted(own, 0.0) for own in borders], dtype=np.int32)
@@ -216,7 +214,7 @@ def _assign(starts, rows, ranks, order, widths, taken):
     for k in order:
         if widths[k] == 0:
             continue  # constant: any bundle
-        # Stage 1. The first open bundle with room for the codes and no row in common.
+        # Stage 1. Find the first open bundle with room for the codes and no row in common.
         chosen = -1
         for place in range(n_open):
             if number[place] < 0:

@@ -19,7 +19,7 @@ MAGNITUDE = np.uint64(2**63 - 1)  # the bits of a number without its sign
 
 
 def exact_parts(values: np.ndarray) -> np.ndarray:
-    """Return the sums of the mantissas of `values` (n,) by exponent, int64 (2, 2048), which add up. O(n)."""
+    """Return the sums of the mantissas of `values` (n,) by exponent, int64 (2, 2048), in O(n)."""
     parts = np.zeros((2, 2048), dtype=np.int64)
     add_numbers(np.array(values, dtype=np.float64, order="C").view(np.uint64), _EVERY_BIT, parts)
     return parts

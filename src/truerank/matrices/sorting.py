@@ -58,7 +58,7 @@ def _sort_run(values, order, spare):
             seen[k] += 1
     if total == size * (size - 1) // 2:
         return
-    # Stage 3. Sort equal items by number.
+    # Stage 3. Sort equal items by their number.
     for i in range(1, size):
         item, k = order[i], i
         while k > 0 and _before(values, item, order[k - 1]):

@@ -151,8 +151,7 @@ def evaluate(
     qrels, run
         Other names of `y` and `scores`, for qrels and runs.
     qid : array-like (n,), optional
-        Query of each row. None means a single query, as the printed result states, and is an error for more than 1,000
-        rows.
+        Query of each row. None means a single query (the printed result says so) and must have at most 1,000 rows.
     doc_ids : array-like (n,) of str, optional
         Used to break ties under `trec`.
     convention : str, optional

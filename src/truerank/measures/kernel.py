@@ -51,7 +51,7 @@ class QueryMeasure:
     def of_columns(self, X: Matrix, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """Return the value of every query ranked by each column of X (n, p), in grouped order: float64 (m, p).
 
-        `descending=False` ranks small values first. X is read once in blocks of queries, and never copied as a whole.
+        `descending=False` ranks small values first. X is read once, in blocks of queries, without a full copy.
         The result does not depend on the number of threads `n_jobs`.
         """
         judgements, plan, p = self.judgements, self._plan, X.shape[1]

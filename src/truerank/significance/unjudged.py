@@ -119,8 +119,7 @@ def difference_bounds(
 
     These measures add up w(rank) · gain(grade) with weights that do not grow with the rank. For the largest difference
     an unjudged document gets the best grade if a ranks it higher, and else grade 0; for the smallest the other way
-    round. The best grade is the largest judged grade, or the lowest relevant grade if that is larger. Both bounds are
-    attained.
+    round. The best grade is the largest judged grade, at least the lowest relevant one. Both bounds are attained.
     """
     if not _bounded(measure):
         return None

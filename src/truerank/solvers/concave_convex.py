@@ -4,8 +4,7 @@
 
 Each round replaces the second maximum by its value at the ranking by the current scores, the anchor. The result is
 convex, lies above F and touches it at the current w, so that its minimum, from the cutting-plane solver, is below
-F's current value. F decreases to a point that depends on the start. A certificate holds only for the convex problem of
-one round.
+F's current value. F decreases to a point that depends on the start. A certificate is for one round's convex problem.
 
 References: Yuille & Rangarajan (2003), "The concave-convex procedure", Neural Computation 15. Chapelle,
 Do, Le, Smola, Teo (2008), "Tighter bounds for structured estimation", NIPS, section 4.

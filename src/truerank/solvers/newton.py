@@ -94,7 +94,7 @@ def minimise_pairs(
     weight z zᵀ` (Chapelle & Keerthi 2010, section 3). Conjugate gradients are preconditioned by the diagonal over
     all pairs, scaled by the share of violated pairs, because columns may have very different scales. If they need
     more than p products (p <= 1000), the whole Hessian is computed, and its Cholesky factor solves this step and
-    preconditions later ones. Scores are linear along a direction, so that the line search needs no pass over X.
+    preconditions later ones. Scores are linear along a direction, so the line search needs no pass over X.
     """
     p = sums.n_weights
     w = np.zeros(p) if start is None else np.array(start, dtype=np.float64)

@@ -179,8 +179,7 @@ def _rounded(value, number, coarse):
     """Round `value` to an integer that depends on the value and the number of its row only.
 
     Millions of equal small values would all be rounded to the same side. Coarse values are therefore rounded up if
-    their fraction is at least 1 - u_i, where u_i are the multiples of the golden ratio modulo 1, which cover [0, 1)
-    evenly.
+    their fraction is at least 1 - u_i, where u_i, the multiples of the golden ratio modulo 1, cover [0, 1) evenly.
     """
     if coarse:
         turn = np.float64((number * _GOLDEN) >> np.uint64(11)) * 2.0**-53

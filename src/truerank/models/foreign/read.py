@@ -43,7 +43,8 @@ def import_model(
     LightGBM (text of `save_model`, JSON of `dump_model`), XGBoost (JSON and UBJSON of `save_model`, JSON of
     `dump_model`; trees, dart and linear), CatBoost (JSON), RankLib (AdaRank, Coordinate Ascent, Linear Regression,
     ListNet, RankBoost, MART, LambdaMART, Random Forests), Solr's LinearModel and MultipleAdditiveTreesModel, models of
-    the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content determines the tool.
+    the LTR plugins of Elasticsearch and OpenSearch, SVM-light, SVM-rank and sofia-ml. The content of the file
+    determines the format.
 
     Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, and the subtree
     is repeated for each range. Such trees are larger, but can be exported to every format.
@@ -52,8 +53,8 @@ def import_model(
     ----------
     path : str or path
     feature_names : sequence of str, optional
-        Names of your data's columns, in order. Named features of the model are matched to your names; numbered features
-        receive them.
+        Names of your data's columns, in order. Named features are matched to your names; numbered features receive
+        them.
     n_features : int, optional
         Number of columns of your data, if the model does not use the last ones.
 

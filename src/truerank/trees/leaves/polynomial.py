@@ -429,7 +429,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
                 value = (value - mean) / scale
                 out[i] = value if value == value else 0.0
         for tree in range(n_trees):
-            # Stage 2. The leaf of each row: bit t is set if the answer at level t is no.
+            # Stage 2. Find the leaf of each row: bit t is set if the answer at level t is no.
             for i in range(rows):
                 leaf[i] = zero
             for level in range(depth):
@@ -442,7 +442,7 @@ def _add_polynomials(X, used, scaling, columns, borders, missing_right, values, 
                 else:
                     for i in range(rows):
                         leaf[i] |= bit if here[i] > c else zero
-            # Stage 3. The monomials x_j, each an earlier one times a variable, times their coefficients in the leaf.
+            # Stage 3. Multiply the monomials x_j, each an earlier one times a variable, by their coefficients.
             coefficients = values[tree, 0]
             for i in range(rows):
                 total[i] = coefficients[leaf[i]]
