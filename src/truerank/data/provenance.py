@@ -132,9 +132,8 @@ class Overlap:
         count = f"{self.recognised} of {counted(self.of, 'query')}"
         if self.recognisable < self.of:
             count = f"{self.recognised} of the {counted(self.recognisable, 'recognisable query')} (of {self.of})"
-        if self.recognised:
-            text = f"{count} {'was' if 1 in (self.recognised, self.of) else 'were'} used for training"
-        else:
+        text = f"{count} {'was' if 1 in (self.recognised, self.of) else 'were'} used for training"
+        if not self.recognised:
             text = f"{count} {'has' if self.of == 1 else 'have'} the same rows as a training query"
         if self.same_ids:
             have = "other query has" if self.same_ids == 1 else "other queries have"

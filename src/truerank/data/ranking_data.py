@@ -71,21 +71,7 @@ class RankingData(Grouping):
     [1.0, 2.0, 3.0]
     """
 
-    __slots__ = (
-        "X",
-        "category_names",
-        "comments",
-        "doc_ids",
-        "feature_names",
-        "judged",
-        "missing_grades",
-        "missing_offsets",
-        "pooled",
-        "position",
-        "query_weight",
-        "sample_weight",
-        "y",
-    )
+    __slots__ = (*_BY_ROW, "category_names", "feature_names", "missing_grades", "missing_offsets", "query_weight")
 
     category_names: dict[str, list[str]] | None
     position: np.ndarray | None

@@ -124,7 +124,6 @@ class PartitionedCrossEntropy:
         return value, self._factor * gradient + self.alpha * weights
 
     def hessian(self, weights: np.ndarray, max_rows: float = np.inf) -> np.ndarray:
-        """Return the Hessian (p, p); with `max_rows`, from the first queries of each partition."""
         share = 1.0 if np.isinf(max_rows) else self._share
         return self._factor * self._rows.statistics(_hessian, weights, share) + self.alpha * np.eye(self.n_weights)
 
@@ -183,7 +182,6 @@ class PartitionedPlanes(CuttingPlanes):
         self._begin(problem.n_weights, n, float(total) > 0, int(queries) - int(kept))
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the plane of each block at w."""
         gradients, offsets = self._rows.statistics(_planes, w)
         return np.array(gradients), np.array(offsets)
 
@@ -206,7 +204,6 @@ class PartitionedDocuments(PartitionedPlanes):
         self._begin(problem.n_weights, 1, True, 0)
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the plane of the one block at w."""
         moved = w.copy()
         moved[-1] -= float(np.sum(self._shift * w[:-1]))
         gradients, offsets = super().planes_at(moved)

@@ -95,7 +95,6 @@ class GrowthTogether(LevelSearch):
     def grow(
         self, allowed: np.ndarray, scales: PackingScales, n_rows: float, packed: tuple[np.ndarray, float] | None
     ) -> TreeStructure:
-        """Return the tree, which is the same at every member."""
         used = _blocks(allowed & ((self.n_bins > 1) | self.has_missing))
         bounds = [len(used) * share // self._owners for share in range(self._owners + 1)]
         self._shares = [used[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
@@ -166,7 +165,6 @@ class GrowthTogether(LevelSearch):
 
 
 def _blocks(features: np.ndarray) -> np.ndarray:
-    """Return the blocks that contain a feature of a mask (p,)."""
     return np.unique(np.flatnonzero(features) // BLOCK)
 
 
