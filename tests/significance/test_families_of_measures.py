@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from truerank import compare_rankers
+from truerank import compare_rankers, evaluate
 from truerank.core.errors import InvalidInputError
-from truerank.significance import compare_values, holm, step_down_max_t, verdict
+from truerank.significance import compare_values, holm, measure_interval, step_down_max_t, verdict
 from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import paired_tests
 
@@ -142,3 +142,13 @@ def test_influence_is_the_comparison_without_the_query():
     with pytest.raises(InvalidInputError, match="were not compared"):
         found.influence("new", "other")
     assert compare_values({"a": [0.1, 0.2], "b": [0.3, 0.5]}).influence("a", "b") is None
+
+
+def test_intervals_of_means_end_at_the_limits_of_the_measure_as_those_of_evaluate():
+    y, qid = [1, 0, 0, 1, 0, 0], [1, 1, 1, 2, 2, 2]
+    scores = {"old": [3, 2, 1, 1, 2, 3], "new": [3, 2, 1, 2, 3, 1]}
+    found = compare_rankers(y, scores, qid=qid, measure="AP DCG@3")
+    assert found["AP"].intervals["old"][1:] == (0.0, 1.0)
+    assert found["DCG@3"].intervals["old"].low < 0.0  # has no upper limit
+    alone = evaluate("AP", y, scores["new"], qid=qid)
+    assert found["AP"].intervals["new"] == measure_interval(alone.measures["AP"], alone.per_query["AP"])

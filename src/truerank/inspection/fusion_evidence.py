@@ -64,7 +64,7 @@ class FusionEvidence:
         self.measures, self.per_query, self.judged_only = measures, per_query, judged_only
         self.query_ids, self.best_runs, self.n_folds, self.coverage = query_ids, best_runs, n_folds, coverage
         measured = [
-            MeasuredValues(values, name, measures[name].convention, measures[name].higher_is_better)
+            MeasuredValues(values, name, measures[name].convention, measures[name].higher_is_better, by=measures[name])
             for name, values in per_query.items()
         ]
         found = compare_measures(measured, baseline=LEARNED, random_state=random_state, query_ids=query_ids)

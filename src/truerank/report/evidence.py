@@ -293,7 +293,7 @@ def _compared(systems: Sequence[System], results: list[Evaluation]) -> dict[str,
     values = [
         MeasuredValues(
             {s.name: one.per_query[name] for s, one in zip(systems, results)}, name, measure.convention,
-            measure.higher_is_better,
+            measure.higher_is_better, by=measure,
         )
         for name, measure in means.items()
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
 from truerank.significance.families import step_down_max_t
-from truerank.significance.intervals import Interval, mean_interval
+from truerank.significance.intervals import Interval, mean_interval, measure_interval
 from truerank.significance.paired import LEVEL, OF_MEANS, TESTS, Paired, paired_tests
 from truerank.significance.pairwise import groups_alike, resamples_for
 from truerank.significance.power import detectable_differences
@@ -94,13 +94,17 @@ class Influence(NamedTuple):
 
 
 class MeasuredValues(NamedTuple):
-    """Values of one measure by ranker and query, for `compare_measures`; `tie_averaged` is that of `Comparison`."""
+    """Values of one measure by ranker and query, for `compare_measures`; `tie_averaged` is that of `Comparison`.
+
+    Intervals of means end at the limits of `by`, as those of `evaluate` do.
+    """
 
     per_query: Mapping[str, np.ndarray]
     measure: str = ""
     convention: str = ""
     higher_is_better: bool = True
     tie_averaged: Mapping[str, float] | None = None
+    by: Measure | None = None
 
 
 @dataclass(repr=False, eq=False)
@@ -460,7 +464,7 @@ def judged_values(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray
 
     averaged = by(ties="average") if by.TIE_AVERAGE and by.setting("ties") != "average" else None
     ties = {} if averaged is None else {name: mean_of(own) for name, own in values(averaged).items()}
-    return MeasuredValues(values(by), by.name, by.convention, by.higher_is_better, ties)
+    return MeasuredValues(values(by), by.name, by.convention, by.higher_is_better, ties, by)
 
 
 def compare_values(
@@ -528,7 +532,7 @@ def compare_measures(
             one.measure, one.convention, test, correction, baseline,
             means={name: mean_of(np.asarray(own, dtype=np.float64)) for name, own in one.per_query.items()},
             per_query=dict(one.per_query),
-            intervals={name: _interval(np.asarray(own, dtype=np.float64)) for name, own in one.per_query.items()},
+            intervals={name: _interval(own, one.by) for name, own in one.per_query.items()},
             pairs=own_pairs,
             n_resamples=n_resamples,
             query_ids=None if query_ids is None else [str(name) for name in query_ids],
@@ -627,10 +631,11 @@ def _verdict(pair: PairComparison) -> list[str]:
     return [] if pair.verdict is None else [pair.verdict.words]
 
 
-def _interval(values: np.ndarray) -> Interval:
+def _interval(values: ArrayLike, by: Measure | None) -> Interval:
+    values = np.asarray(values, dtype=np.float64)
     if np.isnan(values).all():
         return Interval(0.0, math.nan, math.nan)
-    return mean_interval(values)
+    return mean_interval(values) if by is None else measure_interval(by, values)
 
 
 def _known(value: object) -> Any:
