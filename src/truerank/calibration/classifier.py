@@ -247,7 +247,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; are these labels?"
             )
         scores, are_log_p = np.full((len(target), len(classes)), np.nan), False
-        # A class with a single row is missing from some training parts. In these folds its score is the lowest.
+        # A class with a single row has the lowest score in the fold that lacks it in training.
         for test, fitted in self._fold_fits(estimator, X, target, max(2, int(rows.min())), weight, given):
             scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
         held_out = ~np.isnan(scores).any(axis=1)

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "data [DATA]",
         'documents to classify: JSON lines {"id", "text", "labels"}, a CSV or Parquet table with such columns, or a '
-        "folder with a folder of text files for each label. The text is in all text fields except labels. Without text "
+        "folder with a folder of text files for each label. All text fields except labels are read. Without text "
         "fields, the numeric fields are the features. Documents without ids get their number, from 1",
     )
     add("--model FILE", "the model, as JSON: written with --train, else read", required=True)

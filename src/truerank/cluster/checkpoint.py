@@ -138,7 +138,7 @@ class _Known(pickle.Unpickler):
 
 class _Writer(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        """Write arrays of texts as lists: NumPy's pickles of texts name functions that differ between versions."""
+        """Write arrays of texts as lists: NumPy's pickles refer to functions that differ between versions."""
         return (_texts, (value.tolist(),)) if getattr(value, "dtype", None) == _TEXT else NotImplemented
 
 

@@ -1,4 +1,4 @@
-"""Locks between processes. A lock ends with its process, even if that is killed."""
+"""Locks between processes. The system releases a lock when its process ends or is killed."""
 
 from __future__ import annotations
 

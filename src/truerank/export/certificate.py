@@ -332,8 +332,8 @@ def compare_orders(
 ) -> tuple[np.ndarray, int, int, int]:
     """Return queries with a reversed pair (m,), documents out of order, ties made and ties broken; O(n log n).
 
-    A pair counts as reversed if the two sides order it differently by more than `slack`. A document that is nan on one
-    side only is out of order.
+    A pair counts as reversed if the two sides order it differently by more than `slack`. A document with a nan score on
+    only one side counts as out of order.
     """
     wrong = np.zeros(len(offsets) - 1, dtype=bool)
     places = made = broken = 0

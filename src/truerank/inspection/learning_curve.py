@@ -61,7 +61,7 @@ def learning_curve(
     train, test : RankingData
         Queries to draw training queries from, and held-out queries.
     train_sizes : sequence of int, optional
-        Numbers of training queries. By default, five sizes on a logarithmic scale, from a tenth (at least 2) to all.
+        Numbers of training queries. The default is five sizes on a logarithmic scale, from 1/10 (at least 2) to all.
     draws : int, default 5
         Random draws of the training queries at each size, one fit each. Larger draws contain smaller draws.
     measure, convention

@@ -41,8 +41,8 @@ class Engine:
         Seconds for a request with all its tries, from the connection to the last byte of the answer, at most a day. The
         system limits the time of the host name lookup.
     retries : int, default 0
-        Further tries within this time if there is no answer, or status 429 or 5xx. The wait starts at half a second
-        and doubles.
+        Further tries within this time if there is no answer, or status 429 or 5xx. The first wait is half a second, and
+        each later wait is twice as long.
     """
 
     def __init__(self, url: str, timeout: float = 30.0, *, retries: int = 0) -> None:

@@ -1,7 +1,7 @@
 """Rows of a linear scorer, dense, sparse or binned: scores `X @ w` and sums `X.T @ c`.
 
 BLAS is not used, because the bits of its products depend on the number of threads, on alignment and on neighbouring
-rows. Here a score depends on its row only, and sums run over fixed blocks of rows that are added in order.
+rows. In this module, a score depends only on its row, and sums run over fixed blocks of rows that are added in order.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class BinaryPreference(Measure):
     """Bpref: the mean over R relevant documents of 1 - min(n, R) / min(R, N), as in trec_eval.
 
     n judged non-relevant documents are ranked above the document, and N documents were judged non-relevant, retrieved
-    or not (Buckley and Voorhees 2004). A document that is not ranked adds 0. Documents of negative grade are unjudged.
+    or not (Buckley and Voorhees 2004). A document that is not ranked adds 0. Negative grades mean unjudged.
     """
 
     NAME = "Bpref"

@@ -61,8 +61,8 @@ def settle_topics(
     """Return judgements and scores over the topics of a comparison, and the coverage.
 
     `judged` is from `judge_run`, by name of run, all over the topics of the qrels; a topic that a run lacks has no
-    rows. Without "all", the result has the topics of all runs. InvalidInputError: the runs have different topics and
-    `topics` is None, or no topic is common to all runs.
+    rows. Unless `topics` is "all", the result has only topics that all runs have. InvalidInputError: the runs have
+    different topics and `topics` is None, or no topic is common to all runs.
     """
     kept, coverage = covered_topics({name: one.sizes > 0 for name, (one, _) in judged.items()}, topics)
     if kept.all():

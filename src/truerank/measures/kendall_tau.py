@@ -63,7 +63,7 @@ def _inversions(judgements: Judgements, ordered: Ordered) -> np.ndarray:
     """Return numbers (k, n) whose sum over a query is its number of pairs with the lower grade first.
 
     The codes of the grades are processed bit by bit from the highest. Among documents that agree in all higher bits, a
-    1 before a 0 is an inversion. Then the bit splits the documents, in order. The cost is O(n log g) for g grades.
+    1 before a 0 is an inversion. Then a stable sort by this bit follows. The cost is O(n log g) for g grades.
     """
     codes = _grade_codes(judgements)
     ranked = codes[ordered.rows].ravel()

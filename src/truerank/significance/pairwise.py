@@ -28,10 +28,10 @@ def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int
 
     Piepho's insert and absorb: start with one group of all systems. Each significant pair splits the groups that hold
     both systems, and groups within other groups are removed. If that needs more than `MOST_GROUPS` groups, the groups
-    are the longest sequences in the order of means without a significant difference. Two systems without a common group
-    may then still not differ significantly.
+    are the longest sequences in the order of means without a significant difference. In this case, systems without a
+    common group may also not differ significantly.
 
-    `different` (k, k) is symmetric. Groups may overlap. The order of groups is that of their best members.
+    `different` (k, k) is symmetric. Groups may overlap. Groups are sorted by their best member.
 
     References
     ----------

@@ -68,7 +68,7 @@ class TextFeatures(BaseEstimator):
     scaled : bool, default True
         Add each column scaled to [0, 1] within the query, named with the suffix `.scaled`.
     n_jobs : int, optional
-        Threads over queries; None means 1. The number does not change the values.
+        Threads over queries; None means 1. Values are the same for any number of threads.
 
     Attributes
     ----------

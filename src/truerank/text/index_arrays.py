@@ -28,7 +28,7 @@ def load_array(path: Path) -> np.ndarray:
 
 
 def check_fit(fits: bool, what: str, folder: Path) -> None:
-    """Raise an error for inconsistent numbers. Kernels index arrays with them and would crash."""
+    """Raise an error for inconsistent numbers. Kernels use these numbers as indices and would crash."""
     if not fits:
         raise DataFileError(f"the index is damaged ({what} are inconsistent). Rebuild it", str(folder))
 

@@ -51,7 +51,7 @@ def retrieve(
     depth : int, default 1000
         Most documents of a query.
     n_jobs : int, optional
-        Number of threads; None means 1. The number does not change the result.
+        Number of threads; None means 1. The result is the same for any number of threads.
 
     Returns
     -------

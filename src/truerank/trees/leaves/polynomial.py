@@ -8,7 +8,7 @@ distinct features, A_l = Σ_(rows of l) h x xᵀ and b_l = -Σ_(rows of l) g x, 
 over all leaves at once ("joint"); the numbers of neighbours differ in one bit, and each pair counts once. For squared
 error this is half of `Σ_l ‖r_l - X_l y_l‖² + λ Σ ‖y_l - y_n‖²`. Zero is a candidate, so that the training error
 decreases with every tree at any rate ε below 2: with K the matrix of the whole, yᵀ A y ≤ yᵀ K y = bᵀ y, and a step ε y
-changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. All iterates of conjugate gradients do this.
+changes the loss by -ε bᵀ y + ½ ε² yᵀ A y ≤ -(ε - ½ ε²) bᵀ y. This holds for all iterates of conjugate gradients.
 
 The thesis solves its equations in two rounds ("two-rounds"), with fixed neighbours in the second:
 
@@ -63,7 +63,7 @@ SOLUTIONS = ("joint", "two-rounds")
 def monomial_table(n_variables: int, degree: int) -> np.ndarray:
     """Return all monomials of at most `degree` as products of an earlier one and a variable, int64 (M, 2).
 
-    Row j is (earlier monomial, variable); row 0 is the constant 1. M = C(n_variables + degree, degree).
+    Row j is (earlier monomial, variable); row 0 is the constant 1. There are M = C(n_variables + degree, degree) rows.
 
     >>> monomial_table(2, 2).tolist()  # 1, a, b, aa, ab, bb
     [[0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [2, 1]]
