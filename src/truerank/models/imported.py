@@ -206,8 +206,11 @@ class ImportedRanker(Ranker):
             _demand(_holds(parts["weights"], p), f"weights must hold {p} finite numbers")
         elif self.kind_ == "stumps":
             features = parts["features"]
-            fit = len({part.shape for part in parts.values()}) == 1 == features.ndim and features.dtype.kind == "i"
-            _demand(fit, "the stumps' arrays do not fit together")
+            shapes = {part.shape for part in parts.values()}
+            _demand(
+                len(shapes) == 1 and features.ndim == 1 and features.dtype.kind == "i",
+                "the stumps' arrays do not fit together",
+            )
             inside = ((features >= 0) & (features < p)).all()
             _demand(inside, f"a stump asks about a feature outside 0 … {p - 1}")
             fit = not np.isnan(parts["thresholds"]).any() and _holds(parts["weights"], len(features))
