@@ -9,6 +9,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import truerank
@@ -79,6 +80,51 @@ def test_the_plan_names_every_room_and_no_path_that_is_gone():
     named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", text)) - {f"{room}/" for room in planned}
     places = [SOURCE, SOURCE.parents[1], *(SOURCE / room for room in rooms)]
     assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+
+
+def test_the_arrows_of_the_picture_are_imports():
+    page = SOURCE.parents[1] / "docs" / "architecture.md"
+    if not page.exists():
+        pytest.skip("docs/ is not here")
+    drawn = set()
+    for left, arrow, right in re.findall(r"(\w+)/ (◀?──▶?) (?=(\w+)/)", page.read_text(encoding="utf-8")):
+        drawn |= {(left, right)} if arrow.endswith("▶") else set()
+        drawn |= {(right, left)} if arrow.startswith("◀") else set()
+    assert len(drawn) > 8
+    between = {
+        (path.relative_to(SOURCE).parts[0], name.split(".")[1])
+        for path in SOURCE.rglob("*/*.py")
+        for name in imported(path)
+    }
+    assert drawn <= between
+    undrawn = {(b, a) for a, b in drawn} - drawn
+    assert not undrawn & between, "an arrow has one head, and the imports run both ways"
+
+
+def test_qid_enters_each_file_once_between_fit_and_the_offsets():
+    qid, files = np.repeat(["a", "b"], 5), []
+
+    def follow(frame, event, _):
+        code = frame.f_code
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        here = Path(code.co_filename)
+        if event == "call" and SOURCE in here.parents and any(frame.f_locals.get(name) is qid for name in names):
+            place = here.relative_to(SOURCE).as_posix()
+            if files[-1:] != [place]:
+                files.append(place)
+
+    X, y = np.arange(10.0)[:, None], np.arange(10) % 5 // 3
+    sys.setprofile(follow)
+    try:
+        truerank.ListNet().fit(X, y, qid=qid)
+    finally:
+        sys.setprofile(None)
+    assert len(files) == len(set(files)) > 5
+    page = SOURCE.parents[1] / "docs" / "architecture.md"
+    if page.exists():
+        walk = page.read_text(encoding="utf-8").partition("* **`qid`**")[2].partition("* **`X`**")[0]
+        named = re.findall(r"`(\w+/\w+\.py)`", walk)
+        assert [file for file in files if not file.startswith("core/")] == named
 
 
 def lines_with(pattern: str, outside: str) -> list[str]:
