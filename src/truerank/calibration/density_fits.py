@@ -13,8 +13,8 @@ the other solves one equation (`_other_scale`). The maximised likelihood thus in
 * Asymmetric Laplace: the best θ is a score, because the objective is concave between neighbouring scores.
 * Asymmetric Gaussian and hybrid (exponential left, Gaussian right): the best θ may lie in a gap between scores. All
   scores are tried. A gap [a, b] is searched if its lower bound, the objective of the sums left of a and right of b, is
-  below the best value so far. Ten points are tried there, and a bisection of the slope follows around each local
-  minimum among them.
+  below the best value so far. In such a gap, ten points are tried, and a bisection of the slope follows around each
+  local minimum.
 
 Functions receive sorted scores (n,), n ≥ 1, weights (n,) > 0 or None, and `smallest` > 0, and return θ and both scales.
 

@@ -27,8 +27,8 @@ _warned = False
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a serial loop: cached on disk, GIL released, IEEE arithmetic in the written order (no fast-math).
 
-    numba stores the cache next to the source, or in the user's cache folder. If it can write to neither, each process
-    compiles the function again, and one warning states how to avoid that.
+    numba stores the cache next to the source, or in the user's cache folder. If neither folder is writable, each
+    process compiles the function again, and one warning states how to avoid that.
     """
     global _warned
     config: Any = numba.config

@@ -187,8 +187,7 @@ def retrain(
     ------
     InvalidInputError
         If the model cannot be trained (imported models) or not continued, if there are fewer than two queries on either
-        side, or if a model was trained on more than half of the held-out queries. If there are fewer, they are left
-        out.
+        side, or if a model was trained on more than half of the held-out queries. Otherwise such queries are left out.
 
     Examples
     --------

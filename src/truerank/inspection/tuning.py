@@ -117,8 +117,8 @@ def tune(
     measure, convention
         Ties are averaged over their orders, unless the measure names another rule.
     trials : int, optional
-        Number of settings to try. By default, the whole grid, or 30 settings with a range. Of more trials in `state`,
-        only the first ones count.
+        Number of settings to try. The default is the whole grid, or 30 settings with a range. Of more trials in
+        `state`, only the first ones count.
     random_state : seed of the folds and the search
     jobs : int, default 1
         Folds that are fitted at the same time. The result is the same for any number.

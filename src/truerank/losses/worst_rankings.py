@@ -5,8 +5,8 @@ value `w·Ψ(y) = 1/(RN) Σ_ij y_ij (s_i - t_j)` with s, t the scores of relevan
 for every query, the ranking that maximises `H(y) = Δ(y) + w·Ψ(y) - w·Ψ(y*)`, y* the perfect one, as its loss Δ and the
 coefficients c of the scores: `H = Δ + Σ c·s`. Both kinds of documents keep the order of their scores, so that a
 ranking is given by `place[j]` in 1 … R+1, the first relevant document that the j-th other one precedes; it never
-decreases. A relevant document with b other documents before it has the coefficient -2b/(RN). A document of grade 0 with
-a relevant ones before it has the coefficient 2(R - a)/(RN).
+decreases. A relevant document with b other documents before it has the coefficient -2b/(RN). The coefficient of another
+document is 2(R - a)/(RN), where a relevant documents come before it.
 
 * `AP`: moving the j-th other document before relevant k changes H by `k/(R(j+k-1)(j+k)) - 2(s_k - t_j)/(RN)`,
   independently for each j, and the best places are monotone in j (Theorem 2): divide and conquer over j with running

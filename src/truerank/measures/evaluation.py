@@ -158,7 +158,7 @@ def evaluate(
         Convention for settings that the names do not give, by default ranklib for rows and trec for runs. Names of
         trec_eval always have the convention trec.
     topics : "common", "all" or None, default None
-        Topics of the means of runs. By default, the topics that are in both the run and the qrels; "all" means all
+        Topics of the means of runs. The default is the topics of both the run and the qrels; "all" means all
         topics of the qrels, and a topic that the run lacks has the value 0 (trec_eval -c). Several runs with different
         topics require a choice; "common" means the topics of all runs.
 

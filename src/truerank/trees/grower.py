@@ -332,7 +332,7 @@ def search_level(hist, n_leaves, features, columns, weights, found):
         border 1:  L = (3, 3),  R = (-3, 3):   9/3 +  9/3 =  6
     The objective before the question is 0² / 6 = 0, which is returned.
 
-    `hist` is int64 (n_leaves, 256 * len(features)), one word for each bin. Among equal gains, the lowest code wins, and
+    `hist` is int64 (n_leaves, 256 * len(features)), one word for each bin. If gains are equal, the lowest code wins,
     then missing values on the right. `search_level_with_rules` adds penalties, monotone features and fuzzy borders.
     """
     totals = np.empty(n_leaves, dtype=np.int64)
