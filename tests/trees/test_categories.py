@@ -124,10 +124,13 @@ def test_the_command_exports_trees_and_statistics_by_name(tmp_path, capsys):
     assert main(export) == 1
     assert "--statistics" in capsys.readouterr().err
     assert main([*export, "--statistics", paths["site.json"], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rank_agreement"] == 1.0
+    certificate = json.loads(capsys.readouterr().out)
+    assert certificate["rank_agreement"] == 1.0
+    assert certificate["notes"][0] == "40 of 40 queries were used for training"
     statistics = json.loads((tmp_path / "site.json").read_text())
     ranker = load_model(paths["model.json"])
     assert statistics == ranker.category_statistics()
+    assert not hasattr(ranker.over_statistics(), "training_sketch_")
     assert sorted(statistics["site"]) == ["doc", "gone", "html", "pdf", "txt"]
     lightgbm = pytest.importorskip("lightgbm")
     encoded = np.stack([X[:, 0], [statistics["site"][name] for name in site]], axis=1)

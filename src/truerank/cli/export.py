@@ -11,6 +11,7 @@ from typing import Any
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.core.files import atomic_writes
+from truerank.data.provenance import training_queries
 from truerank.export.search_request import LARGE, SMALLER, search_request
 
 
@@ -59,13 +60,16 @@ def run(args: argparse.Namespace) -> int:
     model = common.load_ranker(args.model)
     data = None if args.certify is None else common.read_data(args.certify, args, like=model)
     distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
-    statistics = None
+    statistics, trained = None, ""
     if args.statistics is not None:
+        trained = "" if data is None else str(training_queries(model, data))
         statistics, model, data, distil = _over_statistics(model, data, distil)
     content = export_model(
         model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
     )
     own = content.certificate
+    if trained:  # of the rows with categories; the first note is about rows of statistics
+        own = replace(own, notes=(trained, *own.notes[1:]))
     if cutoff is not None:
         own.policy["cutoff"] = rule = cutoff.for_export(own.policy)
         what = "documents" if rule["kind"] != "answer" else "queries, in the client,"

@@ -89,7 +89,7 @@ class FittedTrees(CategoryColumns):
         plain = copy.copy(self)
         if not hasattr(self, "category_features_"):
             return plain
-        for name in ("category_names_", *CATEGORIES):
+        for name in ("category_names_", "training_sketch_", *CATEGORIES):  # the sketch is of rows with categories
             plain.__dict__.pop(name, None)
         plain.categorical = None
         tables = self._category_tables()
