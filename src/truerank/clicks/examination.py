@@ -67,7 +67,7 @@ class Examination:
         examination and a logistic regression of relevance on features. It needs only one ranker, but its result
         depends on the features.
     max_position : int, optional
-        Deepest position to fit. Default: the deepest with 20 clicks or more, at most 50.
+        Deepest position to fit, by default the deepest with at least 20 clicks, at most 50.
     level : float in (0, 1), default=0.95
         Level of the intervals.
     n_draws : int, default=200

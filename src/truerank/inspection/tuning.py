@@ -121,7 +121,7 @@ def tune(
         `state`, only the first ones count.
     random_state : seed of the folds and the search
     jobs : int, default 1
-        Folds that are fitted at the same time. The result is the same for any number.
+        Folds that are fitted at the same time. The result is the same for any number of them.
     state : path, optional
         A file of JSON lines with a line for each trial. Stored trials are not repeated. The file is locked.
     refit : bool, default True

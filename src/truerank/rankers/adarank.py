@@ -73,7 +73,7 @@ class AdaRank(LinearRanker):
     random_state : int or generator, optional
         Seed of `query_sample`.
     n_jobs : int, optional
-        Threads; None means 1. The result has the same bits with any number.
+        Threads; None means 1. The result has the same bits for any number of threads.
 
     Attributes
     ----------
@@ -119,7 +119,8 @@ class AdaRank(LinearRanker):
     *Training stops* after `patience` rounds without gain, if φ_t ≤ 0 (no feature is better than chance), if no feature
     is left (`repeat=False`), or if φ_t = 1 (every query is ranked perfectly; α is at most 14.2).
 
-    *Query weights* multiply P_1 and, under "paper", every P_t; all means are weighted. Weight 2 equals two copies.
+    *Query weights* multiply P_1 and, under "paper", every P_t; all means are weighted. A weight of 2 equals two copies
+    of the query.
 
     *Differences from the paper*: `constant_queries="drop"`, `update`, `signed`, and validation.
 

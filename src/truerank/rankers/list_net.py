@@ -62,7 +62,7 @@ class ListNet(BinnedLinearRanker):
     scale : {"auto", "never"}, default "auto"
         "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
-        Threads; None means 1. The result has the same bits with any number.
+        Threads; None means 1. The result has the same bits for any number of threads.
 
     Attributes
     ----------

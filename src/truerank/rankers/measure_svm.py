@@ -70,7 +70,7 @@ class MeasureSVM(BinnedLinearRanker):
     scale : {"auto", "never"}, default "auto"
         "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
-        Threads; None means 1, -1 all. The weights have the same bits with any number.
+        Threads; None means 1, -1 all. The weights have the same bits for any number of threads.
 
     Attributes
     ----------

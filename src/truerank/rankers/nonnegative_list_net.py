@@ -29,7 +29,7 @@ class NonnegativeListNet(LinearRanker):
         Training stops when no entry of the projected gradient is larger than this.
     max_iter : int, default 1000
     n_jobs : int, optional
-        Threads; None means 1. The result has the same bits with any number.
+        Threads; None means 1. The result has the same bits for any number of threads.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ class RankSVM(BinnedLinearRanker):
     weighting : {"pairs", "rows", "queries"}, default "pairs"
         Weight of a pair, times `query_weight`. "pairs": 1, so that long queries dominate; "rows": its query's rows /
         pairs, as if a document were drawn and then its opponent (as in sofia-ml; better on LETOR's MQ2008); "queries":
-        1 / its query's pairs. All are scaled to the total of "pairs", so that C keeps its meaning.
+        1 / its query's pairs. The weights are scaled to the total of "pairs", so that C keeps its meaning.
     tol : float, default 1e-6
         Training stops when the duality gap is at most `tol` times the objective.
     max_iter : int, default 1000
@@ -54,7 +54,7 @@ class RankSVM(BinnedLinearRanker):
     scale : {"auto", "never"}, default "auto"
         "auto" divides columns of very different spread by it, and `coef_` likewise (see `LinearRanker`).
     n_jobs : int, optional
-        Threads; None means 1, -1 all. The result has the same bits with any number.
+        Threads; None means 1, -1 all. The result has the same bits for any number of threads.
 
     Attributes
     ----------
