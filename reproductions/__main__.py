@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--out", default="reproduce-output", metavar="DIR", help="results, figures, resuming (default: %(default)s)"
     )
-    options.add_json_option(sub)
+    options.share(sub, "json")
     sub.set_defaults(run_experiment=run_all)
 
 

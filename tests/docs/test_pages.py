@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import sklearn
 
 import truerank
 from truerank.cli import COMMANDS, main
@@ -91,16 +92,17 @@ def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) == len(re.findall(r"^```(?:python|sh|console)$", text, re.MULTILINE))
     names = {"__name__": "page"}
-    for block in blocks:
-        if block["reason"] or (block["cranfield"] and not collection.exists()):
-            continue
-        if block["kind"] == "python":
-            exec(compile(block["text"], f"{page}, a block", "exec"), names)
-        elif block["kind"] == "console":
-            check_console(block["text"], capfd)
-        else:
-            for words in commands(block["text"]):
-                run_command(words)
+    with sklearn.config_context():  # a page may set options of scikit-learn
+        for block in blocks:
+            if block["reason"] or (block["cranfield"] and not collection.exists()):
+                continue
+            if block["kind"] == "python":
+                exec(compile(block["text"], f"{page}, a block", "exec"), names)
+            elif block["kind"] == "console":
+                check_console(block["text"], capfd)
+            else:
+                for words in commands(block["text"]):
+                    run_command(words)
     assert any(not block["reason"] for block in blocks), "a page without a block that runs"
 
 

@@ -59,7 +59,7 @@ def test_it_is_transformers_then_the_ranker(judged, tmp_path):
         fitted.predict(RankingData(X, y, qid), qid=qid)
     with pytest.raises(InvalidInputError, match="unknown transformer 'bins'"):
         RankerPipeline("bins", RankSVM()).fit(X, y, qid=qid)
-    with pytest.raises(InvalidInputError, match="names of transformers"):
+    with pytest.raises(InvalidInputError, match="transformers or their names"):
         RankerPipeline([3], RankSVM()).fit(X, y, qid=qid)
 
 

@@ -163,8 +163,8 @@ def advice(cls: type, name: str) -> str:
     """Return advice on a parameter of another library; "" if the name is unknown.
 
     >>> from truerank.rankers.adarank import AdaRank
-    >>> advice(AdaRank, "early_stopping_rounds"), advice(AdaRank, "num_leaves")[:35]
-    ('it is called patience here', 'every tree has 2^depth leaves; num_')
+    >>> advice(AdaRank, "early_stopping_rounds"), advice(AdaRank, "num_leaves")[:29]
+    ('it is called patience here', 'every tree has 2^depth leaves')
     """
     known = inspect.signature(cls).parameters
     ours = SAME.get(name)
