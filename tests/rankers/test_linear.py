@@ -81,8 +81,8 @@ def test_weights_by_name_and_the_check_of_a_loaded_model():
     assert list(ranker.feature_weights()) == ["c", "a"]
     ranker.check_model()
     ranker.coef_ = np.array([0.5, np.nan, 1.0])
-    with pytest.raises(ModelFileError, match="within"):
+    with pytest.raises(ModelFileError, match="from -1e.200 to 1e.200, got nan"):
         ranker.check_model()
     ranker.coef_ = np.zeros(2)
-    with pytest.raises(ModelFileError, match="must hold 3 weights"):
+    with pytest.raises(ModelFileError, match=r"of shape \(3,\), got \(2,\)"):
         ranker.check_model()

@@ -168,7 +168,7 @@ def test_model_file_keeps_the_certificate(tmp_path):
             np.testing.assert_equal(getattr(loaded, name), getattr(ranker, name))
         np.testing.assert_equal(loaded.path_, ranker.path_)
         loaded.coef_ = loaded.coef_[1:]
-        with pytest.raises(ModelFileError, match="weights"):
+        with pytest.raises(ModelFileError, match="coef_ must hold"):
             loaded.check_model()
 
 

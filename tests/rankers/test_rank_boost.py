@@ -241,10 +241,10 @@ def test_model_file(tmp_path):
     loaded = load_model(tmp_path / "m.json")
     assert np.array_equal(loaded.predict(X), ranker.predict(X))
     loaded.feature_[0] = 7
-    with pytest.raises(ModelFileError, match="columns 0 to 2"):
+    with pytest.raises(ModelFileError, match="feature_ must hold int64 values from 0 to 2, got 7"):
         loaded.check_model()
     loaded.feature_ = loaded.feature_[1:]
-    with pytest.raises(ModelFileError, match="fit together"):
+    with pytest.raises(ModelFileError, match="feature_ must hold"):
         loaded.check_model()
 
 

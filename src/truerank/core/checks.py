@@ -1,4 +1,4 @@
-"""Checks of arguments. The messages state what was received, what was expected and what to do."""
+"""Checks of arguments and of loaded models. The messages state what was received, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.types import ArrayLike
 
 LARGEST_EXACT = 2.0**53  # from here on float64 does not hold every integer
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 def check_not_masked(values: ArrayLike, name: str) -> None:
@@ -115,3 +116,56 @@ def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise InvalidInputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
+
+
+def require_array(
+    model: object,
+    name: str,
+    dtype: str,
+    *shape: int | None,
+    low: float = -_LARGEST,
+    high: float = _LARGEST,
+    rising: bool = False,
+) -> None:
+    """Raise `ModelFileError` unless an attribute of a loaded model is an array of this dtype and shape.
+
+    `name` may have the key of a dict, "history_.alpha". `dtype` may be a prefix, "int". A size None allows any size.
+    Numbers must be in [low, high], which excludes nan.
+    """
+    array = _attribute(model, name)
+    what = f"{type(model).__name__}: {name} must hold {dtype} values"
+    if not isinstance(array, np.ndarray) or not array.dtype.name.startswith(dtype):
+        raise ModelFileError(f"{what}, got {array.dtype if isinstance(array, np.ndarray) else repr(array)[:60]}")
+    if array.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, array.shape)):
+        raise ModelFileError(f"{what} of shape {shape}, got {array.shape}".replace("None", "any"))
+    outside = array[~((array >= low) & (array <= high))] if array.dtype.kind in "iuf" else ()
+    if len(outside):
+        raise ModelFileError(f"{what} from {low:g} to {high:g}, got {outside[0]}")
+    if rising and (array[1:] <= array[:-1]).any():
+        raise ModelFileError(f"{what} in ascending order")
+
+
+def require_value(model: object, name: str, kind: type, size: int | None = None) -> None:
+    """Raise `ModelFileError` unless an attribute is of a type, a finite number for float.
+
+    With a size (-1: any), the attribute must be a list of so many values.
+    """
+    value = _attribute(model, name)
+    values = [value] if size is None else value
+    fits = isinstance(values, list) and size in (None, -1, len(values))
+    if not fits or not all(_is(one, kind) for one in values):
+        count = "" if size == -1 else f"{size} "
+        wanted = kind.__name__ if size is None else f"list of {count}{kind.__name__}"
+        raise ModelFileError(f"{type(model).__name__}: {name} must be {wanted}, got {value!r:.60}")
+
+
+def _is(value: Any, kind: type) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and bool(np.isfinite(value))
+    return isinstance(value, kind)
+
+
+def _attribute(model: Any, name: str) -> Any:
+    for part in name.split("."):
+        model = model.get(part) if isinstance(model, dict) else getattr(model, part, None)
+    return model

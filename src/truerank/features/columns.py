@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.errors import ModelFileError
+from truerank.core.checks import require_array
 from truerank.core.types import ArrayLike, MatrixLike
 from truerank.matrices.content import powers_of_two
 
@@ -65,6 +65,5 @@ class UnitDeviation(StandardScaler):
     def check_model(self) -> None:
         """Check a loaded model: a finite number for each column."""
         for name in ("mean_", "scale_"):
-            values = getattr(self, name, None)
-            if values is not None and (np.shape(values) != (self.n_features_in_,) or not np.isfinite(values).all()):
-                raise ModelFileError(f"UnitDeviation: {name} must hold {self.n_features_in_} finite numbers")
+            if getattr(self, name, None) is not None:
+                require_array(self, name, "float", self.n_features_in_)

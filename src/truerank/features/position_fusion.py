@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.types import ArrayLike
 from truerank.features.run_pool import RunPool, judged_pool
@@ -61,19 +61,11 @@ class PositionFusion(BaseEstimator, ABC):
 
     def check_model(self) -> None:
         """Check a loaded model: a table of finite numbers with a row for each run."""
-        name, table, names = type(self).__name__, getattr(self, "table_", None), getattr(self, "run_names_", None)
-        if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
-            raise ModelFileError(f"{name}: run_names_ must be a list of names")
+        require_value(self, "run_names_", str, -1)
+        names = self.run_names_
         if len(set(names)) < len(names):
-            raise ModelFileError(f"{name}: run_names_ must be different, got {', '.join(names)}")
-        if not isinstance(table, np.ndarray) or table.dtype != np.float64 or not np.isfinite(table).all():
-            raise ModelFileError(f"{name}: table_ must hold finite float64 numbers")
-        columns = self._columns()
-        if table.ndim != 2 or len(table) != len(names) or columns not in (None, table.shape[1]):
-            wanted = "any number of" if columns is None else str(columns)
-            raise ModelFileError(
-                f"{name}: table_ must have {len(names)} rows and {wanted} columns, got shape {table.shape}"
-            )
+            raise ModelFileError(f"{type(self).__name__}: run_names_ must be different, got {', '.join(names)}")
+        require_array(self, "table_", "float64", len(names), self._columns())
 
     def _columns(self) -> int | None:
         """Check the parameters; return the columns of `table_`, or None if they depend on the training lists."""

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_choice, check_number, check_positive_int, require_value
+from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.types import ArrayLike, MatrixLike
@@ -118,9 +118,7 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
 
     def check_model(self) -> None:
         """Check a loaded model: thresholds for each column."""
-        edges = getattr(self, "edges_", None)
-        if not isinstance(edges, list) or len(edges) != getattr(self, "n_features_in_", None):
-            raise ModelFileError("ScoreBinning: edges_ must hold one array for each column")
+        require_value(self, "edges_", np.ndarray, self.n_features_in_)
 
     def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from truerank.core.checks import require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Normalizers, Oblivious, Plain, Stumps, as_plain
@@ -27,16 +28,6 @@ _LAY_OUT = (
     "import the file again with the names of your columns, feature_names=[...] (--features FILE), or their number, "
     "n_features=N (--n-features N), where the model numbers its own"
 )
-
-
-def _demand(holds: object, what: str) -> None:
-    if not holds:
-        raise ModelFileError(f"ImportedRanker: {what}")
-
-
-def _holds(array: object, *shape: int) -> bool:
-    """Whether an object is an array of this shape of finite numbers."""
-    return isinstance(array, np.ndarray) and array.shape == shape and bool(np.isfinite(array).all())
 
 
 class ImportedRanker(Ranker):
@@ -184,41 +175,32 @@ class ImportedRanker(Ranker):
     def check_model(self) -> None:
         """Raise `ModelFileError` if attributes from a file do not fit together."""
         super().check_model()
-        own, p = vars(self).get, self.n_features_in_
-        wanted, parts = _PARTS.get(own("kind_", "")), own("parts_")
-        fit = wanted is not None and isinstance(parts, dict) and set(parts) == set(wanted)
-        _demand(fit, "kind_ and parts_ do not fit together")
-        assert isinstance(parts, dict)
-        _demand(all(isinstance(part, np.ndarray) for part in parts.values()), "parts_ must hold arrays")
+        p, wanted, parts = self.n_features_in_, _PARTS.get(getattr(self, "kind_", "")), getattr(self, "parts_", None)
+        if wanted is None or not isinstance(parts, dict) or set(parts) != set(wanted):
+            raise ModelFileError("ImportedRanker: kind_ and parts_ do not fit together")
+        require_value(self, "feature_names_", str, p)
         for name in ("start_", "intercept_"):
-            value = own(name)
-            _demand(isinstance(value, float | int) and np.isfinite(value), f"{name} must be a finite number")
-        _demand(isinstance(own("absent_", 0.0), float), "absent_ must be a number")
-        names, flags = own("feature_names_"), [own("allow_nan_"), own("float32_sums_")]
-        named = isinstance(names, list) and len(names) == p and all(isinstance(flag, bool) for flag in flags)
-        _demand(named, "feature_names_, allow_nan_ and float32_sums_ must be there")
-        scaling = own("normalizers_")
-        if scaling is not None:
-            fit = isinstance(scaling, dict) and set(scaling) == {"first", "second", "affine"}
-            fit = fit and all(_holds(scaling[key], p) for key in ("first", "second"))
-            _demand(fit, f"normalizers_ must hold {p} finite numbers each")
+            require_value(self, name, float)
+        for name in ("allow_nan_", "float32_sums_"):
+            require_value(self, name, bool)
+        if not isinstance(getattr(self, "absent_", 0.0), float):
+            raise ModelFileError("ImportedRanker: absent_ must be a number")
+        if getattr(self, "normalizers_", None) is not None:
+            for name in ("first", "second"):
+                require_array(self, f"normalizers_.{name}", "float", p)
+            require_value(self, "normalizers_.affine", bool)
         if self.kind_ == "linear":
-            _demand(_holds(parts["weights"], p), f"weights must hold {p} finite numbers")
+            require_array(self, "parts_.weights", "float", p)
         elif self.kind_ == "stumps":
-            features = parts["features"]
-            shapes = {part.shape for part in parts.values()}
-            _demand(
-                len(shapes) == 1 and features.ndim == 1 and features.dtype.kind == "i",
-                "the stumps' arrays do not fit together",
-            )
-            inside = ((features >= 0) & (features < p)).all()
-            _demand(inside, f"a stump asks about a feature outside 0 … {p - 1}")
-            fit = not np.isnan(parts["thresholds"]).any() and _holds(parts["weights"], len(features))
-            _demand(fit, "thresholds must be numbers and weights finite")
+            require_array(self, "parts_.features", "int", None, low=0, high=p - 1)
+            n = len(parts["features"])
+            require_array(self, "parts_.thresholds", "float", n, low=-np.inf, high=np.inf)
+            require_array(self, "parts_.missing", "int", n)
+            require_array(self, "parts_.weights", "float", n)
         elif self.kind_ == "oblivious":
-            Ensemble(*(parts[name] for name in _PARTS["oblivious"])).check(p, None)
+            Ensemble(*(parts[name] for name in wanted)).check(p, None)
         else:
-            BinaryTrees(*(parts[name] for name in _PARTS["trees"])).check(p)
+            BinaryTrees(*(parts[name] for name in wanted)).check(p)
         self._prepare()
 
 

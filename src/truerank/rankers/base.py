@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments, fit_call, refuse_unknown, weights_by_row
 from truerank.compat.other_names import translated
+from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import whole_fit
 from truerank.core.float32 import INPUTS
@@ -412,20 +413,15 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             value = getattr(self, attribute, None)
             if type(value) is not int or value < least:
                 raise ModelFileError(f"{name}: {attribute} must be an integer >= {least}, got {value!r:.60}")
-        if not isinstance(getattr(self, "status_", ""), str):
-            raise ModelFileError(f"{name}: status_ must be text, got {self.status_!r:.60}")
-        if "training_sketch_" in vars(self) and not isinstance(self.training_sketch_, TrainingSketch):
-            raise ModelFileError(
-                f"{name}: training_sketch_ must be a TrainingSketch, got {self.training_sketch_!r:.60}"
-            )
+        for attribute, kind in (("status_", str), ("training_sketch_", TrainingSketch), ("saw_missing_", bool)):
+            if attribute in vars(self):
+                require_value(self, attribute, kind)
         if getattr(self, "inputs_", "decimal") not in INPUTS:
             raise ModelFileError(f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}")
         close = getattr(self, "close_columns_", [])
         known = range(self.n_features_in_)
         if not isinstance(close, list) or not set(map(type, close)) <= {int} or not set(close) <= set(known):
             raise ModelFileError(f"{name}: close_columns_ must be a list of column numbers, got {close!r:.60}")
-        if type(getattr(self, "saw_missing_", True)) is not bool:
-            raise ModelFileError(f"{name}: saw_missing_ must be true or false, got {self.saw_missing_!r:.60}")
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             if not isinstance(names, np.ndarray | list) or np.shape(names) != (self.n_features_in_,):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_choice, require_array, require_value
+from truerank.core.errors import InvalidInputError
 from truerank.core.types import Matrix, MeasureLike
 from truerank.data.columns import shown_names
 from truerank.data.grouping import offsets_of, sums_by_query
@@ -201,14 +201,7 @@ class LinearRanker(Ranker):
     def check_model(self) -> None:
         """Check after loading that each column has one finite weight."""
         super().check_model()
-        coef = getattr(self, "coef_", None)
-        if not isinstance(coef, np.ndarray) or coef.shape != (self.n_features_in_,):
-            shape = getattr(coef, "shape", None)
-            raise ModelFileError(
-                f"{type(self).__name__}: coef_ must hold {self.n_features_in_} weights, got shape {shape}"
-            )
-        if coef.dtype != np.float64 or not (np.abs(coef) <= LARGEST_WEIGHT).all():
-            raise ModelFileError(f"{type(self).__name__}: coef_ must hold float64 weights within ±{LARGEST_WEIGHT:g}")
+        require_array(self, "coef_", "float64", self.n_features_in_, low=-LARGEST_WEIGHT, high=LARGEST_WEIGHT)
 
 
 class BinnedLinearRanker(LinearRanker):
@@ -278,9 +271,5 @@ class BinnedLinearRanker(LinearRanker):
             super().check_model()
             return
         Ranker.check_model(self)
-        coef = getattr(self, "coef_", None)
-        expected = sum(len(e) + 1 for e in edges)
-        if not isinstance(coef, np.ndarray) or coef.shape != (expected,) or not np.isfinite(coef).all():
-            raise ModelFileError(f"{type(self).__name__}: coef_ must hold {expected} finite weights, one for each bin")
-        if len(edges) != self.n_features_in_:
-            raise ModelFileError(f"{type(self).__name__}: bin_edges_ must have {self.n_features_in_} columns")
+        require_value(self, "bin_edges_", np.ndarray, self.n_features_in_)
+        require_array(self, "coef_", "float64", sum(len(one) + 1 for one in edges))

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
+from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
@@ -366,17 +366,11 @@ class PairwiseDescent(LinearRanker):
     def check_model(self) -> None:
         """Check after loading that the state to continue from fits the weights."""
         super().check_model()
-        state = getattr(self, "descent_state_", None)
-        width = self.n_features_in_ + 1
-        shapes = {"weights": (2, width), "scalars": (4,)}
-        if not isinstance(state, dict) or any(
-            getattr(state.get(key), "shape", None) != shape or state[key].dtype != np.float64
-            for key, shape in shapes.items()
-        ):
-            raise ModelFileError("PairwiseDescent: descent_state_ does not fit the weights")
-        scale = getattr(self, "scale_", None)
-        if not isinstance(state.get("seed"), int) or (scale is not None and np.shape(scale) != (width - 1,)):
-            raise ModelFileError("PairwiseDescent: descent_state_ must have a seed, and scale_ one number a column")
+        require_array(self, "descent_state_.weights", "float64", 2, self.n_features_in_ + 1)
+        require_array(self, "descent_state_.scalars", "float64", 4)
+        require_value(self, "descent_state_.seed", int)
+        if getattr(self, "scale_", None) is not None:
+            require_array(self, "scale_", "float64", self.n_features_in_)
 
     # Steps.
 

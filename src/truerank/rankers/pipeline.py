@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.compat.query_column import without_query_column
+from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up
 from truerank.core.types import ArrayLike, Scorer
@@ -146,8 +147,7 @@ class RankerPipeline(Ranker):
     def check_model(self) -> None:
         """Check transformers and ranker after loading."""
         super().check_model()
-        if not isinstance(getattr(self, "ranker_", None), Ranker):
-            raise ModelFileError("RankerPipeline: ranker_ must be a ranker")
+        require_value(self, "ranker_", Ranker)
         if not isinstance(self.transformers_, list) or not all(hasattr(t, "transform") for t in self.transformers_):
             raise ModelFileError("RankerPipeline: transformers_ must be a list of transformers")
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_number, check_positive_int, require_value
+from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses.hinge_oracles import HingeOracle
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
@@ -199,5 +199,4 @@ class PointwiseSVM(BinnedLinearRanker):
     def check_model(self) -> None:
         """Check weights and intercept after loading."""
         super().check_model()
-        if not isinstance(getattr(self, "intercept_", None), float) or not np.isfinite(self.intercept_):
-            raise ModelFileError(f"{type(self).__name__}: intercept_ must be a finite number")
+        require_value(self, "intercept_", float)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_positive_int, require_array
+from truerank.core.errors import InvalidInputError
 from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
@@ -199,12 +199,9 @@ class RankBoost(Ranker):
     def check_model(self) -> None:
         """Check after loading that the arrays of the stumps fit together and name existing columns."""
         super().check_model()
-        shape = getattr(getattr(self, "weight_", None), "shape", None)
-        for name, kind in (_OF_STUMPS | {"weight": np.float64}).items():
-            array = getattr(self, f"{name}_", None)
-            if not isinstance(array, np.ndarray) or array.dtype != kind or array.shape != shape:
-                raise ModelFileError("RankBoost: feature_, threshold_, missing_, weight_ and edge_ do not fit together")
-        if self.feature_.ndim != 1 or ((self.feature_ < 0) | (self.feature_ >= self.n_features_in_)).any():
-            raise ModelFileError(f"RankBoost: feature_ must name columns 0 to {self.n_features_in_ - 1}")
-        if np.isnan(self.threshold_).any() or not np.isfinite(self.weight_).all():
-            raise ModelFileError("RankBoost: thresholds must be numbers and weights finite")
+        require_array(self, "weight_", "float64", None)
+        n = len(self.weight_)
+        require_array(self, "feature_", "int64", n, low=0, high=self.n_features_in_ - 1)
+        require_array(self, "threshold_", "float64", n, low=-np.inf, high=np.inf)
+        require_array(self, "missing_", "int64", n)
+        require_array(self, "edge_", "float64", n)

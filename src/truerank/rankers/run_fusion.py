@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_positive_int, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -189,18 +189,15 @@ class RunFusion(BaseEstimator):
 
     def check_model(self) -> None:
         """Check after loading that names, thresholds and ranker fit together."""
-        names, ranker = getattr(self, "run_names_", None), getattr(self, "ranker_", None)
-        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-            raise ModelFileError("RunFusion: run_names_ must hold the names of the runs")
+        require_value(self, "run_names_", str, -1)
+        names, ranker = self.run_names_, getattr(self, "ranker_", None)
         try:
             features = self._features()
         except InvalidInputError as error:
             raise ModelFileError(f"RunFusion: {error}") from error
-        edges = getattr(self, "edges_", None)
         n_bins = sum(isinstance(part, ScoreBins) for part in features.parts)
-        if not isinstance(edges, list) or len(edges) != n_bins * len(names):
-            raise ModelFileError(f"RunFusion: edges_ must hold {n_bins * len(names)} arrays of thresholds")
-        columns = len(names) if _as_binned(features, ranker) else len(features.names(names, edges))
+        require_value(self, "edges_", np.ndarray, n_bins * len(names))
+        columns = len(names) if _as_binned(features, ranker) else len(features.names(names, self.edges_))
         if getattr(ranker, "n_features_in_", None) != columns:
             raise ModelFileError(f"RunFusion: the ranker must have the {columns} columns of {features}")
 

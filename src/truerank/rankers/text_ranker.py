@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.parameters import parameters
 from truerank.core.types import ArrayLike
@@ -118,18 +119,15 @@ class TextRanker(BaseEstimator):
 
     def check_model(self) -> None:
         """Check features, ranker and binning after loading."""
-        features, ranker = getattr(self, "features_", None), getattr(self, "ranker_", None)
-        if not isinstance(features, TextFeatures) or not isinstance(ranker, Ranker):
-            raise ModelFileError("TextRanker: features_ must be TextFeatures and ranker_ a ranker")
-        binning = getattr(self, "binning_", None)
-        if binning is not None and not isinstance(binning, ScoreBinning):
-            raise ModelFileError(f"TextRanker: binning_ must be a ScoreBinning or null, got {type(binning).__name__}")
-        expected = ranker.n_features_in_ if binning is None else binning.n_features_in_
-        if len(features.feature_names_) != expected:
-            raise ModelFileError(
-                f"TextRanker: features_ gives {len(features.feature_names_)} columns, expected {expected}"
-            )
-        self.binning_ = binning
+        require_value(self, "features_", TextFeatures)
+        require_value(self, "ranker_", Ranker)
+        self.binning_ = getattr(self, "binning_", None)
+        if self.binning_ is not None:
+            require_value(self, "binning_", ScoreBinning)
+        expected = (self.ranker_ if self.binning_ is None else self.binning_).n_features_in_
+        columns = len(self.features_.feature_names_)
+        if columns != expected:
+            raise ModelFileError(f"TextRanker: features_ gives {columns} columns, expected {expected}")
 
 
 def _binned(binning: ScoreBinning | None, data: RankingData) -> RankingData:

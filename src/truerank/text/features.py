@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_positive_int, require_value
+from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.parameters import parameters
 from truerank.core.printing import progress
@@ -165,8 +165,8 @@ class TextFeatures(BaseEstimator):
         return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
 
     def check_model(self) -> None:
-        if not all(isinstance(getattr(self, name, None), list) for name in self.model_attributes):
-            raise ModelFileError("TextFeatures: feature_names_ and fields_ must be lists")
+        for name in self.model_attributes:
+            require_value(self, name, str, -1)
 
     def _families(self) -> list[str]:
         given = [self.families] if isinstance(self.families, str) else list(self.families)

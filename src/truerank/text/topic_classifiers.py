@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_choice, check_number, check_positive_int, require_array
+from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
@@ -101,11 +101,7 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         return self
 
     def check_model(self) -> None:
-        kept, n = getattr(self, "kept_", None), getattr(self, "n_features_in_", 0)
-        if not isinstance(kept, np.ndarray) or kept.dtype.kind != "i" or not len(kept) or not (kept.min() >= 0):
-            raise ModelFileError("MutualInformationSelector: kept_ must hold numbers of columns")
-        if kept.max() >= n:
-            raise ModelFileError(f"MutualInformationSelector: kept_ names column {kept.max()} of {n}")
+        require_array(self, "kept_", "int", None, low=0, high=self.n_features_in_ - 1)
 
     def transform(self, X: Matrix) -> Any:
         """Select the columns."""
@@ -234,10 +230,8 @@ class TopicNaiveBayes(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
     def check_model(self) -> None:
-        shapes = (np.shape(self.word_log_prob_), np.shape(self.class_log_prior_))
-        k = len(self.classes_)
-        if shapes != ((k, self.n_features_in_), (k,)) or not np.isfinite(self.word_log_prob_).all():
-            raise ModelFileError(f"TopicNaiveBayes: {k} classes need a finite row of words each, got {shapes}")
+        require_array(self, "word_log_prob_", "float64", len(self.classes_), self.n_features_in_)
+        require_array(self, "class_log_prior_", "float64", len(self.classes_), low=-np.inf)
 
 
 class LinearSVM(LinearSVC):
@@ -255,9 +249,8 @@ class LinearSVM(LinearSVC):
 
     def check_model(self) -> None:
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
-        for name, shape in (("coef_", (k, self.n_features_in_)), ("intercept_", (k,))):
-            if np.shape(getattr(self, name)) != shape or not np.isfinite(getattr(self, name)).all():
-                raise ModelFileError(f"LinearSVM: {name} must be finite, {shape}")
+        require_array(self, "coef_", "float64", k, self.n_features_in_)
+        require_array(self, "intercept_", "float64", k)
 
 
 class TfIdf(TfidfTransformer):
@@ -266,8 +259,7 @@ class TfIdf(TfidfTransformer):
     model_attributes: ClassVar[tuple[str, ...]] = ("idf_", "n_features_in_", "feature_names_in_")
 
     def check_model(self) -> None:
-        if np.shape(self.idf_) != (self.n_features_in_,) or not np.isfinite(self.idf_).all():
-            raise ModelFileError(f"TfIdf: idf_ must hold {self.n_features_in_} finite weights")
+        require_array(self, "idf_", "float", self.n_features_in_)
 
 
 @parameters
@@ -322,9 +314,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
         return vectorizer.transform(texts_of(X)).astype(np.float64)
 
     def check_model(self) -> None:
-        words = getattr(self, "vocabulary_", None)
-        if not isinstance(words, np.ndarray) or words.dtype.kind != "U" or len(np.unique(words)) != len(words):
-            raise ModelFileError("WordCounts: vocabulary_ must hold distinct words")
+        require_array(self, "vocabulary_", "str", None, rising=True)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The words."""
