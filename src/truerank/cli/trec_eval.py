@@ -6,6 +6,7 @@ import gc
 import getopt
 import os
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ def _parser(files: list[str]) -> Parser | None:
         found = parse_block(text, 6, 4)
         if found is None:
             return None
-        topics, ids, scores, _, _ = found
-        joined = ids.utf8.tobytes()
-        documents = [joined[a:b] for a, b in zip(ids.begins.tolist(), ids.ends.tolist())]
+        topics, (utf8, ends), scores, _, _ = found
+        joined = utf8.tobytes()
+        documents = [joined[start:stop] for start, stop in pairwise(ends.tolist())]
         return topics, documents, scores.tolist()
 
     return parse

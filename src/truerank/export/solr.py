@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.float32 import float32_threshold, shortest_decimal
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.export.nested import nested_trees
-from truerank.models.foreign.solr import PACKAGE, SLACK
+from truerank.models.foreign.search_engines import PACKAGE, SLACK
 
 
 def write(form: ModelForm, name: str, inputs: str) -> str:

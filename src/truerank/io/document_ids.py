@@ -73,7 +73,7 @@ class DocumentIds:
     def hashes(self) -> np.ndarray:
         """A hash of each id, uint64 (n,), computed once."""
         if self._hashes is None:
-            from truerank.io.document_ids_kernel import hash_ids
+            from truerank.io.trec_kernel import hash_ids
 
             self._hashes = np.empty(len(self), dtype=np.uint64)
             with np.errstate(over="ignore"):  # products wrap around, also without compilation

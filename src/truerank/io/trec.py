@@ -6,6 +6,8 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,41 +18,38 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import RowsByQuery, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
-from truerank.io.letor.grammar import TEXT, check_bytes, check_line_ends, is_word
+from truerank.io.letor.grammar import NUMBER, TEXT, check_bytes, check_line_ends, is_word
 from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import COMPRESSED, Source, open_output
 
 # Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
+_NO_ROWS = slice(0, 0)
 
 
 class _Lists(RowsByQuery):
     """Documents by topic."""
 
-    __slots__ = ("_ids", "offsets", "query_ids")
+    __slots__ = ("ids", "offsets", "query_ids")
 
     def __init__(self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray | DocumentIds) -> None:
-        self.query_ids, self.offsets, self._ids = query_ids, offsets, doc_ids
+        self.query_ids, self.offsets = query_ids, offsets
+        self.ids = doc_ids if isinstance(doc_ids, DocumentIds) else DocumentIds.of(doc_ids)
 
     @property
     def doc_ids(self) -> np.ndarray:
         """Document ids as strings, StringDType (n,)."""
-        return self._ids.texts if isinstance(self._ids, DocumentIds) else self._ids
+        return self.ids.texts
 
-    @property
-    def ids(self) -> DocumentIds:
-        """Document ids as bytes."""
-        if not isinstance(self._ids, DocumentIds):
-            self._ids = DocumentIds.of(self._ids)
-        return self._ids
+    def rows(self) -> dict[str, slice]:
+        """Return the rows of each topic."""
+        ends = self.offsets.tolist()
+        return dict(zip(self.query_ids.tolist(), map(slice, ends, ends[1:])))
 
     def by_topic(self, values: np.ndarray) -> dict[str, dict[str, Any]]:
         """Return `{topic: {docno: value}}` from one value (n,) for each document."""
-        ends, documents, given = self.offsets.tolist(), self.doc_ids.tolist(), values.tolist()
-        return {
-            topic: dict(zip(documents[start:stop], given[start:stop]))
-            for topic, start, stop in zip(self.query_ids.tolist(), ends, ends[1:])
-        }
+        documents, given = self.doc_ids.tolist(), values.tolist()
+        return {topic: dict(zip(documents[own], given[own])) for topic, own in self.rows().items()}
 
 
 class Run(_Lists):
@@ -195,16 +194,18 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
     if len(set(topics)) < len(topics):
         twice = next(topic for topic in topics if topics.count(topic) > 1)
         raise InvalidInputError(f"topic {twice!r} is given twice, as two types; ids are compared as text")
+    ids: list[str] = []
     for topic, documents in lists.items():
         if not hasattr(documents, "values"):
             raise InvalidInputError(
                 f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
             )
-        if len({id_text(document) for document in documents}) < len(documents):
+        names = list(map(_as_id, documents))
+        if len(set(names)) < len(names):
             raise InvalidInputError(
                 f"a document of topic {topic!r} is given twice, as two types; ids are compared as text"
             )
-    ids = [_as_id(document) for documents in lists.values() for document in documents]
+        ids += names
     try:
         values = np.array([float(value) for documents in lists.values() for value in documents.values()])
     except (TypeError, ValueError, OverflowError) as error:
@@ -301,7 +302,7 @@ def write_run(
         raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite")
     _words([tag], "tag")
     with open_output(target) as stream:
-        for name, start, stop in zip(names, offsets[:-1].tolist(), offsets[1:].tolist()):
+        for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
             _check_each_once(documents[start:stop], name, "write_run")
             order = np.argsort(-values[start:stop], kind="stable")[:depth]
             best = values[start:stop][order].tolist()
@@ -329,7 +330,7 @@ def write_qrels(qrels: Qrels, target: object) -> None:
     names, documents = _words(qrels.query_ids, "query id"), _words(qrels.doc_ids, "document id")
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
     with open_output(target) as stream:
-        for name, start, stop in zip(names, qrels.offsets[:-1].tolist(), qrels.offsets[1:].tolist()):
+        for name, (start, stop) in zip(names, pairwise(qrels.offsets.tolist())):
             _check_each_once(documents[start:stop], name, "write_qrels")
             rows = zip(documents[start:stop], grades[start:stop])
             stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))
@@ -365,10 +366,9 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     >>> judgements.offsets.tolist(), judgements.missing_grades.tolist(), judgements.missing_offsets.tolist()
     ([0, 2, 2], [1.0, 1.0], [0, 1, 2])
     """
-    place = {name: number for number, name in enumerate(run.query_ids.tolist())}
-    numbers = [place.get(name) for name in qrels.query_ids.tolist()]
-    parts = [np.arange(0 if k is None else run.offsets[k], 0 if k is None else run.offsets[k + 1]) for k in numbers]
-    rows = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    places, every = run.rows(), np.arange(run.n_rows)
+    parts = [every[places.get(name, _NO_ROWS)] for name in qrels.query_ids.tolist()]
+    rows = np.concatenate([every[_NO_ROWS], *parts])
     offsets = offsets_of([len(part) for part in parts])
     return judge_lists(qrels, qrels.query_ids, run.doc_ids[rows], offsets), run.scores[rows]
 
@@ -379,13 +379,12 @@ def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offset
     The documents of topic `query_ids[i]` are `doc_ids[offsets[i]:offsets[i + 1]]`. All documents of a topic that the
     qrels lack are unjudged.
     """
-    place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
+    places = qrels.rows()
     grades: list[float] = []
     missing: list[float] = []
     missing_sizes = []
-    for name, start, stop in zip(query_ids.tolist(), offsets[:-1].tolist(), offsets[1:].tolist()):
-        number = place.get(name)
-        part = slice(0, 0) if number is None else slice(int(qrels.offsets[number]), int(qrels.offsets[number + 1]))
+    for name, (start, stop) in zip(query_ids.tolist(), pairwise(offsets.tolist())):
+        part = places.get(name, _NO_ROWS)
         judged = dict(zip(qrels.doc_ids[part].tolist(), qrels.grades[part].tolist()))
         grades.extend([judged.pop(document, math.nan) for document in doc_ids[start:stop].tolist()])
         missing.extend(judged.values())
@@ -438,7 +437,8 @@ def _read(
             if found is None:  # the plain parser reads more forms, and explains errors
                 block = _parse_lines(text, first, n_columns, value_column, wanted, form, stream.name)
             else:
-                block = _Block(*found)
+                changes, (utf8, ends), *rest = found
+                block = _Block(changes, DocumentIds(utf8, ends[:-1], ends[1:]), *rest)
             first += text.count(b"\n")
             ignored = max(ignored, block.n_ignored)
             if not block.topics:
@@ -452,47 +452,19 @@ def _read(
         raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
     grouping = group_rows(np.concatenate(code_parts))
     ids = DocumentIds.concatenate(block.ids for block in blocks)
-    values, lines = (
-        grouping.grouped(np.concatenate(parts)) for parts in ([b.values for b in blocks], [b.lines for b in blocks])
-    )
+    values = grouping.grouped(np.concatenate([block.values for block in blocks]))
     if grouping.order is not None:
         ids = ids.take(grouping.order)
-    topics = [topic.decode("utf-8") for topic in codes]
-    once = "lists a document once" if n_columns == 6 else "has one grade for a document"
-    offsets, ids, values = _each_once(grouping.offsets, ids, values, lines, topics, once, name, compiled is not None)
+    offsets, topics = grouping.offsets, [topic.decode("utf-8") for topic in codes]
+    if not _are_unique(ids, offsets, compiled is not None):
+        lines = grouping.grouped(np.concatenate([block.lines for block in blocks]))
+        kept = _without_repeats(ids, values, lines, dict(zip(topics, pairwise(offsets.tolist()))), n_columns == 6, name)
+        warn(f"{name}: dropped {len(values) - len(kept)} judgements that repeat an earlier line")
+        offsets, ids, values = np.searchsorted(kept, offsets), ids.take(kept), values[kept]
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
     if ignored:
         warn(f"{name}: ignored up to {ignored} columns after '{form}'")
     return np.array(topics), offsets, ids, values, tags
-
-
-def _each_once(
-    offsets: np.ndarray,
-    ids: DocumentIds,
-    values: np.ndarray,
-    lines: np.ndarray,
-    topics: list[str],
-    once: str,
-    name: str,
-    compiled: bool,
-) -> tuple[np.ndarray, DocumentIds, np.ndarray]:
-    """Return the rows without repeated judgements; raise if a document is listed twice otherwise."""
-    row = _first_repeated(ids, offsets, compiled)
-    if row >= 0 and "grade" in once:
-        kept = _without_repeats(ids, values, offsets)
-        n_dropped = len(values) - len(kept)
-        ids, values, lines = ids.take(kept), values[kept], lines[kept]
-        offsets = np.searchsorted(kept, offsets)
-        row = _first_repeated(ids, offsets, compiled)
-        if row < 0:
-            warn(f"{name}: dropped {n_dropped} judgements that repeat an earlier line")
-    if row >= 0:
-        topic = topics[int(np.searchsorted(offsets, row, side="right")) - 1]
-        document = str(ids.take([row]).texts[0])
-        raise DataFileError(
-            f"document {document!r} is listed twice for topic {topic!r}; a topic {once}", name, int(lines[row])
-        )
-    return offsets, ids, values
 
 
 def _parse_lines(
@@ -525,51 +497,42 @@ def _parse_lines(
     )
 
 
-def _without_repeats(ids: DocumentIds, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the rows that do not repeat a document and value of the same topic."""
-    texts, given = ids.texts.tolist(), values.tolist()
-    kept: list[int] = []
-    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+def _are_unique(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> bool:
+    """Return whether each topic has each document once."""
+    if compiled:
+        from truerank.io.trec_kernel import are_unique
+
+        return bool(are_unique(ids.utf8, ids.begins, ids.ends, ids.hashes, offsets))
+    texts = ids.texts.tolist()
+    return all(len(set(texts[start:stop])) == stop - start for start, stop in pairwise(offsets.tolist()))
+
+
+def _without_repeats(
+    ids: DocumentIds, values: np.ndarray, lines: np.ndarray, topics: dict[str, tuple[int, int]], is_run: bool, name: str
+) -> list[int]:
+    """Return the rows that do not repeat a judgement of their topic; another document listed twice is an error."""
+    texts, given, kept = ids.texts.tolist(), values.tolist(), []
+    for topic, (start, stop) in topics.items():
         first: dict[str, int] = {}
         for row in range(start, stop):
-            if given[first.setdefault(texts[row], row)] != given[row] or first[texts[row]] == row:
+            earlier = first.setdefault(texts[row], row)
+            if earlier == row:
                 kept.append(row)
-    return np.array(kept, dtype=np.int64)
-
-
-def _first_repeated(ids: DocumentIds, offsets: np.ndarray, compiled: bool) -> int:
-    """Return the first row that repeats a document of the same topic; -1 if there is none."""
-    if compiled:
-        from truerank.io.document_ids_kernel import first_repeated
-
-        return int(first_repeated(ids.utf8, ids.begins, ids.ends, ids.hashes, offsets))
-    texts = ids.texts.tolist()
-    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        if len(set(texts[start:stop])) < stop - start:
-            seen: set[str] = set()
-            for row in range(start, stop):
-                if texts[row] in seen:
-                    return int(row)
-                seen.add(texts[row])
-    return -1
+            elif is_run or given[earlier] != given[row]:
+                once = "lists a document once" if is_run else "has one grade for a document"
+                what = f"document {texts[row]!r} is listed twice for topic {topic!r}; a topic {once}"
+                raise DataFileError(what, name, int(lines[row]))
+    return kept
 
 
 def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: str) -> np.ndarray:
-    try:
+    with suppress(ValueError):
         values = np.array(list(map(float, texts)))
         if np.isfinite(values).all() and b"_" not in b"".join(texts):
             return values
-    except ValueError:
-        pass
-    for text, place in zip(texts, places):
-        try:
-            if math.isfinite(float(text)) and b"_" not in text:
-                continue
-        except ValueError:
-            pass
-        shown = text[:40].decode("utf-8", "replace")
-        raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, place)
-    raise AssertionError("a refused value is a number after all")
+    wrong = next(k for k, text in enumerate(texts) if not NUMBER.fullmatch(text) or math.isinf(float(text)))
+    shown = texts[wrong][:40].decode("utf-8", "replace")
+    raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, places[wrong])
 
 
 def _check_each_once(documents: list[str], topic: str, who: str) -> None:

@@ -1,4 +1,7 @@
-"""Parse lines of runs and qrels by compiled code; the plain parser reads the forms that this one refuses."""
+"""Parse lines of runs and qrels, and compare document ids as bytes, by compiled code.
+
+The plain parser reads the forms that this one refuses.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.decimal_kernel import byte, differs, number
 
 
 def parse_block(text: bytes, n_columns: int, value_column: int, first_line: int = 1) -> tuple[Any, ...] | None:
-    """Return (row, topic) where the topic changes, documents, values, line numbers and tags of whole lines.
+    """Return (row, topic) where the topic changes, documents (bytes, ends), values, line numbers and tags of lines.
 
     Column 0 of `n_columns` is the topic, 2 the document, 5 (if any) the tag. None if a line is not a plain, legal row.
     """
@@ -35,7 +37,7 @@ def parse_block(text: bytes, n_columns: int, value_column: int, first_line: int 
     topics = [(row, text[a:b]) for row, a, b in changes[0, :n_topics].tolist()]
     tags = {text[a:b] for _, a, b in changes[1, :n_tags].tolist()}
     ends = ends[: n + 1].copy()
-    return topics, DocumentIds(utf8[: ends[-1]].copy(), ends[:-1], ends[1:]), values, lines[:n].copy(), tags
+    return topics, (utf8[: ends[-1]].copy(), ends), values, lines[:n].copy(), tags
 
 
 @kernel
@@ -100,4 +102,47 @@ def _parse(data, n_columns, value_column, line, utf8, ends, values, lines, chang
         line += 1
         i += 1
     state[0], state[1], state[2], state[3] = n, topics, tags, fixes
+    return True
+
+
+@kernel
+def same_id(utf8, begins, ends, a, b):
+    """Return whether entries a and b have the same id."""
+    same, k = ends[a] - begins[a] == ends[b] - begins[b], begins[a]
+    while same and k < ends[a]:
+        same = byte(utf8, k) == byte(utf8, begins[b] + k - begins[a])
+        k += 1
+    return same
+
+
+@kernel
+def hash_ids(utf8, begins, ends, hashes):
+    """Write the FNV-1a hash of every id; products wrap around, and NumPy warns of it without compilation."""
+    for i in range(len(begins)):
+        mixed = np.uint64(14695981039346656037)
+        for k in range(begins[i], ends[i]):
+            mixed = (mixed ^ np.uint64(byte(utf8, k))) * np.uint64(1099511628211)
+        hashes[i] = mixed
+
+
+@kernel
+def are_unique(utf8, begins, ends, hashes, offsets):
+    """Return whether no group `offsets[i]:offsets[i + 1]` has an id twice, by a hash table of its entries."""
+    slots = np.empty(1, dtype=np.int64)
+    for i in range(len(offsets) - 1):
+        size = 1
+        while size < 2 * (offsets[i + 1] - offsets[i]):
+            size *= 2
+        if size > len(slots):
+            slots = np.empty(size, dtype=np.int64)
+        slots[:size] = -1
+        mask = np.uint64(size - 1)
+        for entry in range(offsets[i], offsets[i + 1]):
+            slot = (hashes[entry] ^ (hashes[entry] >> np.uint64(32))) & mask
+            while slots[slot] >= 0:
+                other = slots[slot]
+                if hashes[other] == hashes[entry] and same_id(utf8, begins, ends, other, entry):
+                    return False
+                slot = (slot + np.uint64(1)) & mask
+            slots[slot] = entry
     return True

@@ -83,8 +83,7 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
         raise reader.fail("oblivious_trees", "expected a list of trees")
     levels = [reader.part(tree, "splits", list, f"oblivious_trees[{t}]") for t, tree in enumerate(trees)]
     depth = max((len(own) for own in levels), default=0)
-    if depth > _DEEPEST:
-        raise reader.fail("oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
+    reader.fail_if(depth > _DEEPEST, "oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
     if len(trees) << depth > max(_MOST_VALUES, 4 * sum(1 << len(own) for own in levels)):
         raise reader.fail("oblivious_trees", f"{len(trees)} trees, one of depth {depth} and most of them far less deep")
     features, borders = np.zeros((len(trees), depth), dtype=np.int32), np.full((len(trees), depth), np.inf)

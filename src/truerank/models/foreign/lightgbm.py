@@ -101,8 +101,7 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
         return {32 * i + bit for i, word in enumerate(own) for bit in range(32) if word >> bit & 1}
 
     def look(child: int) -> Leaf | Split | Membership:
-        if child in seen:
-            raise reader.fail(place, f"node {child} has two parents: the tree is cyclic or shares a part")
+        reader.fail_if(child in seen, place, f"node {child} has two parents: the tree is cyclic or shares a part")
         seen.add(child)
         if child < 0:
             return Leaf(values[~child])
@@ -150,8 +149,7 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
 
 
 def _one_class(value: object, key: str, reader: Reader) -> None:
-    if reader.integer(value, key, 1) != 1:
-        raise reader.fail(key, f"the model has {value} outputs a row; a ranker has one")
+    reader.fail_if(reader.integer(value, key, 1) != 1, key, f"the model has {value} outputs a row; a ranker has one")
 
 
 def _threshold(value: Any, place: str, reader: Reader) -> float:

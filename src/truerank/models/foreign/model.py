@@ -13,7 +13,6 @@ import numpy as np
 
 from truerank.core.errors import ModelFileError
 from truerank.core.float32 import largest_rounding_to
-from truerank.data.columns import default_names
 from truerank.export.form import Linear, ModelForm, as_plain
 from truerank.trees.binary import BinaryTrees
 
@@ -70,19 +69,6 @@ class ForeignModel:
             return np.asarray(total + number(form.intercept), dtype=np.float64)
 
 
-def numbered_names(largest: int, n_features: int | None, reader: Reader) -> tuple[str, ...]:
-    """Return names for the features of a model that numbers them from 1 to `largest`."""
-    wrong = n_features is not None and largest > n_features
-    reader.fail_if(wrong, "", f"the model uses feature {largest}, and n_features is {n_features}")
-    return tuple(default_names(n_features or largest))
-
-
-def linear_model(tool: str, names: tuple[str, ...], coef: np.ndarray, bias: float, float32: bool) -> ForeignModel:
-    """Return a linear model in which absent features are 0."""
-    form = ModelForm(names, Linear(coef), intercept=bias, allow_nan=False)
-    return ForeignModel(tool, form, float32=float32, absent=0.0)
-
-
 class Reader:
     """Reads checked values of a file; errors name the file and the place."""
 
@@ -130,8 +116,7 @@ class Reader:
         """Return `value[key]` of an object; it must be of `kind`."""
         if not isinstance(value, dict):
             raise self.fail(place, f"expected an object, got {_short(value)}")
-        if key not in value:
-            raise self.fail(place, f"{key!r} is missing")
+        self.fail_if(key not in value, place, f"{key!r} is missing")
         if not isinstance(value[key], kind):
             names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
             raise self.fail(f"{place}.{key}" if place else key, f"expected {names}, got {_short(value[key])}")
@@ -159,8 +144,7 @@ class Reader:
         """Return feature names after a check that they are different strings."""
         if not all(isinstance(name, str) and name for name in names):
             raise self.fail(place, "feature names must be texts that are not empty")
-        if len(set(names)) != len(names):
-            raise self.fail(place, "two features have the same name")
+        self.fail_if(len(set(names)) != len(names), place, "two features have the same name")
         return tuple(names)
 
 

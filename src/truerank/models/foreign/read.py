@@ -12,9 +12,8 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.columns import default_names
-from truerank.models.foreign import catboost, elasticsearch, lightgbm, ranklib, solr, svm_light, xgboost
+from truerank.models.foreign import catboost, lightgbm, search_engines, text_formats, xgboost
 from truerank.models.foreign.model import ForeignModel, Reader
-from truerank.models.foreign.ubjson import UbjsonReader, looks_like_ubjson
 from truerank.models.imported import ImportedRanker
 
 _MOST_BYTES = 4 << 30
@@ -116,8 +115,8 @@ def read_foreign(
 
 def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
     if isinstance(data, bytes):
-        if looks_like_ubjson(data):
-            return xgboost.read_saved(UbjsonReader(data, reader).read(), reader)
+        if xgboost.looks_like_ubjson(data):
+            return xgboost.read_saved(xgboost.UbjsonReader(data, reader).read(), reader)
         advice = next((own for start, own in _BINARY.items() if data.startswith(start)), None)
         if advice is not None:
             raise reader.fail("byte 0", advice)
@@ -132,15 +131,15 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     if head.startswith("booster["):
         raise reader.fail("line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST)
     if head.startswith("##"):
-        return ranklib.read_text(text.lstrip(), reader, size)
+        return text_formats.read_ranklib(text.lstrip(), reader, size)
     if head.startswith("tree") and "version" in head:
         return lightgbm.read_text(text, reader)
     if head.startswith(("SVM-light", "SVM-rank", "SVM-struct", "SVM-map")):
-        return svm_light.read_svm_light(text, reader, size)
+        return text_formats.read_svm_light(text, reader, size)
     if head[0] in "[{":
         return _read_json(reader.json(text), reader, names)
     if head.lstrip("+-")[:1].isdigit():
-        return svm_light.read_sofia_ml(text, reader)
+        return text_formats.read_sofia_ml(text, reader)
     raise reader.fail(
         "line 1", f"in no known format: {head.splitlines()[0][:60]!r}; known are LightGBM, XGBoost, CatBoost, RankLib, "
         "Solr, Elasticsearch and OpenSearch LTR, SVM-light and sofia-ml"
@@ -150,7 +149,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
 def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignModel:
     if isinstance(value, list):
         if len(value) == 1 and isinstance(value[0], dict) and "class" in value[0]:
-            return solr.read_json(value, reader)
+            return search_engines.read_solr(value, reader)
         return xgboost.read_dump(value, reader)
     if value.get("format") == "truerank-model":
         raise reader.fail("", "this is a model of truerank itself; load_model reads it")
@@ -161,9 +160,9 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
     if "oblivious_trees" in value or "features_info" in value:
         return catboost.read_json(value, reader)
     if "class" in value:
-        return solr.read_json(value, reader)
+        return search_engines.read_solr(value, reader)
     if "model" in value or "definition" in value or "_source" in value:
-        return elasticsearch.read_json(value, reader, names)
+        return search_engines.read_plugin(value, reader, names)
     raise reader.fail("", f"in no known format: a JSON object with the keys {sorted(value)[:6]}")
 
 

@@ -1,6 +1,7 @@
-"""RankLib's text formats: linear models, RankBoost's stumps, and trees as tags. Feature ids count from 1.
+"""Text formats that number the features from 1: RankLib, SVM-light and SVM-rank, and sofia-ml.
 
-Features are float32. `x <= threshold` goes left in trees; a weak ranker of RankBoost is 1 where `x > threshold`.
+RankLib has linear models, RankBoost's stumps, and trees as tags, over float32 features. `x <= threshold` goes left in
+trees; a weak ranker of RankBoost is 1 where `x > threshold`. The others have linear models of float64 features.
 """
 
 from __future__ import annotations
@@ -12,24 +13,16 @@ from xml.etree import ElementTree
 import numpy as np
 
 from truerank.core.float32 import largest_rounding_to
-from truerank.export.form import ModelForm, Plain, Stumps
-from truerank.models.foreign.model import (
-    ForeignModel,
-    Leaf,
-    Reader,
-    Split,
-    TreeBuilder,
-    at_most,
-    linear_model,
-    numbered_names,
-)
+from truerank.data.columns import default_names
+from truerank.export.form import Linear, ModelForm, Plain, Stumps
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
 
 _PAIRS = {"AdaRank": 2, "Coordinate Ascent": 2, "Linear Regression": 2, "RankBoost": 3}
 _TREES = ("LambdaMART", "MART", "Random Forests")
 _NETS = ("ListNet", "RankNet", "LambdaRank")
 
 
-def read_text(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
+def read_ranklib(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
     """Read a file that RankLib saved; the first line names the learner."""
     lines = text.splitlines()
     name = lines[0].removeprefix("##").strip() if lines and lines[0].startswith("##") else ""
@@ -55,7 +48,7 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
                 raise reader.fail(f"line {number}", f"expected {expected}, got {word[:40]!r}")
             fid = reader.integer(parts[0], f"line {number}", 0 if name == "Linear Regression" else 1)
             rows.append((fid, [reader.number(part, f"line {number}") for part in parts[1:]]))
-    names = numbered_names(max((fid for fid, _ in rows), default=0), n_features, reader)
+    names = _numbered_names(max((fid for fid, _ in rows), default=0), n_features, reader)
     columns = np.array([fid - 1 for fid, _ in rows], dtype=np.int64)
     weights = np.array([numbers[-1] for _, numbers in rows])
     if name == "RankBoost":
@@ -64,7 +57,7 @@ def _read_pairs(name: str, body: list[tuple[int, str]], reader: Reader, n_featur
         return ForeignModel("ranklib", form, float32=True, absent=0.0)
     own = columns >= 0
     coef = np.bincount(columns[own], weights=weights[own], minlength=len(names)) if len(names) else np.zeros(0)
-    return linear_model("ranklib", names, coef, float(weights[~own].sum()), True)
+    return _linear_model("ranklib", names, coef, float(weights[~own].sum()), True)
 
 
 def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features: int | None) -> ForeignModel:
@@ -73,12 +66,11 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
     ids = [reader.integer(v, f"line {body[0][0]}", 1) for v in body[0][1].split()]
     if body[1][1].split() != ["0"]:
         raise reader.fail(f"line {body[1][0]}", "a net with hidden layers is not read; it is neither linear nor trees")
-    names = numbered_names(max(ids, default=0), n_features, reader)
+    names = _numbered_names(max(ids, default=0), n_features, reader)
     coef, bias = np.zeros(len(names)), 0.0
     for number, line in body[2:]:
         words = line.split()
-        if len(words) < 3:
-            raise reader.fail(f"line {number}", f"expected layer, neuron and weights, got {line[:40]!r}")
+        reader.fail_if(len(words) < 3, f"line {number}", f"expected layer, neuron and weights, got {line[:40]!r}")
         neuron = reader.integer(words[1], f"line {number}", 0, len(ids))
         weight = reader.number(words[2], f"line {number}")
         if neuron == len(ids):
@@ -87,7 +79,7 @@ def _read_net(name: str, body: list[tuple[int, str]], reader: Reader, n_features
             coef[ids[neuron] - 1] += weight
     if len(body) - 2 < len(ids):
         raise reader.fail("", f"{len(body) - 2} weights for {len(ids)} features: the file is truncated")
-    return linear_model("ranklib", names, coef, bias, True)
+    return _linear_model("ranklib", names, coef, bias, True)
 
 
 def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) -> ForeignModel:
@@ -107,10 +99,9 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
             place = f"ensemble {bag}, tree {number}"
             weight = reader.number(tree.get("weight", "1"), f"{place}, weight") / len(bags)
             look = _look(place, np.float32(weight), ids, reader)
-            if len(tree) != 1 or tree.tag != "tree":
-                raise reader.fail(place, "expected a <tree> that holds one <split>")
+            reader.fail_if(len(tree) != 1 or tree.tag != "tree", place, "expected a <tree> that holds one <split>")
             builder.add(tree[0], look)
-    names = numbered_names(max(ids, default=0), n_features, reader)
+    names = _numbered_names(max(ids, default=0), n_features, reader)
     # A random forest is a mean over bags; each bag is a sum in float32.
     form = ModelForm(names, Plain(builder.trees()), float32_sums=True)
     return ForeignModel("ranklib", form, float32=True, absent=0.0)
@@ -135,3 +126,64 @@ def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any
         return Split(feature - 1, at_most(threshold), children["left"], children["right"], missing_right=True)
 
     return look
+
+
+def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
+    """Read `w x - b`, where w is the sum of the support vectors times their multipliers, of the linear kernel."""
+    lines = text.splitlines()
+    head: dict[str, str] = {}
+    start = len(lines)
+    for number, line in enumerate(lines[1:], 2):
+        value, mark, comment = line.partition("#")
+        comment = comment.strip()
+        head[comment] = value.strip()
+        if comment.startswith("threshold b"):
+            start = number
+            break
+        reader.fail_if(not mark, f"line {number}", f"expected a value and its comment, got {line[:40]!r}")
+    else:
+        raise reader.fail("", "the file ends before the threshold b: it is truncated")
+    kernel = head.get("kernel type", "")
+    reader.fail_if(kernel != "0", "", f"only the linear kernel (type 0) is read, got kernel type {kernel!r}")
+    size = reader.integer(head.get("highest feature index"), "highest feature index")
+    key = "number of support vectors plus 1"
+    claimed = reader.integer(head.get(key), key, 1, 1 << 40)
+    vectors = [(n, line) for n, line in enumerate(lines[start:], start + 1) if line.split("#")[0].strip()]
+    if len(vectors) != claimed - 1:
+        raise reader.fail("", f"{claimed - 1} support vectors are claimed and {len(vectors)} are there")
+    names = _numbered_names(size, n_features, reader)
+    coef = np.zeros(len(names))
+    for number, line in vectors:
+        words = line.split("#")[0].split()
+        alpha = reader.number(words[0], f"line {number}")
+        for word in words[1:]:
+            key, colon, value = word.partition(":")
+            if key == "qid":
+                continue
+            reader.fail_if(not colon, f"line {number}", f"expected id:value, got {word[:40]!r}")
+            column = reader.integer(key, f"line {number}", 1, size) - 1
+            coef[column] += alpha * reader.number(value, f"line {number}")
+    threshold = next(value for comment, value in head.items() if comment.startswith("threshold b"))
+    bias = -reader.number(threshold, f"line {start}")
+    return _linear_model("svm-light", names, coef, bias, False)
+
+
+def read_sofia_ml(text: str, reader: Reader) -> ForeignModel:
+    """Read one line of weights separated by blanks; the bias is the first, because dimension 0 is 1 in every row."""
+    weights = np.array([reader.number(word, f"word {k}") for k, word in enumerate(text.split(), 1)])
+    if len(weights) < 2 or len(text.strip().splitlines()) != 1:
+        raise reader.fail("", "expected one line with a bias and weights")
+    return _linear_model("sofia-ml", tuple(default_names(len(weights) - 1)), weights[1:], float(weights[0]), False)
+
+
+def _numbered_names(largest: int, n_features: int | None, reader: Reader) -> tuple[str, ...]:
+    """Return names for the features of a model that numbers them from 1 to `largest`."""
+    wrong = n_features is not None and largest > n_features
+    reader.fail_if(wrong, "", f"the model uses feature {largest}, and n_features is {n_features}")
+    return tuple(default_names(n_features or largest))
+
+
+def _linear_model(tool: str, names: tuple[str, ...], coef: np.ndarray, bias: float, float32: bool) -> ForeignModel:
+    """Return a linear model in which absent features are 0."""
+    form = ModelForm(names, Linear(coef), intercept=bias, allow_nan=False)
+    return ForeignModel(tool, form, float32=float32, absent=0.0)

@@ -1,0 +1,167 @@
+"""Models of Solr's LTR, and of the LTR plugins of Elasticsearch and OpenSearch. Features and sums are float32.
+
+Solr: LinearModel and MultipleAdditiveTreesModel, with normalisers. A question is `x <= threshold + 1e-6f`, and an
+absent feature has the value 0. The plugins: the body of `_createmodel`, or what is stored, of `model/linear`,
+`model/ranklib`, `model/xgboost+json` and `model/xgboost+json+raw`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from truerank.export.form import Linear, ModelForm, Normalizers, Plain
+from truerank.models.foreign import text_formats, xgboost
+from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
+
+SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK
+PACKAGE = "org.apache.solr.ltr."
+# Objectives without a link function, or with a sigmoid, which does not change the order.
+_OBJECTIVES = (
+    "binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear", "binary:logistic", "reg:logistic",
+)  # fmt: skip
+
+
+def read_solr(value: object, reader: Reader) -> ForeignModel:
+    """Read a JSON object of the model store, or a list with one."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    kind = reader.part(value, "class", str, "").removeprefix(PACKAGE)
+    features = reader.part(value, "features", list, "")
+    reader.fail_if(not features, "features", "the model lists no feature")
+    names = reader.names([reader.part(f, "name", str, f"features[{k}]") for k, f in enumerate(features)], "features")
+    normalizers = _solr_normalizers(features, reader)
+    params = reader.part(value, "params", dict, "")
+    if kind == "model.LinearModel":
+        weights = reader.part(params, "weights", dict, "params")
+        lacking = [name for name in names if name not in weights]
+        reader.fail_if(lacking, "params.weights", f"the model lacks weight(s) for {lacking[:5]}")
+        coef = np.array([reader.number(weights[name], f"params.weights.{name}") for name in names])
+        form = ModelForm(names, Linear(coef), normalizers=normalizers, allow_nan=False, float32_sums=True)
+    elif kind == "model.MultipleAdditiveTreesModel":
+        columns = {name: k for k, name in enumerate(names)}
+        builder = TreeBuilder(reader)
+        for number, tree in enumerate(reader.part(params, "trees", list, "params")):
+            place = f"params.trees[{number}]"
+            weight = reader.float32(reader.part(tree, "weight", (str, int, float), place), f"{place}.weight")
+            builder.add(reader.part(tree, "root", dict, place), _look(place, weight, columns, reader))
+        form = ModelForm(names, Plain(builder.trees()), normalizers=normalizers, float32_sums=True)
+    else:
+        raise reader.fail("class", f"{kind!r} is not read; model.LinearModel and model.MultipleAdditiveTreesModel are")
+    return ForeignModel("solr", form, float32=True, absent=0.0)
+
+
+def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None:
+    subtract, divide = np.zeros(len(features)), np.ones(len(features))
+    for k, feature in enumerate(features):
+        norm = feature.get("norm")
+        if norm is None:
+            continue
+        place = f"features[{k}].norm"
+        kind = reader.part(norm, "class", str, place).removeprefix(f"{PACKAGE}norm.")
+        params = reader.part(norm, "params", dict, place) if norm.get("params") else {}
+        if kind == "MinMaxNormalizer":
+            low = reader.float32(params.get("min", "-inf"), f"{place}.params.min")
+            high = reader.float32(params.get("max", "inf"), f"{place}.params.max")
+            subtract[k], divide[k] = reader.number(params["min"], place), high - low
+        elif kind == "StandardNormalizer":
+            subtract[k] = reader.number(params.get("avg", 0), f"{place}.params.avg")
+            divide[k] = reader.number(params.get("std", 1), f"{place}.params.std")
+        elif kind != "IdentityNormalizer":
+            raise reader.fail(place, f"unknown normalizer {kind!r}")
+        reader.fail_if(divide[k] == 0, place, "the normalizer divides by 0")
+    if (subtract == 0).all() and (divide == 1).all():
+        return None
+    return Normalizers(subtract, divide)
+
+
+def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reader) -> Any:
+    def look(node: object) -> Leaf | Split:
+        if not isinstance(node, dict):
+            raise reader.fail(place, f"expected a node, got {str(node)[:40]!r}")
+        if "feature" not in node:
+            return Leaf(float(reader.float32(node.get("value"), f"{place}, value") * weight))
+        name = reader.part(node, "feature", str, place)
+        if name not in columns:
+            raise reader.fail(place, f"a tree asks about {name!r}, which the model's features do not list")
+        threshold = reader.float32(node.get("threshold"), f"{place}, threshold") + SLACK
+        children = [reader.part(node, side, dict, place) for side in ("left", "right")]
+        return Split(columns[name], at_most(threshold), *children)
+
+    return look
+
+
+def read_plugin(value: Any, reader: Reader, names: list[str] | None = None) -> ForeignModel:
+    """Read a JSON object with `type` and `definition`, at any depth of `model` and `_source`.
+
+    `names` are the features of the feature set, in order, if the object does not contain it; by default the features
+    that the model names, in its order.
+    """
+    feature_set = None
+    while isinstance(value, dict) and "definition" not in value and ("model" in value or "_source" in value):
+        feature_set = value.get("feature_set", feature_set)
+        value = value.get("model", value.get("_source"))
+    kind = reader.part(value, "type", str, "model")
+    definition = reader.part(value, "definition", (str, dict, list), "model")
+    if isinstance(feature_set, dict):
+        features = reader.part(feature_set, "features", list, "feature_set")
+        names = list(reader.names([reader.part(f, "name", str, "feature_set") for f in features], "feature_set"))
+    parsed = reader.json(definition) if isinstance(definition, str) and kind != "model/ranklib" else definition
+    if kind == "model/linear":
+        model = _linear(parsed, names, reader)
+    elif kind == "model/ranklib":
+        reader.fail_if(not isinstance(definition, str), "model.definition", "expected RankLib's text")
+        model = text_formats.read_ranklib(definition, reader, None if names is None else len(names))
+        model = replace(model, form=replace(model.form, names=tuple(names or model.form.names)))
+    elif kind == "model/xgboost+json":
+        if isinstance(parsed, dict):
+            objective = parsed.get("objective", _OBJECTIVES[0])
+            if objective not in _OBJECTIVES:
+                raise reader.fail("model.definition.objective", f"the plugin refuses {objective!r}")
+            parsed = reader.part(parsed, "splits", list, "model.definition")
+        model = xgboost.read_dump(parsed, reader, names)
+    elif kind == "model/xgboost+json+raw":
+        model = xgboost.read_saved(parsed, reader)
+        model = replace(model, form=replace(model.form, start=0.0))  # the plugin ignores base_score
+    else:
+        raise reader.fail("model.type", f"unknown type {kind!r}")
+    form = model.form
+    normalizers = _plugin_normalizers(value.get("feature_normalizers"), form.names, reader)
+    return replace(model, tool="elasticsearch", form=replace(form, normalizers=normalizers), absent=model.absent)
+
+
+def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignModel:
+    if not isinstance(parsed, dict) or not parsed:
+        raise reader.fail("model.definition", "expected an object of weights by feature that is not empty")
+    columns = list(parsed) if names is None else names
+    known = set(columns)
+    unknown = next((name for name in parsed if name not in known), None)
+    reader.fail_if(unknown is not None, "model.definition", f"there is no feature {unknown!r}")
+    coef = np.array([reader.number(parsed.get(name, 0.0), f"model.definition.{name}") for name in columns])
+    form = ModelForm(reader.names(columns, "model.definition"), Linear(coef), allow_nan=False, float32_sums=True)
+    return ForeignModel("elasticsearch", form, float32=True, absent=0.0)
+
+
+def _plugin_normalizers(value: object, names: tuple[str, ...], reader: Reader) -> Normalizers | None:
+    if not value:
+        return None
+    if not isinstance(value, dict):
+        raise reader.fail("model.feature_normalizers", "expected an object by feature")
+    subtract, divide = np.zeros(len(names)), np.ones(len(names))
+    columns = {name: k for k, name in enumerate(names)}
+    for name, norm in value.items():
+        place = f"model.feature_normalizers.{name}"
+        if name not in columns or not isinstance(norm, dict) or len(norm) != 1:
+            raise reader.fail(place, "expected a feature of the model with one normalizer")
+        kind, params = next(iter(norm.items()))
+        keys = {"min_max": ("minimum", "maximum"), "standard": ("mean", "standard_deviation")}.get(kind)
+        if keys is None:
+            raise reader.fail(place, f"unknown normalizer {kind!r}; min_max and standard are known")
+        first, second = (reader.number(reader.part(params, key, (int, float), place), f"{place}.{key}") for key in keys)
+        k = columns[name]
+        subtract[k] = first
+        divide[k] = second - first if kind == "min_max" else second
+        reader.fail_if(not divide[k] > 0, place, "the normalizer does not divide by a positive number")
+    return Normalizers(subtract, divide)
