@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from reference.rankings import worst_by_enumeration
-from truerank.losses.hinge_oracles import PairHingeOracle
+from truerank.losses.graded_pairs import GradedPairs
 from truerank.losses.worst_rankings import RankingOracle
 from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.rows import LinearRows
@@ -42,7 +42,7 @@ def test_products():
 
 
 def test_certificate():
-    for oracle in (RankingOracle("AP", Y, OFFSETS), PairHingeOracle(Y, OFFSETS)):
+    for oracle in (RankingOracle("AP", Y, OFFSETS), GradedPairs(Y, OFFSETS)):
         for n_blocks in (1, None):
             result = CuttingPlanes(LinearRows(X), oracle, n_blocks=n_blocks).solve(0.5, tol=1e-4)
             assert result.gap <= 1e-4 * max(1, result.objective)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from reference.pairs import listed_pairs, pair_objective
 from support.made_up_rows import graded
-from truerank.losses.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, order_by_rank
+from truerank.losses.graded_pairs import HINGE, SQUARED_HINGE, GradedPairs, sort_grades
 from truerank.matrices.rows import LinearRows
 
 CASES = [([30, 1, 12, 25], 2), ([9] * 6, 3), ([40, 35], 5), ([60], 1000), ([2, 3, 50], 25), ([150, 70], 9)]
@@ -86,7 +86,7 @@ def test_spread_by_column_is_that_of_the_pairs(as_sparse):
     weight = np.array([1.0, 0.5, 2.0])
     counted = GradedPairs(y, offsets, weight)
     rows = LinearRows(sparse.csr_matrix(X) if as_sparse else X)
-    spread = rows.pair_spread(order_by_rank(counted.ranks, offsets), counted.ranks, offsets, weight)
+    spread = rows.pair_spread(sort_grades(y, offsets)[0], counted.ranks, offsets, weight)
     pairs, weights = listed_pairs(y, offsets, weight)
     a, b = X[pairs[:, 0]], X[pairs[:, 1]]
     expected = weights @ (a**2 + b**2 if as_sparse else (a - b) ** 2)

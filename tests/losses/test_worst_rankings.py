@@ -16,7 +16,7 @@ from reference.rankings import (
     worst_by_enumeration,
 )
 from truerank.core.errors import InvalidInputError
-from truerank.losses.hinge_oracles import PairHingeOracle
+from truerank.losses.graded_pairs import GradedPairs
 from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.measures import AP, RR, P, nDCG
 
@@ -159,7 +159,7 @@ def test_pair_hinge_is_the_sum_over_pairs(kind):
         scores = {"ties": rng.integers(0, 5, n) / 2, "wide": rng.normal(size=n), "narrow": rng.normal(size=n) / 99}[
             kind
         ]
-        oracle = PairHingeOracle(grades, np.array([0, n]))
+        oracle = GradedPairs(grades, np.array([0, n]))
         loss, c = oracle(scores)
         pairs = [(a, b) for a in range(n) for b in range(n) if grades[a] > grades[b]]
         assert oracle.n_pairs[0] == len(pairs)
@@ -176,7 +176,7 @@ def test_pair_hinge_by_subsets():
     best = max(
         sum(1 - scores[a] + scores[b] for k, (a, b) in enumerate(pairs) if subset >> k & 1) for subset in range(8)
     )
-    loss, c = PairHingeOracle(grades, np.array([0, 3]))(scores)
+    loss, c = GradedPairs(grades, np.array([0, 3]))(scores)
     assert best == pytest.approx(0.2)
     assert loss[0] + c @ scores == pytest.approx(best)
 
@@ -185,7 +185,7 @@ def test_pair_hinge_with_many_grades_and_empty_queries():
     rng = np.random.default_rng(2)
     offsets = np.array([0, 0, 50, 51, 51])
     grades = np.append(rng.normal(size=50), 1.0)
-    oracle = PairHingeOracle(grades, offsets)
+    oracle = GradedPairs(grades, offsets)
     assert oracle.n_pairs.tolist() == [0, 1225, 0, 0]
     scores = rng.normal(size=51)
     loss, c = oracle(scores)

@@ -13,7 +13,7 @@ from scipy import sparse
 from reference.pairs import pair_objective
 from reference.rankings import exact_qp, n_slack, ranking_loss
 from truerank.core.errors import InvalidInputError
-from truerank.losses.hinge_oracles import PairHingeOracle
+from truerank.losses.graded_pairs import GradedPairs
 from truerank.losses.worst_rankings import RankingOracle
 from truerank.matrices.rows import LinearRows
 from truerank.solvers.bundle_program import solve_bundle
@@ -86,7 +86,7 @@ def test_pair_hinge_reaches_the_optimum_of_listed_pairs():
     X, y = rng.normal(size=(30, 3)), rng.integers(0, 3, 30).astype(float)
     offsets = np.array([0, 12, 30])
     C = 0.05
-    result = CuttingPlanes(LinearRows(X), PairHingeOracle(y, offsets)).solve(C, tol=1e-8)
+    result = CuttingPlanes(LinearRows(X), GradedPairs(y, offsets)).solve(C, tol=1e-8)
 
     def objective(w):
         pairs = [
@@ -112,7 +112,7 @@ def test_roc_is_rank_svm_with_weighted_pairs():
     roc = solve(X, oracle, C, 1e-9)
     sizes = np.diff(offsets)
     pairs = np.where(oracle.kept, oracle.n_relevant * (sizes - oracle.n_relevant), 1)
-    rank = CuttingPlanes(LinearRows(X), PairHingeOracle(y, offsets), weight=1 / pairs).solve(4 * C / m, tol=1e-9)
+    rank = CuttingPlanes(LinearRows(X), GradedPairs(y, offsets), weight=1 / pairs).solve(4 * C / m, tol=1e-9)
     assert rank.objective == pytest.approx(4 * roc.objective, rel=1e-8)
     np.testing.assert_allclose(rank.coef, 2 * roc.coef, atol=1e-4)
 

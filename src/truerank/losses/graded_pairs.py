@@ -25,7 +25,12 @@ class GradedPairs:
     """The pairs of grouped grades y (n,).
 
     Each pair of a query has `query_weight` (m,), None for 1. `n_pairs` (m,) counts the pairs of each query, and
-    `total_weight` is the sum of their weights.
+    `total_weight` is the sum of their weights. A query without pairs is not `kept` (m,).
+
+    >>> pairs = GradedPairs(np.array([2.0, 1.0, 0.0]), np.array([0, 3]))
+    >>> loss, coefficients = pairs(np.array([1.8, 0.9, 0.0]))
+    >>> loss.tolist(), coefficients.tolist(), round(float(loss[0] + coefficients @ [1.8, 0.9, 0.0]), 12)
+    ([2.0], [-1.0, 0.0, 1.0], 0.2)
     """
 
     def __init__(
@@ -38,7 +43,8 @@ class GradedPairs:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.n_jobs = n_jobs
         n = int(self.offsets[-1])
-        self.ranks, self.n_grades, self.n_pairs = grade_ranks(y, self.offsets)
+        _, self.ranks, self.n_grades, self.n_pairs = sort_grades(y, self.offsets)
+        self.kept = self.n_pairs > 0
         self.set_weight(query_weight)
         self.blocks = query_blocks(self.offsets)
         self.long_queries = np.flatnonzero(np.diff(self.offsets) >= _LONG)
@@ -72,10 +78,16 @@ class GradedPairs:
 
         return float(sum(run_blocks(work, self.blocks, self.n_jobs))), derivative
 
-    def n_violated(self) -> np.ndarray:
-        """Return the pairs of each query within the margin at the scores of the last `loss`, float64 (m,)."""
+    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the violated pairs (m,) and the coefficients (n,) of the scores in `Σ_violated (1 - s_a + s_b)`.
+
+        This is the oracle of RankSVM's hinge, if all pairs weigh 1: the worst outcome is a set of violated pairs, and
+        with three or more grades no ranking.
+        """
+        self.n_jobs = n_jobs
+        _, coefficients = self.loss(np.ascontiguousarray(scores, dtype=np.float64), HINGE)
         # By position, which stays within the query; each pair counts twice.
-        return 0.5 * sums_by_query(self.degrees, self.offsets)
+        return 0.5 * sums_by_query(self.degrees, self.offsets), coefficients
 
     def curvature(self, values: np.ndarray, result: np.ndarray, first: int, last: int) -> None:
         """Write the squared hinge's second derivative at the last scores, times `values`, for some queries.
@@ -101,14 +113,34 @@ class GradedPairs:
         run_blocks(work, self.blocks, self.n_jobs)
 
 
-def grade_ranks(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ranks of grades within queries, from 0, int32 (n,), and numbers of grades and of mixed pairs by query
-    (m,).
+class HingeOracle:
+    """`Σ_i c_i max(0, 1 - z_i s_i)` of all rows as one query, with `signs` z, +1 or -1, and `weight` c >= 0 (n,)."""
+
+    def __init__(self, signs: np.ndarray, weight: np.ndarray) -> None:
+        self._gain = signs * weight
+        self.signs, self.weight = signs, weight
+        self.offsets = np.array([0, len(signs)], dtype=np.int64)
+        self.kept = np.array([True])
+
+    def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the summed weight of the rows within the margin (1,), and the coefficients (n,) of the scores."""
+        inside = self.signs * scores < 1.0
+        return np.array([self.weight[inside].sum()]), np.where(inside, -self._gain, 0.0)
+
+
+def sort_grades(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rows of each query by rising grade, equal grades in row order, int64 (n,); ranks of grades within
+    queries, from 0, int32 (n,); and numbers of grades and of mixed pairs by query (m,).
     """
-    n, m = int(offsets[-1]), len(offsets) - 1
-    ranks, n_grades, n_pairs = np.zeros(n, dtype=np.int32), np.zeros(m, dtype=np.int64), np.zeros(m)
-    _rank_grades(np.ascontiguousarray(y, dtype=np.float64), offsets, ranks, n_grades, n_pairs)
-    return ranks, n_grades, n_pairs
+    n, m = len(y), len(offsets) - 1
+    order, ranks, n_grades, n_pairs = (
+        np.arange(n),
+        np.empty(n, dtype=np.int32),
+        np.zeros(m, dtype=np.int64),
+        np.zeros(m),
+    )
+    _sort_grades(np.negative(y, dtype=np.float64), offsets, order, ranks, n_grades, n_pairs)
+    return order, ranks, n_grades, n_pairs
 
 
 def weight_by(
@@ -134,78 +166,22 @@ def weight_shares(
     return own * np.where(n_pairs > 0, size, 0.0), float(own @ n_pairs)
 
 
-def order_by_rank(ranks: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the rows of each query from the lowest grade to the highest, equal grades in row order; int64 (n,)."""
-    order = np.empty(len(ranks), dtype=np.int64)
-    _counting_sort(ranks, offsets, order)
-    return order
-
-
 # Kernels. A position is an index in a query's rows sorted by ascending score.
 
 
 @kernel
-def _rank_grades(y, offsets, ranks, n_grades, n_pairs):
-    few = _FEW_GRADES
-    levels, counts = np.empty(few), np.empty(few)
+def _sort_grades(falling, offsets, order, ranks, n_grades, n_pairs):
+    spare = room_to_sort(longest_query(offsets, 0, len(offsets) - 1))
     for query in range(len(offsets) - 1):
-        start, stop = offsets[query], offsets[query + 1]
-        k = 0
-        same = 0.0  # twice the pairs of equal grade, and the rows
-        for i in range(start, stop):  # collect the distinct grades in order, while they are few
-            g = 0
-            while g < k and levels[g] < y[i]:
-                g += 1
-            if g == k or levels[g] != y[i]:
-                if k == few:
-                    k += 1
-                    break
-                for h in range(k, g, -1):
-                    levels[h], counts[h] = levels[h - 1], counts[h - 1]
-                levels[g], counts[g] = y[i], 0.0
-                k += 1
-            counts[g] += 1.0
-        if k <= few:
-            for i in range(start, stop):
-                g = 0
-                while levels[g] < y[i]:
-                    g += 1
-                ranks[i] = g
-            for g in range(k):
-                same += counts[g] * counts[g]
-        else:
-            order = np.arange(start, stop)
-            sort_descending(y, order, stop - start, room_to_sort(stop - start))
-            k = 0
-            run = stop
-            for i in range(stop - 1, start - 1, -1):
-                if i < stop - 1 and y[order[i - start]] != y[order[i + 1 - start]]:
-                    same += (run - 1 - i) * (run - 1 - i)
-                    run = i + 1
-                    k += 1
-                ranks[order[i - start]] = k
-            same += (run - start) * (run - start)
-            k += 1
-        size = float(stop - start)
-        n_grades[query] = k
-        n_pairs[query] = (size * size - same) / 2.0
-
-
-@kernel
-def _counting_sort(ranks, offsets, order):
-    for query in range(len(offsets) - 1):
-        start, stop = offsets[query], offsets[query + 1]
-        most = 0
-        for i in range(start, stop):
-            most = max(most, ranks[i])
-        places = np.zeros(most + 2, dtype=np.int64)
-        for i in range(start, stop):
-            places[ranks[i] + 1] += 1
-        for g in range(most):
-            places[g + 1] += places[g]
-        for i in range(start, stop):
-            order[start + places[ranks[i]]] = i
-            places[ranks[i]] += 1
+        rows = order[offsets[query] : offsets[query + 1]]
+        sort_descending(falling, rows, len(rows), spare)
+        lower = 0  # rows of lower grades
+        for i in range(len(rows)):
+            if i == 0 or falling[rows[i]] != falling[rows[i - 1]]:
+                lower = i
+                n_grades[query] += 1
+            ranks[rows[i]] = n_grades[query] - 1
+            n_pairs[query] += lower
 
 
 @kernel

@@ -90,7 +90,7 @@ def checked(
 
 
 class Oracle(Protocol):
-    """A loss that is a maximum over outcomes, for the cutting-plane solver (`worst_rankings`, `ramp`, `hinge_oracles`).
+    """A loss that is a maximum over outcomes, for the cutting-plane solver (`worst_rankings`, `ramp`, `graded_pairs`).
 
     `offsets` int64 (m + 1,) are the rows of each query. Queries that are not `kept` have loss and coefficients 0.
     """

@@ -31,7 +31,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import sums_by_query
-from truerank.losses.graded_pairs import order_by_rank
+from truerank.losses.graded_pairs import sort_grades
 from truerank.matrices.sorting import longest_query, room_to_sort, sort_descending
 from truerank.measures.base import Measure
 from truerank.measures.ndcg import discounts
@@ -81,7 +81,7 @@ class RankingOracle:
         sizes = np.diff(self.offsets)
         self.kept = (self.n_relevant > 0) & (self.n_relevant < sizes)
         # Relevant rows first within each query; each call leaves both parts in the order of its scores.
-        self.rows = order_by_rank((~relevant).astype(np.int32), self.offsets)
+        self.rows = sort_grades(~relevant, self.offsets)[0]
         longest = int(sizes.max(initial=0))
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:

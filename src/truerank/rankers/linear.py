@@ -14,8 +14,7 @@ from truerank.data.columns import shown_names
 from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
-from truerank.losses.graded_pairs import GradedPairs, weight_by
-from truerank.losses.hinge_oracles import HingeOracle, PairHingeOracle
+from truerank.losses.graded_pairs import GradedPairs, HingeOracle, weight_by
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
@@ -105,8 +104,8 @@ class Problem:
 
     def pair_planes(self, sums: PairSums, n_blocks: int | None) -> CuttingPlanes:
         """Return the problem of the hinge over the same pairs."""
-        oracle = PairHingeOracle(self.y, self.offsets)
-        return CuttingPlanes(self.rows, oracle, weight=sums.pairs.weight, n_blocks=n_blocks, n_jobs=self.n_jobs)
+        pairs = GradedPairs(self.y, self.offsets)
+        return CuttingPlanes(self.rows, pairs, weight=sums.pairs.weight, n_blocks=n_blocks, n_jobs=self.n_jobs)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
         """Return the total weight of the relevant documents and of the others; a document has its query's weight."""

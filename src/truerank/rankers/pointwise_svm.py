@@ -12,7 +12,7 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int, require_value
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.losses.hinge_oracles import HingeOracle
+from truerank.losses.graded_pairs import HingeOracle
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows

@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.rounds import tell
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
-from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs, order_by_rank
+from truerank.losses.graded_pairs import SQUARED_HINGE, GradedPairs, sort_grades
 from truerank.matrices.rows import LinearRows
 from truerank.solvers.result import SolverResult, Status
 
@@ -35,7 +35,7 @@ class PairSums:
 
     def spread(self) -> np.ndarray:
         """Return `Σ weight (x_a - x_b)²` over all pairs, by feature (p,)."""
-        order = order_by_rank(self.pairs.ranks, self.pairs.offsets)
+        order = sort_grades(self.pairs.ranks, self.pairs.offsets)[0]
         return self.rows.pair_spread(order, self.pairs.ranks, self.pairs.offsets, self.pairs.weight)
 
     def begin(self, w: np.ndarray) -> tuple[float, np.ndarray, float]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.kernel import kernel
-from truerank.losses.graded_pairs import grade_ranks, order_by_rank
+from truerank.losses.graded_pairs import sort_grades
 
 SAMPLINGS = ("rank", "row-norm-rank", "query-norm-rank", "combined-ranking")
 
@@ -84,8 +84,7 @@ def make_sampler(
     of its rows. `pair_probability` is the probability of a pair in "combined-ranking".
     """
     weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight
-    ranks, _, n_pairs = grade_ranks(y, offsets)
-    rows = order_by_rank(ranks, offsets)
+    rows, ranks, _, n_pairs = sort_grades(y, offsets)
     ranges, query = _pair_ranges(ranks, rows, offsets)
     single = _single_rows(len(y), offsets, query_weight) if sampling == "combined-ranking" else None
     if sampling == "query-norm-rank":

@@ -19,7 +19,6 @@ from truerank.data.grouping import at_places, offsets_of
 from truerank.data.row_source import Part, RowSource
 from truerank.data.rows import beside, largest
 from truerank.losses.graded_pairs import GradedPairs, weight_shares
-from truerank.losses.hinge_oracles import PairHingeOracle
 from truerank.matrices.content import (
     content_hashes,
     inverse_scales,
@@ -94,7 +93,7 @@ class PartitionedProblem:
         return PartitionedPairs(self, weighting)
 
     def pair_planes(self, sums: PartitionedPairs, n_blocks: int | None) -> PartitionedPlanes:
-        return PartitionedPlanes(self, PairHingeOracle, n_blocks, of_pairs=True)
+        return PartitionedPlanes(self, GradedPairs, n_blocks, of_pairs=True)
 
     def label_weights(self, rel: float) -> tuple[float, float]:
         relevant, others = self.data.statistics(_label_weights, rel)
