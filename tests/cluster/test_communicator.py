@@ -7,6 +7,7 @@ import gc
 import os
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,13 +15,13 @@ import pytest
 from truerank.cluster import communicator as communicator_module
 from truerank.cluster.communicator import Communicator, Parted
 from truerank.cluster.member import Failure, Member
-from truerank.cluster.partition import GivenSource, Partition
+from truerank.cluster.partition import Partition, given_rows
 from truerank.core.errors import ClusterError
 
 
 def member():
     made = Member(1)
-    made.partitions[0] = Partition(0, GivenSource(None))
+    made.partitions[0] = Partition(0, partial(given_rows, None))
     return made
 
 

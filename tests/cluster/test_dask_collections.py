@@ -142,7 +142,7 @@ def test_a_block_is_asked_for_no_other_block(rows):
     dX = dX.rechunk({1: -1}).map_blocks(noted, dtype=float, meta=np.empty((0, 0)))
     [*_, last] = from_dask_collections(dX, dy, qid=dqid).crew.sources
     asked.clear()
-    assert last.read().n_features == 5
+    assert last().n_features == 5
     assert asked == [dX.numblocks[0] - 1]
 
 

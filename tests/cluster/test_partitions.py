@@ -26,7 +26,7 @@ from truerank import (
 )
 from truerank.calibration.names import CALIBRATORS
 from truerank.cluster import from_parts, read_letor, read_parquet
-from truerank.cluster.sums import fold
+from truerank.cluster.member import fold
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.checkup import examine
 from truerank.data.rows import add

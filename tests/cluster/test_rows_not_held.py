@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 from truerank import AdaRank, ListNet, MeasureSVM, ObliviousBoosting, RankingData, RankSVM, RidgeRanker, write_table
-from truerank.cluster import read_letor, read_parquet
-from truerank.cluster.data import ClusterRankingData
-from truerank.cluster.partition import GivenSource, Partition, RowGroupSource
+from truerank.cluster import ClusterRankingData, partition, read_letor, read_parquet
+from truerank.cluster.partition import Partition, given_rows
 
 LEARNERS = [
     lambda: ObliviousBoosting("constant", n_estimators=3, depth=3, n_jobs=1),
@@ -40,13 +40,13 @@ def rows():
 def reads(monkeypatch):
     """The columns of each reading of row groups, None for all."""
     seen = []
-    read = RowGroupSource.read
+    read = partition.read_row_groups
 
-    def told(self):
-        seen.append(self.narrow)
-        return read(self)
+    def told(*group, features=None):
+        seen.append(None if features is None else tuple(features))
+        return read(*group, features=features)
 
-    monkeypatch.setattr(RowGroupSource, "read", told)
+    monkeypatch.setattr(partition, "read_row_groups", told)
     return seen
 
 
@@ -93,8 +93,8 @@ def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatc
 
     read, derive, seen, alive = Partition._read, PartitionTrees.derive, [], []
 
-    def read_and_watch(partition, source):
-        data = read(partition, source)
+    def read_and_watch(partition, features=None):
+        data = read(partition, features)
         seen.append(weakref.ref(data.X if data.X.base is None else data.X.base))
         return data
 
@@ -135,7 +135,7 @@ def test_sparse_rows_and_letor_text_are_read_whole(rows, tmp_path):
     from truerank import write_letor
 
     sparse = RankingData(csr_matrix(rows.X), rows.y, rows.qid)
-    held, again = (ClusterRankingData([GivenSource(sparse)], hold=hold) for hold in (True, False))
+    held, again = (ClusterRankingData([partial(given_rows, sparse)], hold=hold) for hold in (True, False))
     np.testing.assert_array_equal(AdaRank().fit(again).coef_, AdaRank().fit(held).coef_)
     write_letor(rows, tmp_path / "rows.txt")
     held, again = (read_letor(tmp_path / "rows.txt", hold=hold) for hold in (True, False))

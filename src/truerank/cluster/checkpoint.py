@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from truerank import __version__
+from truerank.cluster.partition import Partition
 from truerank.core.digests import content_digest
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.locks import locked
+from truerank.data.rows import beside
 
 _NAME = "rounds.bin"
 INSIDE = "rounds.inside"  # the folder of fits inside a fit
@@ -55,7 +57,8 @@ class Checkpoint:
     def __init__(self, folder: str | os.PathLike[str], fit: dict[str, str]) -> None:
         self.path = Path(folder) / _NAME
         self._lock = ExitStack()
-        self._number, self._ahead = 0, (0, "", None)
+        self._number = 0
+        self._ahead: tuple[int, str, Any] = (0, "", None)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.enter_context(locked(folder))
@@ -122,7 +125,12 @@ class Checkpoint:
             length, check = _HEAD.unpack(head)
             payload = self._file.read(length) if length <= os.fstat(self._file.fileno()).st_size else b""
             if len(payload) == length and zlib.crc32(payload) == check:
-                self._ahead = _load(payload, self.path)
+                try:
+                    self._ahead = _Known(io.BytesIO(payload)).load()
+                except Exception as error:
+                    raise DataFileError(
+                        f"{self.path}: not a checkpoint of this version ({error}); delete the file"
+                    ) from error
                 return True
         self._file.truncate(start)
         self._file.seek(start)
@@ -146,14 +154,6 @@ def _texts(values: list[str]) -> np.ndarray:
     return np.array(values, dtype=_TEXT)
 
 
-def _load(payload: bytes, path: Path) -> tuple[int, str, Any]:
-    try:
-        number, what, value = _Known(io.BytesIO(payload)).load()
-    except Exception as error:
-        raise DataFileError(f"{path}: not a checkpoint of this version ({error}); delete the file") from error
-    return number, what, value
-
-
 def name_of_fit(ranker: Any, data: Any, valid: Any) -> dict[str, str]:
     """Identify a fit by digests of the version, the settings and the content of the data.
 
@@ -168,6 +168,10 @@ def name_of_fit(ranker: Any, data: Any, valid: Any) -> dict[str, str]:
         "rankers": content_digest(type(ranker)),
         "settings": content_digest(settings),
         "model that the fit goes on from": content_digest(begun),
-        "training data": content_digest(data.digests()),
-        "validation data": content_digest(None if valid is None else valid.digests()),
+        "training data": content_digest(data.statistics(_digest, merge=beside)),
+        "validation data": content_digest(None if valid is None else valid.statistics(_digest, merge=beside)),
     }
+
+
+def _digest(partition: Partition) -> list[str]:
+    return [content_digest(partition.data)]

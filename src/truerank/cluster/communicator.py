@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from truerank.cluster.sums import size_of
+import numpy as np
+
 from truerank.core.errors import ClusterError
 
 _LONGEST_WAIT = 3600.0  # seconds; the client, which monitors the members, ends a wait much sooner
@@ -63,12 +64,7 @@ class Communicator:
         with self._lock:
             self._check()
             promised = self._values.setdefault((other, number), Future())
-        try:
-            value = promised.result(timeout=_LONGEST_WAIT)
-        except Exception as error:
-            with self._lock:
-                self._check()
-            raise Parted from error
+        value = self._result(promised)
         with self._lock:
             self._heard[other] = number
             del self._values[other, number]
@@ -97,14 +93,17 @@ class Communicator:
     def finish(self) -> None:
         """Wait until all values are sent; raises as `tell`."""
         for sending in self._sends:
-            try:
-                sending.result(timeout=_LONGEST_WAIT)
-            except Exception as error:
-                with self._lock:
-                    self._check()
-                raise Parted from error
+            self._result(sending)
         with self._lock:
             self._check()
+
+    def _result(self, promised: Future[Any]) -> Any:
+        try:
+            return promised.result(timeout=_LONGEST_WAIT)
+        except Exception as error:
+            with self._lock:
+                self._check()
+            raise Parted from error
 
     async def _send(self, other: int, number: int, value: object) -> None:
         until = time.monotonic() + _REACH_SECONDS
@@ -114,7 +113,9 @@ class Communicator:
                 return
             except (OSError, RuntimeError, KeyError) as error:  # the worker is gone, or not there yet
                 if time.monotonic() > until:
-                    self.end(_unreached(self._members[other], error))
+                    address = getattr(self._members[other], "_address", "an unknown address")
+                    unreached = f"a worker cannot reach another one at {address} ({error})"
+                    self.end(ClusterError(f"{unreached}; open the ports of the workers to each other"))
                     return
             except Exception as error:
                 self.end(error)
@@ -126,8 +127,16 @@ class Communicator:
             raise self._error or Parted()
 
 
-def _unreached(member: object, error: Exception) -> ClusterError:
-    address = getattr(member, "_address", "an unknown address")
-    return ClusterError(
-        f"a worker cannot reach another one at {address} ({error}); open the ports of the workers to each other"
-    )
+def size_of(value: object) -> int:
+    """Bytes of the arrays in a message; objects that do not say theirs count by their pickled size."""
+    if hasattr(value, "nbytes") and not (isinstance(value, np.ndarray) and value.dtype.hasobject):
+        return int(value.nbytes)
+    if isinstance(value, tuple | list):
+        return sum(size_of(part) for part in value)
+    if isinstance(value, dict):
+        return sum(size_of(part) for part in value.values())
+    if isinstance(value, bool | int | float) or value is None:
+        return 8
+    import pickle
+
+    return len(pickle.dumps(value))

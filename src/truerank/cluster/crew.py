@@ -1,7 +1,7 @@
 """The workers of one data set: their partitions, rounds of statistics over all partitions, and lost workers.
 
 A round applies `step(partition, *arguments)` to every partition on its worker and adds the results along a fixed binary
-tree (`sums`). Rounds that change the memory of a partition are recorded in a journal. If a worker is lost, others read
+tree (`fold`). Rounds that change the memory of a partition are recorded in a journal. If a worker is lost, others read
 its partitions from the source and replay the journal. An interrupted round is repeated; a partition that has already
 answered returns the same answer without computing it again. A program that all members run together is restarted.
 
@@ -15,14 +15,13 @@ With `client=None` the partitions are in this process, without Dask.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from truerank.cluster.checkpoint import Checkpoint
-from truerank.cluster.communicator import Communicator
-from truerank.cluster.member import Call, Failure, Member, Step
+from truerank.cluster.communicator import Communicator, size_of
+from truerank.cluster.member import Call, Failure, Member, Nodes, Step, fold
 from truerank.cluster.partition import Source
-from truerank.cluster.sums import Nodes, fold, size_of
 from truerank.core.errors import ClusterError
 from truerank.core.printing import note
 from truerank.core.threads import resolve_n_jobs
@@ -48,6 +47,7 @@ class Crew:
 
     def __init__(self, client: Any, sources: Sequence[Source], hold: bool = True, n_jobs: int | None = None) -> None:
         self.client, self.sources, self.hold = client, list(sources), hold
+        self.n_partitions = len(self.sources)
         self._serial = self._calls = 0
         self._journal: list[Call] = []
         self._members: dict[str, Any] = {}
@@ -64,11 +64,6 @@ class Crew:
             _raise(self._here.take(self._parts(range(len(sources))), []))
         else:
             self._settle()
-
-    @property
-    def n_partitions(self) -> int:
-        """Number of partitions."""
-        return len(self.sources)
 
     @property
     def n_workers(self) -> int:
@@ -92,7 +87,7 @@ class Crew:
             return
 
         def once() -> None:
-            for answer in self._do([(address, []) for address in self._members], method, arguments):
+            for answer in self._gather([(address, "do", (method, arguments, [])) for address in self._members]):
                 _raise(answer)
 
         self.retried(once)
@@ -125,7 +120,7 @@ class Crew:
         scheduler does not answer.
         """
         call = self._call(step, arguments)
-        result = self.remembered(step.__qualname__, lambda: self._answer(call, merge))
+        result = self.remembered(step.__qualname__, lambda: self._ask(call, merge))
         if keep:
             self._journal.append(call)
         if self.progress is not None:
@@ -178,10 +173,6 @@ class Crew:
         finally:
             self._log = log
 
-    def _answer(self, call: Call, merge: Merge) -> Any:
-        self._catch_up()
-        return self._ask(call, merge)
-
     def _catch_up(self) -> None:
         """Bring the partitions to the state of a resumed fit."""
         if self._behind:
@@ -189,47 +180,35 @@ class Crew:
             self._behind = False
 
     def _ask(self, call: Call, merge: Merge) -> Any:
-        if self.client is None:
-            nodes, _ = self._here.join([self._here.run(*call, merge, self.n_partitions)], merge, self.n_partitions)
-            return self._whole(nodes, merge)
+        self._catch_up()
         return self.retried(lambda: self._ask_once(call, merge))
 
     def _ask_once(self, call: Call, merge: Merge) -> Any:
-        self.bytes_sent += size_of(call[2]) * len(self._members)
+        arguments = (*call, merge, self.n_partitions)
+        if self.client is None:
+            answers = [self._here.run(*arguments)]
+        else:
+            self.bytes_sent += size_of(call[2]) * len(self._members)
+            answers = self._gather([(address, "do", ("run", arguments, below)) for address, below in self._tree()])
         nodes: Nodes = {}
-        for theirs, sent in self._do(self._tree(list(self._members)), "run", (*call, merge, self.n_partitions)):
+        for theirs, sent in answers:
             self.bytes_received += sent
             _raise(theirs)
             nodes.update(theirs)
-        return self._whole(nodes, merge)
-
-    def _whole(self, nodes: Nodes | Failure, merge: Merge) -> Any:
-        _raise(nodes)
-        assert isinstance(nodes, dict)
         whole = fold(nodes, merge, self.n_partitions)
         if len(whole) != 1:  # a member does not hold what it should
             raise _Lost
         return next(iter(whole.values()))
 
-    def _tree(self, addresses: list[str]) -> list[tuple[str, list[Any]]]:
+    def _tree(self) -> list[tuple[str, list[Any]]]:
         """Arrange the members in a tree of at most `FAN_IN` roots: the parent of member i is i // FAN_IN - 1."""
-        below: dict[int, list[Any]] = {i: [] for i in range(len(addresses))}
-        for i in range(len(addresses) - 1, FAN_IN - 1, -1):
-            below[i // FAN_IN - 1].append((self._members[addresses[i]], below[i]))
-        return [(addresses[i], below[i]) for i in range(min(FAN_IN, len(addresses)))]
+        members = list(self._members.items())
+        below: list[list[Any]] = [[] for _ in members]
+        for i in range(len(members) - 1, FAN_IN - 1, -1):
+            below[i // FAN_IN - 1].append((members[i][1], below[i]))
+        return [(address, own) for (address, _), own in zip(members[:FAN_IN], below)]
 
     # Calls and their answers.
-
-    def _do(
-        self, roots: list[tuple[str, list[Any]]], method: str, arguments: Mapping[str, object] | tuple[Any, ...]
-    ) -> list[Any]:
-        """Call a method of members; `arguments` are the same for all, or a dict by address."""
-        return self._gather(
-            [
-                (address, "do", (method, arguments[address] if isinstance(arguments, dict) else arguments, below))
-                for address, below in roots
-            ]
-        )
 
     def _gather(self, starts: list[tuple[str, str, tuple[Any, ...]]]) -> list[Any]:
         """Return the answers to calls, given by address, method and arguments."""
@@ -359,7 +338,7 @@ class Crew:
             mine, rest = rest[:room], rest[room:]
             if mine:
                 given[address] = (self._parts(mine), list(self._journal))
-        for failed in self._do([(address, []) for address in given], "take", given):
+        for failed in self._gather([(address, "do", ("take", own, [])) for address, own in given.items()]):
             _raise(failed)
         for address, (parts, _) in given.items():
             self._held[address] = sorted({*self._held[address], *(number for number, _, _ in parts)})

@@ -1,27 +1,31 @@
-"""ClusterRankingData: judged rankings in partitions of whole queries on the workers of a Dask cluster."""
+"""Functions that read judged rankings into partitions on the workers of a Dask cluster, or convert Dask collections."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from truerank.cluster.clients import current_client
+import numpy as np
+
 from truerank.cluster.partition import (
-    FrameSource,
-    GivenSource,
-    LetorSource,
     Source,
-    TableSource,
     expand,
+    given_rows,
+    read_letor_file,
+    read_table_file,
     row_groups,
+    run_tasks,
 )
-from truerank.cluster.partitioned_data import PartitionedData
-from truerank.core.checks import check_positive_int
+from truerank.cluster.partitioned_data import ClusterRankingData
+from truerank.core.checks import check_positive_int, is_dask
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.data.columns import Columns
 from truerank.data.ranking_data import RankingData
-from truerank.io.tables import table_kind
+from truerank.io.tables import read_table, table_kind
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -66,9 +70,8 @@ def read_letor(
     -----
     Give `n_features` if a file lacks the highest features. Each file is read once for its queries.
     """
-    return ClusterRankingData(
-        [LetorSource(path, options, columns or Columns()) for path in expand(paths)], client, hold, n_jobs
-    )
+    sources = [partial(read_letor_file, path, options, columns or Columns()) for path in expand(paths)]
+    return ClusterRankingData(sources, client, hold, n_jobs)
 
 
 def read_parquet(
@@ -115,7 +118,10 @@ def read_parquet(
     rows = check_positive_int(rows_per_partition, "rows_per_partition")
     sources: list[Source] = []
     for path in expand(paths):
-        sources += row_groups(path, rows, options) if table_kind(path) == "parquet" else [TableSource(path, options)]
+        if table_kind(path) == "parquet":
+            sources += row_groups(path, rows, options)
+        else:
+            sources.append(partial(read_table_file, path, options))
     if not sources:
         raise DataFileError("neither this file nor another one holds rows", expand(paths)[0])
     return ClusterRankingData(sources, client, hold, n_jobs)
@@ -148,16 +154,18 @@ def from_dask_dataframe(
     Each partition runs all tasks that it depends on. After a shuffle, write the frame to Parquet first and use
     `read_parquet`.
     """
-    client = current_client(client)
     if not hasattr(ddf, "to_delayed"):
         raise InvalidInputError(f"from_dask_dataframe expects a Dask data frame, got {type(ddf).__name__}")
-    frames = ddf.to_delayed()
-    refuse_persisted(ddf)
+    from dask.delayed import delayed
+
+    _refuse_persisted(ddf)
     options = {"query": qid} | ({} if y is None else {"grade": y}) | options
-    return ClusterRankingData([FrameSource(frame, options) for frame in frames], client, hold)
+    read = delayed(read_table, pure=False)
+    tasks = [read(frame, **options) for frame in ddf.to_delayed()]
+    return ClusterRankingData([partial(run_tasks, one) for one in tasks], client, hold)
 
 
-def refuse_persisted(collection: Any) -> None:
+def _refuse_persisted(collection: Any) -> None:
     """Raise for a persisted Dask collection: its partitions could not be computed again."""
     if any(hasattr(task, "key") and hasattr(task, "client") for task in dict(collection.dask).values()):
         raise InvalidInputError(
@@ -168,16 +176,110 @@ def refuse_persisted(collection: Any) -> None:
 
 def from_parts(parts: Sequence[RankingData], *, client: object = None, n_jobs: int | None = None) -> Any:
     """Send partitions that are in memory here to the workers: for tests and for generated data."""
-    return ClusterRankingData([GivenSource(part) for part in parts], client, True, n_jobs)
+    return ClusterRankingData([partial(given_rows, part) for part in parts], client, True, n_jobs)
 
 
-class ClusterRankingData(PartitionedData):
-    """Judged rankings in partitions of whole queries on workers; `read_parquet` and other functions return it.
+def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None, hold: bool = True) -> Any:
+    """Return judged rankings from a Dask array or data frame, its grades and queries; one partition per block.
 
-    `fit`, `predict` and `rank` of rankers and `evaluate` accept it in place of a `RankingData`. The client holds one
-    number per query and partition. `query_ids` (m,) are in the order of the partitions. `crew.bytes_sent` and
-    `crew.bytes_received` count the traffic of the workers.
+    A ranker's `fit` calls this for the collections that it receives.
 
-    Set `checkpoint` to a folder before `fit`. If the client is killed, the same fit to the same data resumes there and
-    ends with the same bits. The file grows by some kilobytes per round and is deleted when the fit is done.
+    Parameters
+    ----------
+    X : dask array or data frame (n, p)
+        One row per document. X must not be persisted, because a lost block could then not be computed again.
+    y, qid : dask array or series (n,)
+        Grade and query of each row, in as many blocks as X and of the same lengths. A query may be split over blocks.
+    client, hold
+        As in `read_letor`.
+
+    Returns
+    -------
+    ClusterRankingData
+
+    Raises
+    ------
+    InvalidInputError
+        On anything that is not of Dask, on blocks of other numbers or lengths, on collections that were persisted.
+
+    Examples
+    --------
+    >>> import dask.array as da, truerank
+    >>> rows = truerank.load_sample()
+    >>> X, y, qid = (da.from_array(values, chunks=-1) for values in (rows.X, rows.y, rows.query_index))
+    >>> from_dask_collections(X, y, qid=qid).n_queries == rows.n_queries
+    True
     """
+    from dask.base import optimize
+    from dask.delayed import delayed
+
+    blocks = {
+        name: _blocks_of(values, name)
+        for name, values in (("X", X), ("y", y), ("qid", qid))
+        if name != "y" or y is not None
+    }
+    for name, own in blocks.items():
+        if len(own) != len(blocks["X"]):
+            raise InvalidInputError(f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; make these equal")
+    rows = delayed(RankingData, pure=False)
+    sources = []
+    for one in zip(*blocks.values()):
+        [tasks] = optimize(rows(**dict(zip(blocks, one))))  # without those of the other blocks
+        sources.append(partial(run_tasks, tasks))
+    return ClusterRankingData(sources, client, hold)
+
+
+def _blocks_of(values: ArrayLike, name: str) -> list[Any]:
+    """Return the blocks of rows as Dask's delayed objects."""
+    if not is_dask(values) or not hasattr(values, "to_delayed"):
+        raise InvalidInputError(
+            f"{name} must be a Dask array, data frame or series like X, got {type(values).__name__}"
+            + (": pass the query of each row, fit(X, y, qid=qid)" if name == "qid" and values is None else "")
+        )
+    _refuse_persisted(values)
+    if getattr(values, "ndim", 1) == 2 and hasattr(values, "rechunk"):
+        values = values.rechunk({1: -1})
+    delayed = values.to_delayed()
+    return list(delayed.ravel() if hasattr(delayed, "ravel") else delayed)
+
+
+@dataclass(frozen=True)
+class DaskBlocks:
+    """A Dask array, data frame or series as an argument of a ranker; functions run block by block on the workers."""
+
+    values: Any
+
+    def source(self, y: object, qid: object) -> ClusterRankingData:
+        """Return the rows with their grades and queries; see `from_dask_collections`."""
+        return from_dask_collections(self.values, y, qid=qid)
+
+    def each(self, function: Callable[..., Any], *state: Any) -> Any:
+        """Return `function(rows, *state)` as a lazy Dask array, or as a series for a data frame."""
+        if hasattr(self.values, "map_partitions"):
+            from dask.delayed import delayed
+
+            # Delayed, so that Dask does not look for a name of the ranker in its contents.
+            given = [delayed(one, pure=False) for one in state]
+            return self.values.map_partitions(_of_frame, function, *given, meta=("score", "float64"))
+        rows = self.values.rechunk({1: -1})
+        return rows.map_blocks(lambda block: function(block, *state), dtype=np.float64, drop_axis=1, meta=np.empty(0))
+
+    def queries(self, numbered: Callable[[Any], np.ndarray]) -> Any:
+        """Return the query of each row, from sizes (m,) of consecutive queries in the same blocks as the rows.
+
+        The result is a Dask array of int64 (n,) with blocks of unknown lengths. The upper 32 bits of a query's number
+        are the number of its block.
+        """
+        sizes = self.values if hasattr(self.values, "map_blocks") else self.values.to_dask_array()
+
+        def queries_of_block(block: np.ndarray, block_id: tuple[int, ...]) -> np.ndarray:
+            return numbered(block) + (block_id[0] << 32)
+
+        lengths = ((np.nan,) * len(sizes.chunks[0]),)
+        return sizes.map_blocks(queries_of_block, dtype=np.int64, chunks=lengths, meta=np.empty(0, dtype=np.int64))
+
+
+def _of_frame(frame: Any, function: Callable[..., Any], *state: Any) -> Any:
+    import pandas
+
+    return pandas.Series(function(frame, *state), index=frame.index, name="score")

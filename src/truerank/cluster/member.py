@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from truerank.cluster.communicator import Communicator, Parted
+from truerank.cluster.communicator import Communicator, Parted, size_of
 from truerank.cluster.partition import Partition, Source
-from truerank.cluster.sums import Nodes, fold, size_of
 from truerank.core.threads import Workers
 from truerank.data.rows import Merge
 
@@ -21,6 +20,7 @@ _REMEMBERED = 256  # calls that a member remembers to have ended
 
 Step = Callable[..., Any]
 Call = tuple[int, Step, tuple[Any, ...]]
+Nodes = dict[tuple[int, int], Any]
 
 
 class Failure:
@@ -135,29 +135,29 @@ class Member:
 
     def take(self, partitions: list[tuple[int, Source, bool]], journal: list[Call]) -> Failure | None:
         """Hold these partitions, and bring them to the present state of the fit."""
-
-        def open_one(number: int, source: Source, hold: bool) -> Failure | None:
-            partition = Partition(number, source, hold)
-            failed = _play(partition, journal)
-            if failed is None:
-                self.partitions[number] = partition
-            return failed
-
-        return self._first_failure(open_one, partitions)
+        return self._play([Partition(*one) for one in partitions], journal)
 
     def replay(self, journal: list[Call]) -> Failure | None:
         """Clear the memory of earlier fits, and bring the partitions to the end of this journal."""
-
-        def again(partition: Partition) -> Failure | None:
+        for partition in self.partitions.values():
             partition.memory.clear()
             partition.last = (-1, None)
-            return _play(partition, journal)
+        return self._play(list(self.partitions.values()), journal)
 
-        return self._first_failure(again, [(partition,) for partition in self.partitions.values()])
+    def _play(self, partitions: list[Partition], journal: list[Call]) -> Failure | None:
+        """Run the steps of a journal, and hold the partitions for which they succeed."""
 
-    def _first_failure(self, work: Callable[..., Failure | None], each: list[Any]) -> Failure | None:
-        failed = [answer for answer in self._workers.run(work, each) if answer is not None]
-        return failed[0] if failed else None
+        def play(partition: Partition) -> Failure | None:
+            try:
+                for _, step, arguments in journal:
+                    step(partition, *arguments)
+            except Exception as error:
+                return Failure(partition.number, error)
+            self.partitions[partition.number] = partition
+            return None
+
+        answers = self._workers.run(play, [(partition,) for partition in partitions])
+        return next((answer for answer in answers if answer is not None), None)
 
     def run(
         self, serial: int, step: Step, arguments: tuple[Any, ...], merge: Merge, n: int
@@ -195,10 +195,24 @@ class Member:
         return nodes, sent + size_of(list(nodes.values()))
 
 
-def _play(partition: Partition, journal: list[Call]) -> Failure | None:
-    try:
-        for _, step, arguments in journal:
-            step(partition, *arguments)
-    except Exception as error:
-        return Failure(partition.number, error)
-    return None
+def fold(nodes: Nodes, merge: Merge, n: int) -> Nodes:
+    """Merge the nodes of the binary tree over partitions 0 … n - 1 as far as both children of a node are there.
+
+    Node (level, i) stands for the partitions `i 2^level … (i + 1) 2^level - 1`, and is the merge of (level - 1, 2i) and
+    (level - 1, 2i + 1). A node without a right child equals its left child. The tree is fixed, so that the bits of sums
+    do not depend on which worker holds which partition.
+
+    >>> from operator import add
+    >>> fold({(1, 1): "c", (0, 0): "a", (0, 1): "b"}, add, 3)
+    {(2, 0): 'abc'}
+    """
+    nodes, level = dict(nodes), 0
+    while (last := (n - 1) >> level) > 0:  # of the nodes on this level
+        for i in range(0, last + 1, 2):
+            left, right, above = (level, i), (level, i + 1), (level + 1, i // 2)
+            if left in nodes and i == last:
+                nodes[above] = nodes.pop(left)
+            elif left in nodes and right in nodes:
+                nodes[above] = merge(nodes.pop(left), nodes.pop(right))
+        level += 1
+    return nodes

@@ -1,12 +1,16 @@
-"""Partitions of whole queries on a worker: the source, the rows, and the data that a fit derives from them."""
+"""Partitions of whole queries on a worker: the source, the rows, and the data that a fit derives from them.
+
+A source is a function that returns the rows of a partition, the same at every call. With `features` it may leave out
+the columns of other names. Workers receive it as a `functools.partial` of one of the functions here.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -14,97 +18,49 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.columns import Columns, chosen_columns, names_of, take_columns
 from truerank.data.ranking_data import RankingData
 
-
-class Source(Protocol):
-    """The source of a partition's rows. Every read returns the same rows."""
-
-    def read(self) -> RankingData:
-        """The rows."""
-        ...
-
-    def narrowed(self, features: Sequence[str]) -> Source | None:
-        """Return a source of only these columns; None if this would not reduce the reading."""
-        ...
+Source = Callable[..., RankingData]
+Names = Sequence[str] | None
 
 
-class Whole:
-    """A source that can only be read as a whole."""
+def read_letor_file(path: str, options: dict[str, Any], columns: Columns, features: Names = None) -> RankingData:
+    """Return the rows of a LETOR file, read with the options of `read_letor`."""
+    from truerank.io.letor.read import read_letor
 
-    def narrowed(self, features: Sequence[str]) -> None:
-        """Return None: the source cannot be narrowed."""
-
-
-@dataclass(frozen=True)
-class LetorSource(Whole):
-    """A LETOR file, the options of `read_letor`, and the columns to use."""
-
-    path: str
-    options: dict[str, Any] = field(default_factory=dict)
-    columns: Columns = field(default_factory=Columns)
-
-    def read(self) -> RankingData:
-        """The file's rows."""
-        from truerank.io.letor.read import read_letor
-
-        return self.columns.of(read_letor(self.path, **self.options))
+    return columns.of(read_letor(path, **options))
 
 
-@dataclass(frozen=True)
-class TableSource(Whole):
-    """A table other than a Parquet file, read with the options of `read_table`."""
+def read_table_file(path: str, options: dict[str, Any], features: Names = None) -> RankingData:
+    """Return the rows of a table other than a Parquet file, read with the options of `read_table`."""
+    from truerank.io.tables import read_table
 
-    path: str
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def read(self) -> RankingData:
-        """The file's rows."""
-        from truerank.io.tables import read_table
-
-        try:
-            return read_table(self.path, **self.options)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{self.path}: {error}") from error
+    try:
+        return read_table(path, **options)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
 
 
-@dataclass(frozen=True)
-class RowGroupSource:
-    """Some consecutive row groups of a Parquet file, read with the options of `read_table`."""
+def read_row_groups(path: str, first: int, last: int, options: dict[str, Any], features: Names = None) -> RankingData:
+    """Return the rows of the groups first … last - 1 of a Parquet file, read with the options of `read_table`."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
 
-    path: str
-    first: int
-    last: int
-    options: dict[str, Any] = field(default_factory=dict)
+    from truerank.io.tables import DOCUMENT, GRADE, QUERY, read_table
 
-    narrow: tuple[str, ...] | None = None  # the only columns of features to be read
-
-    def narrowed(self, features: Sequence[str]) -> RowGroupSource | None:
-        """The same rows with these columns alone."""
-        if isinstance(self.options.get("categories") or {}, Mapping):
-            return replace(self, narrow=tuple(features))
-        return None  # the columns that the patterns match might not be read
-
-    def read(self) -> RankingData:
-        """The rows of the groups first … last - 1."""
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-
-        from truerank.io.tables import DOCUMENT, GRADE, QUERY, read_table
-
-        options, columns = self.options, None
-        if self.narrow is not None:
-            options = {**options, "features": list(self.narrow), "exclude": None}
-            others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
-            columns = [*self.narrow, *others]  # missing columns are left out
-        try:
-            # Not mapped: the pages of a mapped file count as the worker's own memory.
-            with ParquetFile(self.path) as file:
-                table = file.read_row_groups(range(self.first, self.last), columns=columns, use_threads=False)
-            table.validate(full=True)  # as `read_table` does with a file
-            return read_table(table, **options)
-        except ArrowException as error:
-            raise DataFileError(f"not a Parquet file that can be read: {error}", self.path) from error
-        except InvalidInputError as error:
-            raise DataFileError(f"row groups {self.first} to {self.last - 1}: {error}", self.path) from error
+    columns = None
+    if features is not None and isinstance(options.get("categories") or {}, Mapping):  # patterns match any column
+        options = {**options, "features": list(features), "exclude": None}
+        others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
+        columns = [*features, *others]  # missing columns are left out
+    try:
+        # Not mapped: the pages of a mapped file count as the worker's own memory.
+        with ParquetFile(path) as file:
+            table = file.read_row_groups(range(first, last), columns=columns, use_threads=False)
+        table.validate(full=True)  # as `read_table` does with a file
+        return read_table(table, **options)
+    except ArrowException as error:
+        raise DataFileError(f"not a Parquet file that can be read: {error}", path) from error
+    except InvalidInputError as error:
+        raise DataFileError(f"row groups {first} to {last - 1}: {error}", path) from error
 
 
 def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
@@ -122,106 +78,58 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
     for i in range(len(sizes)):
         if i + 1 == len(sizes) or sum(sizes[first : i + 2]) > rows:
             if any(sizes[first : i + 1]):  # Spark and Dask write parts without rows
-                sources.append(RowGroupSource(path, first, i + 1, options))
+                sources.append(partial(read_row_groups, path, first, i + 1, options))
             first = i + 1
     return sources
 
 
-@dataclass(frozen=True)
-class FrameSource(Whole):
-    """A partition of a Dask data frame, as tasks. The worker that holds the partition runs the tasks."""
-
-    frame: Any
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def read(self) -> RankingData:
-        """Return the rows. The tasks run in this thread, because a worker's thread cannot wait for its scheduler."""
-        from truerank.io.tables import read_table
-
-        return read_table(self.frame.compute(scheduler="synchronous"), **self.options)
+def run_tasks(tasks: Any, features: Names = None) -> RankingData:
+    """Return the rows that Dask's tasks produce. They run in this thread, since a worker's cannot wait for others."""
+    rows: RankingData = tasks.compute(scheduler="synchronous")
+    return rows
 
 
-@dataclass(frozen=True)
-class GivenSource(Whole):
-    """Rows in memory, which are small enough to be sent."""
-
-    data: RankingData
-
-    def read(self) -> RankingData:
-        """The rows."""
-        return self.data
+def given_rows(rows: RankingData, features: Names = None) -> RankingData:
+    """Return rows in memory, which are small enough to be sent."""
+    return rows
 
 
-@dataclass(frozen=True)
-class JoinedSource:
-    """A source without queries of other partitions, and with the missing rows of its own queries."""
+def joined_rows(
+    own: Source, foreign: frozenset[Any], others: list[tuple[Source, frozenset[Any]]], features: Names = None
+) -> RankingData:
+    """Return the rows of `own` without the `foreign` queries, and those of some queries of other sources.
 
-    own: Source
-    foreign: frozenset[Any]  # queries of `own` whose home is another partition
-    others: tuple[tuple[Source, frozenset[Any]], ...]  # where the rest of this partition's queries is
-
-    def narrowed(self, features: Sequence[str]) -> JoinedSource | None:
-        """The same rows with these columns alone."""
-        own = self.own.narrowed(features)
-        others = []
-        for source, queries in self.others:
-            narrow = source.narrowed(features)
-            if narrow is not None:
-                others.append((narrow, queries))
-        if own is None or len(others) < len(self.others):
-            return None
-        return replace(self, own=own, others=tuple(others))
-
-    def read(self) -> RankingData:
-        """The rows, queries in order of first appearance."""
-        parts = [_of_queries(self.own.read(), self.foreign, False)]
-        parts += [_of_queries(source.read(), queries, True) for source, queries in self.others]
-        whole = RankingData.concatenate(parts)
-        joined = RankingData(
-            whole.X, whole.y, whole.qid, doc_ids=whole.doc_ids, comments=whole.comments,
-            feature_names=whole.feature_names,
-        )  # fmt: skip
-        joined.category_names = whole.category_names
-        return joined
+    Queries are in order of first appearance.
+    """
+    parts = [_of_queries(own, features, foreign, False)]
+    parts += [_of_queries(source, features, queries, True) for source, queries in others]
+    whole = RankingData.concatenate(parts)
+    joined = RankingData(
+        whole.X, whole.y, whole.qid, doc_ids=whole.doc_ids, comments=whole.comments, feature_names=whole.feature_names
+    )
+    joined.category_names = whole.category_names
+    return joined
 
 
-@dataclass(frozen=True)
-class OrderedSource:
-    """A source with its columns in the order of the first partition."""
-
-    own: Source
-    names: tuple[str, ...]
-
-    def narrowed(self, features: Sequence[str]) -> Source | None:
-        """The same rows with these columns alone."""
-        return self.own.narrowed(features)
-
-    def read(self) -> RankingData:
-        """The rows."""
-        data = self.own.read()
-        return take_columns(data, chosen_columns(names_of(data), self.names))
-
-
-@dataclass(frozen=True)
-class QueriesSource:
-    """Some queries of a source, by their numbers in it, ascending."""
-
-    whole: Source
-    queries: np.ndarray
-
-    def narrowed(self, features: Sequence[str]) -> QueriesSource | None:
-        """The same rows with these columns alone."""
-        whole = self.whole.narrowed(features)
-        return None if whole is None else replace(self, whole=whole)
-
-    def read(self) -> RankingData:
-        """The rows of these queries."""
-        return self.whole.read().take_queries(self.queries)
-
-
-def _of_queries(data: RankingData, queries: frozenset[Any], inside: bool) -> RankingData:
-    """The rows of these queries, or of all others."""
+def _of_queries(source: Source, features: Names, queries: frozenset[Any], inside: bool) -> RankingData:
+    """Return the rows of these queries, or of all others."""
+    data = with_columns(source(features=features), features)
     return data.take_queries(np.array([(query in queries) is inside for query in data.query_ids.tolist()], dtype=bool))
+
+
+def ordered_rows(own: Source, names: list[str], features: Names = None) -> RankingData:
+    """Return the rows with their columns in the order of `names`."""
+    return with_columns(own(features=features), features or names)
+
+
+def rows_of_queries(whole: Source, queries: np.ndarray, features: Names = None) -> RankingData:
+    """Return the rows of some queries, by their numbers in the source, ascending."""
+    return whole(features=features).take_queries(queries)
+
+
+def with_columns(data: RankingData, names: Names) -> RankingData:
+    """Return the rows with the columns of these names, in this order."""
+    return data if names is None else take_columns(data, chosen_columns(names_of(data), names))
 
 
 class Partition:
@@ -237,29 +145,29 @@ class Partition:
         self.last: tuple[int, Any] = (-1, None)
         self._data: RankingData | None = None
 
-    def columns(self, chosen: Sequence[int], names: Sequence[str] | None) -> Any:
+    def columns(self, chosen: Sequence[int], names: Names) -> Any:
         """Return some columns (n, k) by number; if the rows are not held, read only these if possible.
 
         `names` are those of all columns.
         """
-        narrow = None
-        if not self.hold and names is not None:
-            narrow = self.source.narrowed([names[k] for k in chosen])
-        return self.data.X[:, chosen] if narrow is None else self._read(narrow).X
+        if self.hold or names is None:
+            return self.data.X[:, chosen]
+        features = [names[k] for k in chosen]
+        return with_columns(self._read(features), features).X
 
     @property
     def data(self) -> RankingData:
         """The rows, in grouped order."""
         if self._data is not None:
             return self._data
-        data = self._read(self.source)
+        data = self._read()
         if self.hold:
             self._data = data
         return data
 
-    def _read(self, source: Source) -> RankingData:
+    def _read(self, features: Names = None) -> RankingData:
         try:
-            return source.read()
+            return self.source(features=features)
         except OSError as error:
             raise DataFileError(f"partition {self.number}: {error}") from error
 

@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,8 +15,7 @@ import numpy as np
 from truerank.cluster.checkpoint import INSIDE, Checkpoint, name_of_fit
 from truerank.cluster.clients import current_client
 from truerank.cluster.crew import Crew
-from truerank.cluster.partition import GivenSource, JoinedSource, OrderedSource, Partition, QueriesSource, Source
-from truerank.core.digests import content_digest
+from truerank.cluster.partition import Partition, Source, given_rows, joined_rows, ordered_rows, rows_of_queries
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import note
 from truerank.core.types import ArrayLike, Scorer
@@ -26,8 +26,16 @@ from truerank.data.row_source import RowSource
 from truerank.data.rows import Description, Merge, add, beside
 
 
-class PartitionedData(RowSource):
-    """The implementation of `ClusterRankingData`, which documents the attributes."""
+class ClusterRankingData(RowSource):
+    """Judged rankings in partitions of whole queries on workers; `read_parquet` and other functions return it.
+
+    `fit`, `predict` and `rank` of rankers and `evaluate` accept it in place of a `RankingData`. The client holds one
+    number per query and partition. `query_ids` (m,) are in the order of the partitions. `crew.bytes_sent` and
+    `crew.bytes_received` count the traffic of the workers.
+
+    Set `checkpoint` to a folder before `fit`. If the client is killed, the same fit to the same data resumes there and
+    ends with the same bits. The file grows by some kilobytes per round and is deleted when the fit is done.
+    """
 
     def __init__(
         self, sources: list[Source], client: object = None, hold: bool = True, n_jobs: int | None = None
@@ -58,34 +66,30 @@ class PartitionedData(RowSource):
             return self._digests
         return self.crew.round(function, *state, merge=merge, keep=keep)
 
+    # `RowSource` documents these.
+
     def mark(self) -> int:
-        """Return a place in the crew's journal."""
         return self.crew.mark()
 
     def rewind(self, mark: int) -> None:
-        """Drop the journal's entries since `mark`."""
         self.crew.rewind(mark)
 
     def note(self, function: Callable[..., Any], *state: Any) -> None:
-        """Record a step in the journal that replaces rounds that are done."""
         self.crew.note(function, *state)
 
     def remembered(self, what: str, work: Callable[[], Any]) -> Any:
-        """Return `work()`; a checkpoint stores the result."""
         return self.crew.remembered(what, work)
 
     def retried(self, work: Callable[[], Any]) -> Any:
-        """Return `work()`. If a worker is lost, the whole call is repeated."""
         return self.crew.retried(work)
 
     def together(self, program: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a program on all members at the same time and return its result."""
         return self.crew.together(program, *arguments)
 
     @contextmanager
     def fitting(self, ranker: Scorer, valid: RowSource | None) -> Iterator[None]:
         """Run a fit with a new journal; it resumes from the checkpoint, if there is one."""
-        crews = [one.crew for one in (self, valid) if isinstance(one, PartitionedData)]
+        crews = [one.crew for one in (self, valid) if isinstance(one, ClusterRankingData)]
         log = None if self.checkpoint is None else Checkpoint(self.checkpoint, name_of_fit(ranker, self, valid))
         done = False
         try:
@@ -129,28 +133,22 @@ class PartitionedData(RowSource):
         if not split:
             return sources
         note(f"truerank: {len(split)} queries were split over partitions; their rows now live with the first of them")
-        return [
-            JoinedSource(
-                source, frozenset(foreign[i]), tuple((sources[j], frozenset(names)) for j, names in more[i].items())
-            )
-            if foreign[i] or more[i]
-            else source
-            for i, source in enumerate(sources)
-        ]
+        joined = list(sources)
+        for i in range(len(sources)):
+            if foreign[i] or more[i]:
+                others = [(sources[j], frozenset(names)) for j, names in more[i].items()]
+                joined[i] = partial(joined_rows, sources[i], frozenset(foreign[i]), others)
+        return joined
 
     @property
     def n_partitions(self) -> int:
         """Number of partitions."""
-        return self.crew.n_partitions
-
-    def digests(self) -> list[str]:
-        """Return a digest of the content of each partition."""
-        return list(self.crew.round(_digest, merge=beside))
+        return self.n_parts
 
     def inside(self, outer: RowSource, name: str) -> Self:
         """Return the data for an inner fit, with a separate folder in the checkpoint of `outer`."""
         inner = copy.copy(self)
-        if isinstance(outer, PartitionedData) and outer.checkpoint is not None:
+        if isinstance(outer, ClusterRankingData) and outer.checkpoint is not None:
             inner.checkpoint, inner.keeps_checkpoint = Path(outer.checkpoint) / INSIDE / name, True
         return inner
 
@@ -164,14 +162,14 @@ class PartitionedData(RowSource):
         wanted[index] = True
         starts = offsets_of(self.queries_by_part)
         sources: list[Source] = [
-            QueriesSource(source, np.flatnonzero(wanted[a:b]))
+            partial(rows_of_queries, source, np.flatnonzero(wanted[a:b]))
             for source, a, b in zip(self.crew.sources, starts[:-1], starts[1:])
         ]
         return type(self)(sources, self.client, self.hold, self.n_jobs)
 
     def beside(self, rows: RankingData) -> Self:
         """Return rows that are in memory here as data of one partition on the same cluster."""
-        return type(self)([GivenSource(rows)], self.client, True, self.n_jobs)
+        return type(self)([partial(given_rows, rows)], self.client, True, self.n_jobs)
 
 
 def _ordered(sources: list[Source], names: list[list[str] | None]) -> list[Source]:
@@ -185,7 +183,7 @@ def _ordered(sources: list[Source], names: list[list[str] | None]) -> list[Sourc
                 f"{', '.join(map(repr, other[:5]))}); name those that all have: features=[...]"
             )
         if own and own != first:
-            ordered[number] = OrderedSource(sources[number], tuple(first))
+            ordered[number] = partial(ordered_rows, sources[number], first)
     return ordered
 
 
@@ -195,7 +193,3 @@ def _ordered(sources: list[Source], names: list[list[str] | None]) -> list[Sourc
 def _describe(partition: Partition) -> list[tuple[Description, Any]]:
     data = partition.data
     return [(Description.of(data), None if partition.hold else part_digests(partition)[0])]
-
-
-def _digest(partition: Partition) -> list[str]:
-    return [content_digest(partition.data)]

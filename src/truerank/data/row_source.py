@@ -331,7 +331,7 @@ def elsewhere(X: Any) -> RowSource | Blocks | None:
     """Return rows in other places as a `RowSource` or as `Blocks` (Dask collections); None for all other objects."""
     if isinstance(X, RowSource):
         return X
-    return resolve("truerank.cluster.dask_collections:DaskBlocks")(X) if is_dask(X) else None
+    return resolve("truerank.cluster.data:DaskBlocks")(X) if is_dask(X) else None
 
 
 def source_of(X: Matrix, y: Any, qid: Any) -> tuple[Any, Any, Any]:
