@@ -13,7 +13,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.float32 import finite_threshold
-from truerank.core.types import DTypeLike
+from truerank.core.types import ArrayLike
 from truerank.export.arrays import arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
@@ -27,23 +27,27 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def constant(self, value: object, dtype: DTypeLike | None = None) -> str:
+    def constant(self, value: ArrayLike) -> str:
+        """Add float64 numbers, int64 numbers or booleans, and return their name."""
         from onnx import numpy_helper
 
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.array(value, dtype=dtype, order="C"), name))
+        name, array = f"c{len(self.constants)}", np.array(value, order="C")
+        array = array.astype(np.int64) if array.dtype.kind in "iu" else array
+        self.constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
+    def add(self, kind: str, *inputs: Any, **attributes: Any) -> str:
+        """Add a node of named inputs and constants, and return the name of its output."""
         from onnx import helper
 
+        names = [own if isinstance(own, str) else self.constant(own) for own in inputs]
         name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
+        self.nodes.append(helper.make_node(kind, names, [name], **attributes))
         return name
 
     def sum(self, x: str, axis: int) -> str:
         """Return the sum along an axis, without this axis."""
-        return self.add("ReduceSum", x, self.constant([axis], np.int64), keepdims=0)
+        return self.add("ReduceSum", x, [axis], keepdims=0)
 
 
 def write(form: ModelForm, name: str, inputs: str) -> bytes:
@@ -59,9 +63,8 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
     else:
         raw = x = graph.add("Cast", "features", to=TensorProto.DOUBLE)
         if form.normalizers is not None:
-            first, second = graph.constant(form.normalizers.first), graph.constant(form.normalizers.second)
             steps = ("Mul", "Add") if form.normalizers.affine else ("Sub", "Div")
-            x = graph.add(steps[1], graph.add(steps[0], x, first), second)
+            x = graph.add(steps[1], graph.add(steps[0], x, form.normalizers.first), form.normalizers.second)
         arrays = arrays_of(form)
         if not wide:
             _round_questions(form, arrays, inputs)
@@ -72,7 +75,7 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
         )
         if form.linear_start is not None:
             total = graph.add("Add", total, _linear_start(graph, x, arrays))
-    total = graph.add("Add", total, graph.constant(form.start + form.intercept, np.float64))
+    total = graph.add("Add", total, form.start + form.intercept)
     if form.calibration is not None:
         total = _probability(graph, total, form.calibration)
     graph.nodes.append(helper.make_node("Identity", [total], ["score"]))
@@ -119,22 +122,21 @@ def _round_questions(form: ModelForm, arrays: dict[str, Any], inputs: str) -> No
 
 
 def _columns(graph: _Graph, x: str, columns: np.ndarray) -> str:
-    return graph.add("Gather", x, graph.constant(columns.ravel(), np.int64), axis=1)
+    return graph.add("Gather", x, columns.ravel(), axis=1)
 
 
 def _linear(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     picked = _columns(graph, x, a["columns"])
-    return graph.sum(graph.add("Mul", picked, graph.constant(a["weights"], np.float64)), 1)
+    return graph.sum(graph.add("Mul", picked, a["weights"]), 1)
 
 
 def _linear_start(graph: _Graph, x: str, a: dict[str, Any]) -> str:
     v = _columns(graph, x, a["start_columns"])
     lost = graph.add("IsNaN", v)
-    v = graph.add("Max", graph.add("Where", lost, graph.constant(a["start_mean"]), v), graph.constant(a["start_low"]))
-    v = graph.add("Min", v, graph.constant(a["start_high"]))
-    v = graph.add("Sub", v, graph.constant(a["start_mean"]))
-    v = graph.add("Where", lost, graph.constant(0.0, np.float64), v)
-    return graph.sum(graph.add("Mul", v, graph.constant(a["start_slope"])), 1)
+    v = graph.add("Max", graph.add("Where", lost, a["start_mean"], v), a["start_low"])
+    v = graph.add("Sub", graph.add("Min", v, a["start_high"]), a["start_mean"])
+    v = graph.add("Where", lost, 0.0, v)
+    return graph.sum(graph.add("Mul", v, a["start_slope"]), 1)
 
 
 def _leaf_rows(graph: _Graph, x: str, a: dict[str, Any]) -> str:
@@ -142,40 +144,38 @@ def _leaf_rows(graph: _Graph, x: str, a: dict[str, Any]) -> str:
     trees, depth = a["features"].shape
     v = _columns(graph, x, a["features"])
     largest = np.finfo(np.float64).max
-    right = graph.add("Greater", v, graph.constant(np.clip(a["borders"].ravel(), -largest, largest), np.float64))
-    lost = graph.add("And", graph.add("IsNaN", v), graph.constant(a["missing_right"].ravel(), bool))
+    right = graph.add("Greater", v, np.clip(a["borders"].ravel(), -largest, largest))
+    lost = graph.add("And", graph.add("IsNaN", v), a["missing_right"].ravel())
     bits = graph.add("Cast", graph.add("Or", right, lost), to=7)
-    bits = graph.add("Reshape", bits, graph.constant([-1, trees, depth], np.int64))
-    leaf = graph.sum(graph.add("Mul", bits, graph.constant(1 << np.arange(depth), np.int64)), 2)
-    return graph.add("Add", leaf, graph.constant(np.arange(trees) << depth, np.int64))
+    bits = graph.add("Reshape", bits, [-1, trees, depth])
+    leaf = graph.sum(graph.add("Mul", bits, 1 << np.arange(depth)), 2)
+    return graph.add("Add", leaf, np.arange(trees) << depth)
 
 
 def _oblivious(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
-    values = graph.constant(a["values"].ravel(), np.float64)
+    values = graph.constant(a["values"].ravel())
     return graph.sum(graph.add("Gather", values, _leaf_rows(graph, x, a), axis=0), 1)
 
 
 def _polynomial(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     trees, _, size = a["values"].shape
-    coefficients = graph.add(
-        "Gather", graph.constant(a["values"].reshape(-1, size), np.float64), _leaf_rows(graph, raw, a), axis=0
-    )  # (N, T, M)
+    values = graph.constant(a["values"].reshape(-1, size))
+    coefficients = graph.add("Gather", values, _leaf_rows(graph, raw, a), axis=0)  # (N, T, M)
     v = _columns(graph, x, a["used"])
     lost = graph.add("IsNaN", v)
-    z = graph.add("Max", graph.add("Where", lost, graph.constant(a["mean"]), v), graph.constant(a["low"]))
-    z = graph.add("Sub", graph.add("Min", z, graph.constant(a["high"])), graph.constant(a["mean"]))
-    z = graph.add("Div", z, graph.constant(a["scale"]))
-    z = graph.add("Where", lost, graph.constant(0.0, np.float64), z)
+    z = graph.add("Max", graph.add("Where", lost, a["mean"], v), a["low"])
+    z = graph.add("Sub", graph.add("Min", z, a["high"]), a["mean"])
+    z = graph.add("Where", lost, 0.0, graph.add("Div", z, a["scale"]))
     monomials: list[str] = []
     for j, (earlier, level) in enumerate(a["table_of_monomials"].tolist()):
         if j == 0:
-            monomials.append(graph.constant(np.ones((1, trees)), np.float64))
+            monomials.append(graph.constant(np.ones((1, trees))))
             continue
-        own = graph.add("Gather", z, graph.constant(a["columns"][:, level], np.int64), axis=1)
+        own = graph.add("Gather", z, a["columns"][:, level], axis=1)
         monomials.append(graph.add("Mul", monomials[earlier], own))
     total = ""
     for j, monomial in enumerate(monomials):
-        picked = graph.add("Gather", coefficients, graph.constant(j, np.int64), axis=2)
+        picked = graph.add("Gather", coefficients, j, axis=2)
         term = graph.add("Mul", picked, monomial)
         total = term if j == 0 else graph.add("Add", total, term)
     return graph.sum(total, 1)
@@ -192,19 +192,17 @@ def _states(graph: _Graph, v: str, lost: str, a: dict[str, Any]) -> str:
         upper[i, : size[i]] = a["upper"][first[i] : first[i + 1]]
         lower[i, : size[i]] = a["lower"][first[i] : first[i + 1]]
     flat_upper, flat_lower = graph.constant(upper.ravel()), graph.constant(lower.ravel())
-    base = graph.constant(np.arange(used) * width, np.int64)
-    index = graph.add("Mul", graph.add("Cast", lost, to=7), graph.constant(0, np.int64))
+    base = graph.constant(np.arange(used) * width)
+    index = graph.add("Mul", graph.add("Cast", lost, to=7), 0)
     step = width >> 1
     while step:
-        seen = graph.add(
-            "Gather", flat_upper, graph.add("Add", graph.add("Add", index, base), graph.constant(step - 1))
-        )
+        seen = graph.add("Gather", flat_upper, graph.add("Add", graph.add("Add", index, base), step - 1))
         smaller = graph.add("Cast", graph.add("Less", seen, v), to=7)
-        index = graph.add("Add", index, graph.add("Mul", smaller, graph.constant(step, np.int64)))
+        index = graph.add("Add", index, graph.add("Mul", smaller, step))
         step >>= 1
     low = graph.add("Gather", flat_lower, graph.add("Add", index, base))
     inside = graph.add("Cast", graph.add("GreaterOrEqual", v, low), to=7)
-    return graph.add("Add", graph.add("Mul", index, graph.constant(2, np.int64)), inside)
+    return graph.add("Add", graph.add("Mul", index, 2), inside)
 
 
 def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
@@ -214,40 +212,40 @@ def _fuzzy(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     lost = graph.add("IsNaN", v)
     state = _states(graph, v, lost, a)  # (N, used)
     first = a["first"]
-    place = graph.add("Add", state, graph.constant(2 * first[:-1] + np.arange(len(a["used"])), np.int64))
-    up, down = (graph.add("Gather", graph.constant(a[key], np.float64), place) for key in ("up", "down"))
-    columns = graph.constant(a["columns"].ravel(), np.int64)
+    place = graph.add("Add", state, 2 * first[:-1] + np.arange(len(a["used"])))
+    up, down = (graph.add("Gather", a[key], place) for key in ("up", "down"))
+    columns = graph.constant(a["columns"].ravel())
 
     def by_level(values: str) -> str:
         return graph.add("Gather", values, columns, axis=1)
 
-    above = graph.add("Greater", by_level(state), graph.constant(a["border_states"].ravel(), np.int64))
+    above = graph.add("Greater", by_level(state), a["border_states"].ravel())
     share_up, share_down = by_level(up), by_level(down)
     if "log_p" in a:
-        start = by_level(graph.add("Gather", graph.constant(a["state_start"], np.float64), place))
-        stop = by_level(graph.add("Gather", graph.constant(a["state_stop"], np.float64), place))
-        steep = a["steep"][a["columns"].ravel()]
-        border, log_p = graph.constant(a["border_place"].ravel(), np.float64), graph.constant(a["log_p"], np.float64)
-        one, chosen = graph.constant(1.0, np.float64), graph.constant(steep, bool)
-        far = graph.add("Max", graph.add("Add", graph.add("Sub", start, border), one), graph.constant(0.0, np.float64))
-        power = graph.add("Where", chosen, graph.add("Exp", graph.add("Mul", far, log_p)), one)
-        share_up = graph.add("Mul", share_up, power)
-        far = graph.add("Max", graph.add("Sub", border, stop), graph.constant(0.0, np.float64))
-        power = graph.add("Where", chosen, graph.add("Exp", graph.add("Mul", far, log_p)), one)
-        share_down = graph.add("Mul", share_down, power)
-    left = graph.add("Mul", share_up, graph.constant(a["left_factor"].ravel(), np.float64))
-    left = graph.add("Sub", graph.constant(1.0, np.float64), left)
-    other = graph.add("Mul", share_down, graph.constant(a["right_factor"].ravel(), np.float64))
+        start = by_level(graph.add("Gather", a["state_start"], place))
+        stop = by_level(graph.add("Gather", a["state_stop"], place))
+        steep = a["steep"].astype(bool)[a["columns"].ravel()]
+        border, log_p = graph.constant(a["border_place"].ravel()), graph.constant(a["log_p"])
+        one, chosen = graph.constant(1.0), graph.constant(steep)
+
+        def steepened(share: str, far: str) -> str:
+            power = graph.add("Exp", graph.add("Mul", graph.add("Max", far, 0.0), log_p))
+            return graph.add("Mul", share, graph.add("Where", chosen, power, one))
+
+        share_up = steepened(share_up, graph.add("Add", graph.add("Sub", start, border), one))
+        share_down = steepened(share_down, graph.add("Sub", border, stop))
+    left = graph.add("Sub", 1.0, graph.add("Mul", share_up, a["left_factor"].ravel()))
+    other = graph.add("Mul", share_down, a["right_factor"].ravel())
     right = graph.add("Where", above, left, other)
     side = graph.constant(a["missing_right"].ravel().astype(np.float64))
     right = graph.add("Where", by_level(lost), side, right)
-    right = graph.add("Reshape", right, graph.constant([-1, trees, depth], np.int64))
-    value = graph.constant(a["values"][None], np.float64)  # (1, T, 2^d)
+    right = graph.add("Reshape", right, [-1, trees, depth])
+    value = graph.constant(a["values"][None])  # (1, T, 2^d)
     for level in range(depth - 1, -1, -1):
-        own = graph.add("Gather", right, graph.constant([level], np.int64), axis=2)  # (N, T, 1)
+        own = graph.add("Gather", right, [level], axis=2)  # (N, T, 1)
         half = 1 << level
-        low_half = graph.add("Gather", value, graph.constant(np.arange(half), np.int64), axis=2)
-        high_half = graph.add("Gather", value, graph.constant(np.arange(half, 2 * half), np.int64), axis=2)
+        low_half = graph.add("Gather", value, np.arange(half), axis=2)
+        high_half = graph.add("Gather", value, np.arange(half, 2 * half), axis=2)
         value = graph.add("Add", low_half, graph.add("Mul", own, graph.add("Sub", high_half, low_half)))
     return graph.sum(graph.sum(value, 2), 1)
 
@@ -282,7 +280,7 @@ def _trees(graph: _Graph, form: ModelForm, inputs: str) -> str:
         "TreeEnsembleRegressor", "features", domain="ai.onnx.ml", n_targets=1, aggregate_function="SUM",
         post_transform="NONE", **ids,
     )  # fmt: skip
-    return graph.add("Cast", graph.add("Reshape", score, graph.constant([-1], np.int64)), to=11)
+    return graph.add("Cast", graph.add("Reshape", score, [-1]), to=11)
 
 
 def _probability(graph: _Graph, total: str, calibration: Calibration) -> str:
@@ -290,31 +288,31 @@ def _probability(graph: _Graph, total: str, calibration: Calibration) -> str:
     for share, member, closes in calibration.members():
         p = _log_odds_of_beta(graph, total, member) if member.kind == BETA else _of_pieces(graph, total, member)
         p = p if member.kind == PROBABILITY else graph.add("Sigmoid", p)
-        sums.append(graph.add("Mul", p, graph.constant(share, np.float64)))
+        sums.append(graph.add("Mul", p, share))
         if closes:
             own = sums[0]
             for other in sums[1:]:
                 own = graph.add("Add", own, other)
-            least, sums = graph.add("Min", least or graph.constant(1.0, np.float64), own), []
+            least, sums = graph.add("Min", least or 1.0, own), []
     return least
 
 
 def _log_odds_of_beta(graph: _Graph, total: str, member: Member) -> str:
-    zero, one = graph.constant(0.0, np.float64), graph.constant(1.0, np.float64)
+    zero, one = graph.constant(0.0), graph.constant(1.0)
     opposite = graph.add("Neg", total)
     tail = graph.add("Log", graph.add("Add", one, graph.add("Exp", graph.add("Neg", graph.add("Abs", total)))))
-    a, b, c = (graph.constant(v[0], np.float64) for v in (member.quadratic, member.linear, member.constant))
+    a, b, c = (graph.constant(v[0]) for v in (member.quadratic, member.linear, member.constant))
     log_p = graph.add("Mul", a, graph.add("Sub", graph.add("Min", total, zero), tail))
     log_q = graph.add("Mul", b, graph.add("Sub", graph.add("Min", opposite, zero), tail))
     return graph.add("Add", graph.add("Sub", log_p, log_q), c)
 
 
 def _of_pieces(graph: _Graph, total: str, member: Member) -> str:
-    wide = graph.add("Unsqueeze", total, graph.constant([1], np.int64))
-    below = graph.add("Cast", graph.add("Less", graph.constant(member.knots[None], np.float64), wide), to=7)
+    wide = graph.add("Unsqueeze", total, [1])
+    below = graph.add("Cast", graph.add("Less", member.knots[None], wide), to=7)
     piece = graph.sum(below, 1)
     centre, q, b, c = (
-        graph.add("Gather", graph.constant(values, np.float64), piece)
+        graph.add("Gather", values, piece)
         for values in (member.centres, member.quadratic, member.linear, member.constant)
     )
     d = graph.add("Sub", total, centre)
