@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from truerank.data.grouping import offsets_of
 LOG_ODDS, BETA, PROBABILITY = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One calibrator. Piece k is for scores above `knots[k - 1]` and up to `knots[k]`; d is score - `centres[k]`.
 
     `(quadratic d + linear) d + constant` is the log-odds with the kind LOG_ODDS, and the probability with PROBABILITY.
@@ -46,10 +45,6 @@ class Member:
     quadratic: np.ndarray
     linear: np.ndarray
     constant: np.ndarray
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The pieces by name."""
-        return {key: getattr(self, key) for key in ("knots", "centres", "quadratic", "linear", "constant")}
 
 
 @dataclass(frozen=True)
@@ -70,15 +65,14 @@ class Calibration:
         Member m has the knots from `member_starts[m]` to `member_starts[m + 1]`; its pieces start at
         `member_starts[m] + m`.
         """
-        parts = list(self.members())
-        sizes = [len(member.knots) for _, member, _ in parts]
-        pieces = {key: np.concatenate([member.arrays()[key] for _, member, _ in parts]) for key in parts[0][1].arrays()}
+        shares, members, closes = zip(*self.members())
+        kinds, *pieces = zip(*members)
         return {
-            "member_kinds": np.array([member.kind for _, member, _ in parts], dtype=np.int64),
-            "member_shares": np.array([share for share, _, _ in parts]),
-            "member_closes": np.array([closes for _, _, closes in parts], dtype=np.int64),
-            "member_starts": offsets_of(sizes),
-        } | pieces
+            "member_kinds": np.array(kinds, dtype=np.int64),
+            "member_shares": np.array(shares),
+            "member_closes": np.array(closes, dtype=np.int64),
+            "member_starts": offsets_of([len(member.knots) for member in members]),
+        } | dict(zip(Member._fields[1:], map(np.concatenate, pieces)))
 
 
 def calibration_of(model: Any) -> Calibration:

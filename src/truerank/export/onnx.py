@@ -7,6 +7,7 @@ TreeEnsembleRegressor with float32 features and sums.
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,10 @@ from truerank.export.arrays import arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
 from truerank.export.nested import breadth_first
+
+_NODE = ("nodes_treeids", "nodes_nodeids", "nodes_modes", "nodes_truenodeids", "nodes_falsenodeids",
+         "nodes_featureids", "nodes_values", "nodes_missing_value_tracks_true")  # fmt: skip
+_TARGET = ("target_treeids", "target_nodeids", "target_ids", "target_weights")
 
 
 class _Graph:
@@ -166,11 +171,8 @@ def _polynomial(graph: _Graph, x: str, a: dict[str, Any], raw: str) -> str:
     z = graph.add("Max", graph.add("Where", lost, a["mean"], v), a["low"])
     z = graph.add("Sub", graph.add("Min", z, a["high"]), a["mean"])
     z = graph.add("Where", lost, 0.0, graph.add("Div", z, a["scale"]))
-    monomials: list[str] = []
-    for j, (earlier, level) in enumerate(a["table_of_monomials"].tolist()):
-        if j == 0:
-            monomials.append(graph.constant(np.ones((1, trees))))
-            continue
+    monomials = [graph.constant(np.ones((1, trees)))]
+    for earlier, level in a["table_of_monomials"][1:].tolist():
         own = graph.add("Gather", z, a["columns"][:, level], axis=1)
         monomials.append(graph.add("Mul", monomials[earlier], own))
     total = ""
@@ -255,45 +257,31 @@ def _trees(graph: _Graph, form: ModelForm, inputs: str) -> str:
     if trees.zero_missing.any():
         raise InvalidInputError("ONNX has no trees in which zero means missing")
     limits = finite_threshold(trees.thresholds, inputs)
-    ids: dict[str, list[Any]] = {key: [] for key in (
-        "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_values", "nodes_modes", "nodes_truenodeids",
-        "nodes_falsenodeids", "nodes_missing_value_tracks_true", "target_treeids", "target_nodeids", "target_ids",
-        "target_weights",
-    )}  # fmt: skip
+    nodes: list[tuple[Any, ...]] = []
+    leaves: list[tuple[Any, ...]] = []
     for number, root in enumerate(trees.roots.tolist()):
         for place, (node, child) in enumerate(zip(*breadth_first(trees, root))):
-            ids["nodes_treeids"].append(number)
-            ids["nodes_nodeids"].append(place)
-            inner = node >= 0
-            ids["nodes_modes"].append("BRANCH_LEQ" if inner else "LEAF")
-            ids["nodes_featureids"].append(int(trees.features[node]) if inner else 0)
-            ids["nodes_values"].append(float(limits[node]) if inner else 0.0)
-            ids["nodes_missing_value_tracks_true"].append(int(inner and not trees.missing_right[node]))
-            ids["nodes_truenodeids"].append(child)
-            ids["nodes_falsenodeids"].append(child + inner)
-            if not inner:
-                ids["target_treeids"].append(number)
-                ids["target_nodeids"].append(place)
-                ids["target_ids"].append(0)
-                ids["target_weights"].append(float(trees.values[~node]))
+            if node >= 0:
+                question = int(trees.features[node]), float(limits[node]), int(not trees.missing_right[node])
+                nodes.append((number, place, "BRANCH_LEQ", child, child + 1, *question))
+            else:
+                nodes.append((number, place, "LEAF", child, child, 0, 0.0, 0))
+                leaves.append((number, place, 0, float(trees.values[~node])))
     score = graph.add(
         "TreeEnsembleRegressor", "features", domain="ai.onnx.ml", n_targets=1, aggregate_function="SUM",
-        post_transform="NONE", **ids,
+        post_transform="NONE", **dict(zip(_NODE, zip(*nodes))), **dict(zip(_TARGET, zip(*leaves))),
     )  # fmt: skip
     return graph.add("Cast", graph.add("Reshape", score, [-1]), to=11)
 
 
 def _probability(graph: _Graph, total: str, calibration: Calibration) -> str:
-    least, sums = "", []
+    least, sums = "", list[str]()
     for share, member, closes in calibration.members():
         p = _log_odds_of_beta(graph, total, member) if member.kind == BETA else _of_pieces(graph, total, member)
         p = p if member.kind == PROBABILITY else graph.add("Sigmoid", p)
         sums.append(graph.add("Mul", p, share))
         if closes:
-            own = sums[0]
-            for other in sums[1:]:
-                own = graph.add("Add", own, other)
-            least, sums = graph.add("Min", least or 1.0, own), []
+            least, sums = graph.add("Min", least or 1.0, reduce(partial(graph.add, "Add"), sums)), []
     return least
 
 

@@ -85,6 +85,15 @@ def _if(condition: str, yes: str, no: str) -> str:
     return yes if yes == no else f"if ({condition}, {yes}, {no})"
 
 
+def _question(x: str, border: float, missing_right: bool, left: str, right: str) -> str:
+    """Return the side of a border on which x is; a comparison with nan is false."""
+    if border == np.inf:
+        return _if(f"isNan({x})", right if missing_right else left, left)
+    if missing_right:
+        return _if(f"{x} <= {_number(border)}", left, right)
+    return _if(f"{x} > {_number(border)}", right, left)
+
+
 def _normalised(profile: _Profile, form: ModelForm, x: list[str]) -> list[str]:
     own = form.normalizers
     assert own is not None
@@ -137,16 +146,12 @@ def _trees(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> 
     trees = form.body.trees
 
     def split(node: int, left: tuple[int, str], right: tuple[int, str]) -> tuple[int, str]:
-        name, side = x[int(trees.features[node])], bool(trees.missing_right[node])
-        threshold = _number(trees.thresholds[node])
+        name, threshold, side = x[trees.features[node]], trees.thresholds[node], trees.missing_right[node]
         (deep, a), (deeper, b) = left, right
-        if trees.thresholds[node] == np.inf:
-            text = _if(f"isNan({name})", b if side else a, a)
-        elif trees.zero_missing[node]:
-            question = _if(f"{name} > {threshold}", b, a)
+        text = _question(name, threshold, side, a, b)
+        if trees.zero_missing[node] and threshold != np.inf:
+            question = _question(name, threshold, False, a, b)
             text = _if(f"isNan({name}) || abs({name}) <= 1e-35", b if side else a, question)
-        else:  # a comparison with nan is false
-            text = _if(f"{name} <= {threshold}", a, b) if side else _if(f"{name} > {threshold}", b, a)
         return 1 + max(deep, deeper), text
 
     built = nested_trees(trees, lambda leaf: (0, _number(trees.values[leaf])), split)
@@ -250,16 +255,9 @@ def _polynomial(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]
             ]
             texts.append(f"({' + '.join(parts)})" if len(parts) > 1 else parts[0])
         for level in range(depth - 1, -1, -1):
-            half = 1 << level
-            name, border = x[int(features[t, level])], arrays["borders"][t, level]
-            side = bool(arrays["missing_right"][t, level])
-            pairs = zip(texts[:half], texts[half:])
-            if border == np.inf:
-                texts = [_if(f"isNan({name})", b if side else a, a) for a, b in pairs]
-            elif side:
-                texts = [_if(f"{name} <= {_number(border)}", a, b) for a, b in pairs]
-            else:
-                texts = [_if(f"{name} > {_number(border)}", b, a) for a, b in pairs]
+            half, border = 1 << level, arrays["borders"][t, level]
+            name, side = x[features[t, level]], arrays["missing_right"][t, level]
+            texts = [_question(name, border, side, a, b) for a, b in zip(texts[:half], texts[half:])]
         terms.append(texts[0])
     return terms
 
