@@ -12,7 +12,6 @@ from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.core.files import atomic_writes
 from truerank.data.provenance import training_queries
-from truerank.export.search_request import LARGE, SMALLER, search_request
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
+    from truerank.export.deployment import LARGE, SMALLER, search_request
     from truerank.export.formats import export_model
 
     if args.show_request:

@@ -19,6 +19,40 @@ from truerank.export.ranklib import with_places
 from truerank.io.engine import Engine, checked, quoted, told
 
 KINDS = ("painless", "ltr", "solr")
+WINDOW = 100
+"""Documents of the first ranking that a search request reranks."""
+LARGE = 200_000
+"""Bytes from which a request slows searches down; the model should be smaller, or live in the engine."""
+SMALLER = (
+    "Make it smaller with fewer or shallower trees (--set n_estimators=50 depth=4) or constant leaves (--set "
+    "leaves=constant), or keep the model in the engine, in the format opensearch-ltr, elasticsearch-ltr or solr"
+)
+
+
+def search_request(content: str | bytes, format: str, name: str = "model") -> dict[str, Any] | None:
+    """Return the body of a request that searches and reranks 100 documents; None for formats without an engine.
+
+    `content` is what `export_model` returned. With "painless" the body contains the whole model; with the formats of
+    the LTR plugins and Solr it names the model, which the engine stores. Replace the field `title` and the text
+    `{{query}}` by your own. Solr's parameters may be sent as JSON.
+    """
+    if format == "solr":
+        rerank = f"{{!ltr model={name} reRankDocs={WINDOW} efi.query='{{{{query}}}}'}}"
+        return {"params": {"q": "title:({{query}})", "rq": rerank, "fl": "id,score"}}
+    if format == "painless":
+        script = json.loads(content)["script"]
+        query: dict[str, Any] = {"script_score": {"query": {"match_all": {}}, "script": script}}
+    elif format in ("opensearch-ltr", "elasticsearch-ltr"):
+        query = {"sltr": {"model": name, "params": {"query": "{{query}}"}}}
+    else:
+        return None
+    return rescored({"query": {"match": {"title": "{{query}}"}}}, query, WINDOW)
+
+
+def rescored(body: dict[str, Any], query: dict[str, Any], window: int) -> dict[str, Any]:
+    """Return a request whose first documents are ranked by the scores of `query` alone."""
+    rescore = {"rescore_query": query, "query_weight": 0.0, "rescore_query_weight": 1.0}
+    return body | {"rescore": {"window_size": window, "query": rescore}}
 
 
 def deploy(
@@ -98,20 +132,12 @@ def kind_of(kind: str | None, url: str) -> str:
     return check_choice(kind or ("solr" if "/solr/" in url else "painless"), "kind", KINDS)
 
 
-def _taken(name: str, where: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{where} already has {name!r}; nothing was changed. Pass replace=True (--replace) to do so"
-    )
-
-
 def _put_script(engine: Engine, name: str, script: Any, replace: bool) -> dict[str, Any]:
     place = f"_scripts/{name}"
     old = _there(engine, place, {"script": {"source": str}}, lambda there: there["script"])
     source = script["source"]
     if old is not None and old["source"] == source:
         return {"replaced": False, "previous": None, "params": script["params"]}
-    if old is not None and not replace:
-        raise _taken(name, "the engine's script store")
 
     def put(body: Any) -> None:
         _confirm(engine.request("PUT", place, body, form={"acknowledged": bool})["acknowledged"], "stored", name)
@@ -119,7 +145,9 @@ def _put_script(engine: Engine, name: str, script: Any, replace: bool) -> dict[s
         _confirm(there["script"]["source"] == body["script"]["source"], "holds", name)
 
     new = {"script": {"lang": "painless", "source": source}}
-    return _exchanged(name, lambda: put(new), put, old and {"script": old}) | {"params": script["params"]}
+    previous = old and {"script": old}
+    done = _exchanged(name, "the engine's script store", replace, lambda: put(new), put, previous)
+    return done | {"params": script["params"]}
 
 
 def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any]) -> Any:
@@ -158,8 +186,6 @@ def _order_features(
 def _put_into_plugin(engine: Engine, name: str, feature_set: str, body: object, replace: bool) -> dict[str, Any]:
     place = f"_ltr/_model/{name}"
     old = _there(engine, place, {"_source": {"model": {"name": str}}}, lambda there: there["_source"]["model"])
-    if old is not None and not replace:
-        raise _taken(name, "the LTR plugin's store")
 
     def put(body: Any, method: str = "PUT", to: str = place) -> None:
         result = engine.request(method, to, body, form={"result": str})["result"]
@@ -174,7 +200,7 @@ def _put_into_plugin(engine: Engine, name: str, feature_set: str, body: object, 
             engine.request("DELETE", place)
         put(body, "POST", f"_ltr/_featureset/{quoted(feature_set)}/_createmodel")
 
-    return _exchanged(name, new, put, old and {"model": old})
+    return _exchanged(name, "the LTR plugin's store", replace, new, put, old and {"model": old})
 
 
 def _put_into_solr(engine: Engine, name: str, body: object, replace: bool) -> dict[str, Any]:
@@ -185,8 +211,6 @@ def _put_into_solr(engine: Engine, name: str, body: object, replace: bool) -> di
         return next((own for own in models if own["name"] == name), None)
 
     old = there()
-    if old is not None and not replace:
-        raise _taken(name, "Solr's model store")
 
     def put(body: Any) -> None:
         found = None if old is None else there()
@@ -199,11 +223,17 @@ def _put_into_solr(engine: Engine, name: str, body: object, replace: bool) -> di
         found = there() or {}
         _confirm(all(found.get(part) == body.get(part) for part in ("class", "params")), "holds", name)
 
-    return _exchanged(name, lambda: put(body), put, old)
+    return _exchanged(name, "Solr's model store", replace, lambda: put(body), put, old)
 
 
-def _exchanged(name: str, new: Callable[[], None], put: Callable[[Any], None], old: Any) -> dict[str, Any]:
+def _exchanged(
+    name: str, where: str, replace: bool, new: Callable[[], None], put: Callable[[Any], None], old: Any
+) -> dict[str, Any]:
     """Replace the old model (a request body, or None) with the new one, and keep the old one in a file."""
+    if old is not None and not replace:
+        raise InvalidInputError(
+            f"{where} already has {name!r}; nothing was changed. Pass replace=True (--replace) to do so"
+        )
     path = None
     if old is not None:
         text = json.dumps(old)

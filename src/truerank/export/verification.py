@@ -14,7 +14,7 @@ from truerank.core.errors import EngineError, InvalidInputError
 from truerank.core.printing import shown
 from truerank.core.types import Scorer
 from truerank.export.certificate import constant_left_out, reference_scores, ties
-from truerank.export.deployment import kind_of
+from truerank.export.deployment import kind_of, rescored
 from truerank.export.form import ModelForm, form_of
 from truerank.export.formats import FORMATS
 from truerank.export.painless import write as write_painless
@@ -150,14 +150,16 @@ def verify(
     """
     check_number(times, "times", minimum=0.0, open_minimum=True)
     check_number(tolerance, "tolerance", minimum=0.0, maximum=1.0)
-    engine = Engine(url, timeout)
-    way = _WAYS[kind_of(kind, url)](engine, model, name, index, queries, feature_names, window, key)
-    compared: list[_Compared] = []
+    engine, kind = Engine(url, timeout), kind_of(kind, url)
+    form = form_of(model, feature_names, calibrated=kind == "painless")
+    _check_queries(kind, queries, form.names, index)
+    way = _WAYS[kind](engine, form, name, str(index), queries, window, key)
+    compared: list[tuple[Any, ...]] = []
     for text in texts:
         found, rows = way.logged(text)
         if not found:
             continue
-        scores = reference_scores(way.form, rows)
+        scores = reference_scores(form, rows)
         ranked, shift, size = way.reranked(text, found, rows, scores)
         base = way.base(text)
         for answer in (ranked, base):
@@ -165,60 +167,50 @@ def verify(
         place = {document: i for i, document in enumerate(found)}
         ours = scores[[place[document] for document in ranked.documents]]
         rounded = ((ours + shift) * times).astype(np.float32)
-        neighbours, _ = ties(ours, [0, len(ours)])
+        in_order = bool((rounded[1:] <= rounded[:-1]).all())
+        different, _ = ties(ours, [0, len(ours)])
         kept, tied = ties(rounded, [0, len(rounded)])
+        difference = np.abs(ranked.scores / times - shift - ours).max()
+        largest = max(np.abs(ours).max(), np.abs(ours + shift).max())
         compared.append(
-            _Compared(
-                documents=len(found),
-                in_order=bool((rounded[1:] <= rounded[:-1]).all()),
-                neighbours=neighbours,
-                kept=kept,
-                tied=tied,
-                difference=float(np.abs(ranked.scores / times - shift - ours).max()),
-                largest=max(float(np.abs(ours).max()), float(np.abs(ours + shift).max())),
-                took_base=base.took,
-                took_rescored=ranked.took,
-                request_bytes=size,
-            )
+            (len(found), in_order, different, kept, tied, difference, largest, base.took, ranked.took, size)
         )
     if not compared:
         raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
-    documents = sum(one.documents for one in compared)
-    neighbours = sum(one.neighbours for one in compared)
-    difference = float(np.max([one.difference for one in compared]))  # nan where one is
-    largest = float(np.max([one.largest for one in compared]))
+    documents, in_orders, neighbours, kept, tied, differences, largest, took_base, took, sizes = zip(*compared)
+    difference, largest = float(np.max(differences)), float(np.max(largest))  # nan where one is
     if not np.isfinite(difference + largest):
         raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
     return Verification(
         queries=len(compared),
-        documents=documents,
+        documents=sum(documents),
         empty=len(texts) - len(compared),
-        orders_equal=sum(one.in_order for one in compared),
-        neighbours=neighbours,
-        ties_made=max(neighbours - sum(one.kept for one in compared), 0),
-        tied=sum(one.tied for one in compared) / documents,
+        orders_equal=sum(in_orders),
+        neighbours=sum(neighbours),
+        ties_made=max(sum(neighbours) - sum(kept), 0),
+        tied=sum(tied) / sum(documents),
         largest_difference=difference,
         largest_score=largest,
         tolerance=tolerance,
-        took_base=float(np.median([one.took_base for one in compared])),
-        took_rescored=float(np.median([one.took_rescored for one in compared])),
-        request_bytes=max(one.request_bytes for one in compared),
+        took_base=float(np.median(took_base)),
+        took_rescored=float(np.median(took)),
+        request_bytes=max(sizes),
     )
 
 
-class _Compared(NamedTuple):
-    """The comparison of one query; the names are those of `Verification`, where it has them."""
-
-    documents: int
-    in_order: bool
-    neighbours: int  # with different scores in the model
-    kept: int  # with different scores in the engine
-    tied: int
-    difference: float
-    largest: float
-    took_base: float
-    took_rescored: float
-    request_bytes: int
+def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], index: str | None) -> None:
+    """Raise if the requests lack a part that this kind of engine needs."""
+    if kind == "solr":
+        if "q" not in queries.get("base", {}):
+            raise InvalidInputError("the base query of Solr must be an object of request parameters with q")
+        return
+    lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
+    if lacking:
+        raise InvalidInputError(f"the queries lack {lacking[:5]}; they need base and one for each feature")
+    if "base" not in queries:
+        raise InvalidInputError("the queries lack base; they need base and what the features need")
+    if not index:
+        raise InvalidInputError("an index to search must be named (--index)")
 
 
 def _check_same(found: list[str], others: list[str], text: str) -> None:
@@ -232,8 +224,7 @@ def _check_same(found: list[str], others: list[str], text: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Ranked:
+class _Ranked(NamedTuple):
     """Documents and scores of an answer, and the milliseconds that the engine reports (nan if it reports none)."""
 
     documents: list[str]
@@ -241,6 +232,7 @@ class _Ranked:
     took: float
 
 
+@dataclass
 class _Way:
     """One model in one kind of engine.
 
@@ -249,19 +241,13 @@ class _Way:
     bytes of the request.
     """
 
-    kind: str
-
-    def __init__(
-        self, engine: Engine, model: Scorer, name: str, index: str | None, queries: dict[str, Any],
-        feature_names: Sequence[str] | None, window: int, key: str,
-    ) -> None:  # fmt: skip
-        self.form: ModelForm = form_of(model, feature_names, calibrated=self.kind == "painless")
-        self.engine, self.name, self.index, self.queries = engine, name, index, queries
-        self.window, self.key = window, key
-        self.check()
-
-    def check(self) -> None:
-        """Raise if the queries lack a part."""
+    engine: Engine
+    form: ModelForm
+    name: str
+    index: str
+    queries: dict[str, Any]
+    window: int
+    key: str
 
     def shift(self, format: str) -> float:
         """Return the constant that the engine's scores have in addition to the model's."""
@@ -269,41 +255,23 @@ class _Way:
 
 
 class _Search(_Way):
-    def check(self) -> None:
-        if "base" not in self.queries:
-            raise InvalidInputError("the queries lack base; they need base and what the features need")
-        if not self.index:
-            raise InvalidInputError("an index to search must be named (--index)")
-
     def _body(self, text: str) -> dict[str, Any]:
         base = filled(self.queries["base"], {"query": text})
         return {"size": self.window, "_source": False, "docvalue_fields": [self.key], "query": base}
 
-    def _ask(self, body: dict[str, Any]) -> _Ranked:
-        return _asked(self.engine, str(self.index), body, self.key)[0]
-
     def base(self, text: str) -> _Ranked:
-        return self._ask(self._body(text))
+        return _asked(self.engine, self.index, self._body(text), self.key)[0]
 
     def _rescored(self, text: str, query: dict[str, Any]) -> tuple[_Ranked, int]:
-        rescore = {"rescore_query": query, "query_weight": 0.0, "rescore_query_weight": 1.0}
-        body = self._body(text) | {"rescore": {"window_size": self.window, "query": rescore}}
-        return self._ask(body), len(json.dumps(body))
+        body = rescored(self._body(text), query, self.window)
+        return _asked(self.engine, self.index, body, self.key)[0], len(json.dumps(body))
 
 
 class _Painless(_Search):
     """A stored script, which finds the features in its parameters."""
 
-    kind = "painless"
-
-    def check(self) -> None:
-        lacking = [own for own in self.form.names if own not in self.queries.get("features", {})]
-        if lacking:
-            raise InvalidInputError(f"the queries lack {lacking[:5]}; they need base and one for each feature")
-        super().check()
-
     def logged(self, text: str) -> tuple[list[str], np.ndarray]:
-        return log_features(self.engine, str(self.index), self.queries, self.form.names, text, self.window, self.key)
+        return log_features(self.engine, self.index, self.queries, self.form.names, text, self.window, self.key)
 
     def reranked(self, text: str, found: list[str], rows: np.ndarray, scores: np.ndarray) -> tuple[_Ranked, float, int]:
         params = json.loads(write_painless(self.form, self.name, False, float(scores.min())))["script"]["params"]
@@ -316,15 +284,13 @@ class _Painless(_Search):
 class _Plugin(_Search):
     """A model in the LTR plugin's store, asked by an `sltr` query."""
 
-    kind = "ltr"
-
     def _asked(self, text: str) -> dict[str, Any]:
         return {"model": self.name, "params": filled(self.queries.get("params", {}), {"query": text})}
 
     def logged(self, text: str) -> tuple[list[str], np.ndarray]:
         used = self.form.used
         names = [self.form.names[k] for k in used]
-        found, logged = logged_by_plugin(self.engine, str(self.index), self._body(text), self._asked(text), names)
+        found, logged = logged_by_plugin(self.engine, self.index, self._body(text), self._asked(text), names)
         rows = np.zeros((len(found), self.form.n_features))
         rows[:, used] = logged
         return found, rows
@@ -335,12 +301,6 @@ class _Plugin(_Search):
 
 
 class _Solr(_Way):
-    kind = "solr"
-
-    def check(self) -> None:
-        if "q" not in self.queries.get("base", {}):
-            raise InvalidInputError("the base query of Solr must be an object of request parameters with q")
-
     def base(self, text: str) -> _Ranked:
         return self._ask(_solr_request(self.queries, text, self.window)[0])
 
@@ -354,8 +314,7 @@ class _Solr(_Way):
 
     def reranked(self, text: str, *_: Any) -> tuple[_Ranked, float, int]:
         params, efi = _solr_request(self.queries, text, self.window)
-        rerank = f"{{!ltr model={self.name} reRankDocs={self.window} {efi}}}"
-        params |= {"rq": rerank}
+        params["rq"] = f"{{!ltr model={self.name} reRankDocs={self.window} {efi}}}"
         return self._ask(params), self.shift("solr"), len(json.dumps({"params": params}))
 
 
