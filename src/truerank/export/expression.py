@@ -42,77 +42,62 @@ def run_profile(text: str, names: tuple[str, ...]) -> Callable[[np.ndarray], np.
 
 
 def _tokens(text: str, names: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Kind (feature, number, word or sign) and text of each token."""
+    """Kind (feature, number, word or sign) and text of each token, and a last one of the kind "end"."""
     features = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    token = re.compile(rf"\s*(?:(?P<feature>(?:{features})(?![\w.(]))|(?P<number>-?\d[\d.]*(?:[eE][+-]?\d+)?)|"
-                       r"(?P<word>\w+)|(?P<sign>\|\||<=|>=|[-+*/<>(),]))")  # fmt: skip
+    token = re.compile(rf"\s*(?:(?P<feature>(?:{features})(?![\w.(]))|(?P<number>\d[\d.]*(?:[eE][+-]?\d+)?)|"
+                       r"(?P<word>\w+)|(?P<sign>\|\||<=|>=|[-+*/<>(),])|(?P<end>$))")  # fmt: skip
     tokens: list[tuple[str, str]] = []
     place = 0
-    operand_before = False
-    while place < len(text.rstrip()):
+    while not tokens or tokens[-1][0] != "end":
         found = token.match(text, place)
         if found is None:
             raise InvalidInputError(f"unknown sign in an expression: {text[place : place + 30]!r}")
-        kind, word = str(found.lastgroup), found[str(found.lastgroup)]
-        if kind == "number" and word[0] == "-" and operand_before:  # a subtraction
-            kind, word = "sign", "-"
-            place = found.start("number") + 1
-        else:
-            place = found.end()
-        tokens.append((kind, word))
-        operand_before = kind != "sign" or word == ")"
+        tokens.append((str(found.lastgroup), found[str(found.lastgroup)]))
+        place = found.end()
     return tokens
 
 
 def _parsed(text: str, names: tuple[str, ...]) -> Any:
     """Nested tuples: ("number", v), ("name", n), ("call", f, arguments), ("if", c, a, b), ("chain", operands, ops)."""
-    tokens = _tokens(text, names)
-    at = 0
+    tokens = _tokens(text, names)[::-1]
 
-    def expect(word: str) -> None:
-        nonlocal at
-        if at >= len(tokens) or tokens[at][1] != word:
-            raise InvalidInputError(f"expected {word!r} in an expression, got {tokens[at : at + 3]}")
-        at += 1
+    def expect(kind: str, word: str) -> None:
+        found = tokens.pop()
+        if found != (kind, word):
+            raise InvalidInputError(f"expected {word or kind!r} in an expression, got {found[1] or found[0]!r}")
 
     def expression() -> Any:
-        nonlocal at
         operands, signs = [operand()], []
-        while at < len(tokens) and tokens[at][0] == "sign" and tokens[at][1] not in "(),":
-            signs.append(tokens[at][1])
-            at += 1
+        while tokens[-1][0] == "sign" and tokens[-1][1] not in "(),":
+            signs.append(tokens.pop()[1])
             operands.append(operand())
         return _grouped(operands, signs, 0)
 
     def operand() -> Any:
-        nonlocal at
-        if at >= len(tokens):
-            raise InvalidInputError("an expression ends too soon")
-        kind, word = tokens[at]
-        at += 1
+        kind, word = tokens.pop()
+        if word == "-" and tokens[-1][0] == "number":
+            kind, word = "number", f"-{tokens.pop()[1]}"
         if kind == "number":
             return ("number", float(word))
         if word == "(":
             inside = expression()
-            expect(")")
+            expect("sign", ")")
             return inside
-        if kind == "word" and at < len(tokens) and tokens[at][1] == "(":
-            at += 1
-            arguments = [expression()]
-            while at < len(tokens) and tokens[at][1] == ",":
-                at += 1
+        if kind == "word" and tokens[-1] == ("sign", "("):
+            arguments = []
+            while tokens[-1][1] in ("(", ","):
+                tokens.pop()
                 arguments.append(expression())
-            expect(")")
+            expect("sign", ")")
             if word != "if" and word not in _CALLS:
                 raise InvalidInputError(f"unknown function {word!r} in an expression")
             return ("if", *arguments) if word == "if" else ("call", _CALLS[word], arguments)
-        if kind == "sign":
-            raise InvalidInputError(f"unexpected {word!r} in an expression")
+        if kind in ("sign", "end"):
+            raise InvalidInputError(f"unexpected {word or kind!r} in an expression")
         return ("name", word)
 
     tree = expression()
-    if at != len(tokens):
-        raise InvalidInputError(f"more after the end of an expression: {tokens[at : at + 3]}")
+    expect("end", "")
     return tree
 
 
