@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.locks import locked
@@ -78,12 +78,16 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
     """
     with ExitStack() as stack:
         opened = [stack.enter_context(_opened(path, mode)) for path in paths]
-        yield [one.stream for one in opened]
-        for one in opened:
-            one.complete()
+        streams, temporaries, targets = zip(*opened)
+        yield list(streams)
+        for stream, temporary in zip(streams, temporaries):
+            stream.flush()
+            if temporary:
+                os.fsync(stream.fileno())
         with interrupts_held_back():
-            for one in opened:
-                one.replace()
+            for temporary, target in zip(temporaries, targets):
+                if temporary:
+                    os.replace(temporary, target)
 
 
 @contextmanager
@@ -149,25 +153,23 @@ def check_target(path: str | os.PathLike[str]) -> None:
     if "\0" in name:
         raise InvalidInputError(f"{name!r}: a file's name cannot hold a NUL character")
     try:
-        number = _descriptor(name)
-        if number is not None:
+        number = _written_directly(name)
+        if number is not None and number >= 0:
             os.fstat(number)
             return
         if os.path.isdir(name):
             raise InvalidInputError(f"{name}: is a folder; name a file")
         if os.path.exists(name) and not os.access(name, os.W_OK):
             raise InvalidInputError(f"{name}: the file is not writable; change its permissions or name another")
-        if _is_special(name):
+        if number is not None:
             return
         folder = Path(name).resolve().parent
         with suppress(FileNotFoundError):
             os.lstat(name)  # raises on a name that is too long
         if not folder.is_dir():
             raise InvalidInputError(f"{name}: the folder {folder} does not exist; make it first")
-        _sweep(folder)
-        descriptor, temporary = _make_temporary(Path(name).resolve(), 0o600)
-        os.close(descriptor)
-        os.unlink(temporary)
+        with _opened(name, "wb"):
+            pass
     except OSError as error:
         raise InvalidInputError(f"{name}: cannot be written: {error.strerror or error}") from error
 
@@ -179,55 +181,24 @@ def remove_unfinished() -> None:
             os.unlink(temporary)
 
 
-class _Opened(NamedTuple):
-    """A file that is being written; `temporary` is "" for a direct write."""
-
-    stream: IO[Any]
-    temporary: str = ""
-    target: Path = Path()
-
-    def complete(self) -> None:
-        self.stream.flush()
-        if self.temporary:
-            os.fsync(self.stream.fileno())
-
-    def replace(self) -> None:
-        if self.temporary:
-            os.replace(self.temporary, self.target)
-
-
 @contextmanager
-def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
-    """Open the temporary file of `path`, or `path` itself if it cannot be replaced."""
-    name = os.fspath(path)
+def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], str, Path]]:
+    """Yield a stream, its temporary file ("" if `path` itself is written) and the file that this becomes."""
+    name, temporary, target = os.fspath(path), "", Path(path).resolve()
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
-    number = _descriptor(name)
-    if number is not None or _is_special(name):
-        try:
-            descriptor = os.open(name, os.O_WRONLY) if number is None else os.dup(number)
-            with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
-                yield _Opened(stream)
-        except BrokenPipeError as error:
-            raise InvalidInputError(f"{name}: the reader closed it before everything was written") from error
-        except OSError as error:
-            _name(error, name)
-            raise
-        return
-    target = Path(name).resolve()
     try:
-        permissions = stat.S_IMODE(os.stat(target).st_mode)
-    except OSError:
-        permissions = None
-    temporary = ""
-    try:
-        _sweep(target.parent)
-        descriptor, temporary = _make_temporary(target, 0o666 if permissions is None else permissions)
+        number = _written_directly(name)
+        if number is None:
+            descriptor, temporary = _make_temporary(target)
+        else:
+            descriptor = os.open(name, os.O_WRONLY) if number < 0 else os.dup(number)
         with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
-            if permissions is not None and hasattr(os, "fchmod"):
-                os.fchmod(descriptor, permissions)
-            yield _Opened(stream, temporary, target)
+            yield stream, temporary, target
     except OSError as error:
-        _name(error, name)
+        if isinstance(error, BrokenPipeError) and not temporary:
+            raise InvalidInputError(f"{name}: the reader closed it before everything was written") from error
+        if error.filename is None and error.errno is not None:
+            error.filename = name
         raise
     finally:
         if temporary:
@@ -236,19 +207,16 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[_Opened]:
             _unfinished.discard(temporary)
 
 
-def _name(error: OSError, name: str) -> None:
-    if error.filename is None and error.errno is not None:
-        error.filename = name
-
-
-def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
-    """Return an open temporary file in the folder of `target`, locked so that other runs do not remove it."""
+def _make_temporary(target: Path) -> tuple[int, str]:
+    """Return an open temporary file with the permissions of `target`, locked so that other runs do not remove it."""
+    _sweep(target.parent)
+    permissions = stat.S_IMODE(os.stat(target).st_mode) if target.exists() else None
     for _ in range(100):
         temporary = str(target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
         _unfinished.add(temporary)  # before it exists: an interrupt may fall between
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
         try:
-            descriptor = os.open(temporary, flags, permissions)
+            descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
         except FileExistsError:
             continue
         with suppress(OSError):  # a file system without locks
@@ -256,6 +224,8 @@ def _make_temporary(target: Path, permissions: int) -> tuple[int, str]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             if os.path.samestat(os.stat(temporary), os.fstat(descriptor)):
+                if permissions is not None and hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, permissions)
                 return descriptor, temporary
         except FileNotFoundError:
             pass  # another run removed it before it was locked
@@ -287,25 +257,17 @@ def _sweep(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _descriptor(name: str) -> int | None:
-    """Return the number of the descriptor that a path names (`/dev/stdout`, `/dev/fd/63`), else None."""
+def _written_directly(name: str) -> int | None:
+    """Return the descriptor that a path names (`/dev/fd/63`), -1 for a device or a FIFO, None for what is replaced."""
+    path = name
     for _ in range(8):
-        found = _DESCRIPTOR.fullmatch(name)
-        if found:
-            return int(found.group(1))
-        if name in _STANDARD:
-            return _STANDARD[name]
-        if not os.path.islink(name):
-            return None
-        name = os.path.join(os.path.dirname(name), os.readlink(name))
-    return None
-
-
-def _is_special(name: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(name).st_mode)
-    except OSError:
-        return False
+        found = _DESCRIPTOR.fullmatch(path)
+        if found or path in _STANDARD:
+            return int(found.group(1)) if found else _STANDARD[path]
+        if not os.path.islink(path):
+            break
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return -1 if os.path.exists(name) and not os.path.isfile(name) else None
 
 
 @contextmanager
