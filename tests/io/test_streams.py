@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
+from truerank.core import printing
 from truerank.io import streams
 from truerank.io.streams import Source, open_output
 
@@ -60,7 +61,7 @@ def test_progress_only_on_long_reads_and_terminals(tmp_path, monkeypatch, after,
     (tmp_path / "big.txt").write_bytes(TEXT * 100)
     stderr = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
-    monkeypatch.setattr(streams, "PROGRESS_AFTER", after)
+    monkeypatch.setattr(printing, "PROGRESS_AFTER", after)
     with Source(tmp_path / "big.txt") as source:
         list(source.line_blocks())
     assert ("reading big.txt" in stderr.getvalue()) is shown

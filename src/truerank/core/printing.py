@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 # Control characters but tabs and line ends, marks that turn the direction of writing, halves of surrogate pairs.
@@ -145,10 +144,13 @@ def _cell(value: object) -> str:
     return f"{value:.4f}" if isinstance(value, float) else shown(str(value))
 
 
-def progress(iterable: Iterable[Any], description: str, total: int | None = None) -> Iterable[Any]:
-    """Show a progress bar on stderr after two seconds if stderr is a terminal."""
+PROGRESS_AFTER = 2.0  # seconds after which a progress bar appears
+
+
+def progress(iterable: Any, description: str, total: int | None = None, **settings: Any) -> Any:
+    """Show a progress bar on stderr after two seconds if stderr is a terminal; without an iterable return the bar."""
     if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         return iterable
     from tqdm import tqdm
 
-    return tqdm(iterable, desc=description, total=total, delay=2, leave=False, file=sys.stderr)
+    return tqdm(iterable, description, total, leave=False, file=sys.stderr, delay=PROGRESS_AFTER, **settings)

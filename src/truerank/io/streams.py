@@ -9,7 +9,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,17 +18,17 @@ import numpy as np
 
 from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
 from truerank.core.files import atomic_write, atomic_writes
+from truerank.core.printing import progress
 from truerank.core.types import PathLike
 
 CHUNK = 1 << 20  # bytes of text in each block
 MAX_LINE = 1 << 24  # default limit on the bytes of a line, because a damaged file may have no line ends
 MAX_WINDOW = 1 << 27  # largest window of a decompressor in bytes; archives that require more are refused
-PROGRESS_AFTER = 2.0  # seconds of reading after which a progress bar appears (on a terminal only)
 COMPRESSED = (".gz", ".xz", ".zst")  # file name endings of compressed text
 _BOM = b"\xef\xbb\xbf"
 
 
-class Source:
+class Source(AbstractContextManager["Source"]):
     """A source of bytes with its name, compression and progress.
 
     `source` is a path, "-" for standard input, or an open stream of bytes or text, which is read to its end but not
@@ -40,7 +41,6 @@ class Source:
         self._owned = False
         self._raw: Any
         self._max_line = MAX_LINE if max_line is None else max_line
-        self._inflated: Iterator[bytes] = iter(())
         if source is None or isinstance(source, int | float | bytes):
             raise WrongTypeError(f"expected a path, '-' or an open file, got {source!r}")
         if isinstance(source, str) and source == "-":
@@ -63,96 +63,56 @@ class Source:
         self.total = _size(self._raw)
         self.taken = 0  # bytes read from the file, before decompression
         self._given = 0  # bytes of text, after decompression
-        self._inflate: Any = None
-        self._bar = _bar(self.name, self.total)
+        title = f"reading {'standard input' if self.name == '-' else os.path.basename(self.name)}"
+        self._bar: Any = progress(None, title, self.total, unit="B", unit_scale=True)
+        start = b""
         try:
-            self._head = self._take(CHUNK)
-            self._start()
+            self._pieces = self._unpacked()
+            for piece in self._pieces:
+                start += piece
+                if len(start) >= len(_BOM):
+                    break
         except BaseException:
             self.close()
             raise
+        self._pieces = chain([start.removeprefix(_BOM)], self._pieces)
 
-    def _start(self) -> None:
-        """Set up decompression, refuse UTF-16, and drop a UTF-8 byte order mark."""
-        for magic, kind, program in _FOREIGN:
-            if self._head.startswith(magic):
-                raise DataFileError(
-                    f"the file is a {kind} archive, which is not supported. Unpack it ({program}), or compress the "
-                    "text with gzip, xz or zstd",
-                    self.name,
-                )
-        self._inflate = _inflater(self._head)
-        if self._inflate is None and self._head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise DataFileError("the file is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)", self.name)
-        self._pending = b""
-        first = self._next()
-        while first is not None and len(first) < len(_BOM):
-            more = self._next()
-            if more is None:
-                break
-            first += more
-        self._pending = (first or b"").removeprefix(_BOM)
-        self._ended = first is None
-
-    def _take(self, size: int) -> bytes:
-        # Archives are read in small pieces: a megabyte may decompress to a gigabyte of text.
-        data = self._raw.read(size if self._inflate is None else size >> 4)
-        self.taken += len(data)
-        if self._bar is not None:
-            self._bar.update(len(data))
-        return data
+    def _unpacked(self) -> Iterator[bytes]:
+        """Yield the text in pieces. DataFileError for other archives, UTF-16, and damage."""
+        inflater, size = None, CHUNK
+        while raw := self._raw.read(size):
+            if not self.taken:
+                inflater = _inflater(raw, self.name)
+                size = CHUNK if inflater is None else CHUNK >> 4  # a megabyte may decompress to a gigabyte of text
+            self.taken += len(raw)
+            if self._bar is not None:
+                self._bar.update(len(raw))
+            try:
+                for piece in [raw] if inflater is None else inflater.feed(raw):
+                    self._given += len(piece)
+                    yield piece
+            except Exception as error:  # zlib.error, LZMAError, ZstdError
+                raise self._damaged(inflater, error) from error
+        if inflater is not None and not inflater.member.eof:
+            raise self._damaged(inflater, "it ends in the middle")
 
     @property
     def expected_size(self) -> float:
         """Expected bytes of text of the whole source; 0 if unknown."""
         return self._given * (self.total / self.taken) if self.total and self.taken else 0.0
 
-    def _next(self) -> bytes | None:
-        """Return the next piece of text, None at the end."""
-        while True:
-            if self._inflate is not None:
-                try:
-                    data = next(self._inflated, b"")
-                except Exception as error:  # zlib.error, LZMAError, ZstdError, EOFError
-                    raise self._damaged(error) from error
-                if data:
-                    self._given += len(data)
-                    return data
-            raw, self._head = (self._head, b"") if self._head else (self._take(CHUNK), b"")
-            if self._inflate is None:
-                self._given += len(raw)
-                return raw or None
-            if not raw:
-                try:
-                    self._inflate.finish()
-                except EOFError as error:
-                    raise self._damaged(error) from error
-                return None
-            self._inflated = self._inflate.feed(raw)
-
-    def _damaged(self, error: Exception) -> DataFileError:
-        kind = self._inflate.kind
+    def _damaged(self, inflater: Any, error: object) -> DataFileError:
         if "memory" in str(error).lower():
             return DataFileError(
-                f"the {kind} archive needs more than {MAX_WINDOW >> 20} MB of memory to be unpacked ({error}). Unpack "
+                f"the {inflater.kind} archive needs more than {MAX_WINDOW >> 20} MB of memory to unpack it ({error}). Unpack "
                 "it, or compress it with a smaller window",
                 self.name,
             )
         return DataFileError(
-            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file again",
+            f"the {inflater.kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file "
+            "again",
             self.name,
         )
-
-    def _pieces(self) -> Iterator[bytes]:
-        if self._pending:
-            yield self._pending
-            self._pending = b""
-        while not self._ended:
-            piece = self._next()
-            if piece is None:
-                self._ended = True
-            else:
-                yield piece
 
     def line_blocks(self) -> Iterator[bytes]:
         """Yield blocks of whole lines, each of about a megabyte, or more if one line is longer.
@@ -162,7 +122,7 @@ class Source:
         held: list[bytes] = []
         size = length = 0  # bytes held; bytes since the last line end
         line = 1
-        for piece in self._pieces():
+        for piece in self._pieces:
             for start in range(0, len(piece), CHUNK):
                 part = piece[start : start + CHUNK]
                 nul = part.find(b"\0")
@@ -213,7 +173,7 @@ class Source:
         """
         number, size = 1, 0
         held: list[bytes] = []
-        for piece in self._pieces():
+        for piece in self._pieces:
             *whole, rest = piece.split(b"\n")
             for part in whole:
                 size += len(part)
@@ -224,18 +184,14 @@ class Source:
         if size:
             yield number, b"".join(held) if size <= longest else None
 
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the file if this object opened it, and remove the progress bar."""
         if self._bar is not None:
             self._bar.close()
         if self._owned:
             self._raw.close()
 
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __exit__ = close
 
 
 class _AsBytes:
@@ -255,39 +211,34 @@ class _Inflater:
     """
 
     def __init__(self, kind: str, make: Callable[[], Any]) -> None:
-        self.kind, self._make, self._member = kind, make, make()
+        self.kind, self._make, self.member = kind, make, make()
 
     def feed(self, raw: bytes) -> Iterator[bytes]:
         """Yield the text of the next bytes of the archive, in pieces of at most CHUNK bytes."""
         while True:
-            if self._member.eof:
+            if self.member.eof:
                 raw = raw.lstrip(b"\0")  # padding between members
                 if not raw:
                     return
-                self._member = self._make()
+                self.member = self._make()
             data, raw = self._step(raw)
             if data:
                 yield data
-            elif not raw and not self._member.eof:
+            elif not raw and not self.member.eof:
                 return
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
         """Return at most CHUNK bytes of text, and the remaining bytes of the archive."""
-        member = self._member
+        member = self.member
         data = member.decompress(raw, CHUNK)
         return data, member.unused_data if member.eof else member.unconsumed_tail
-
-    def finish(self) -> None:
-        """Raise EOFError unless the archive is complete."""
-        if not self._member.eof:
-            raise EOFError("it ends in the middle")
 
 
 class _XzInflater(_Inflater):
     """A decompressor of xz: LZMADecompressor keeps the remaining bytes itself."""
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
-        member = self._member
+        member = self.member
         data = member.decompress(raw if member.needs_input else b"", CHUNK)
         if member.eof:
             return data, member.unused_data
@@ -298,7 +249,7 @@ class _ZstdInflater(_Inflater):
     """A decompressor of zstd: its input is so small that the output, which has no limit, is at most 64 MB."""
 
     def _step(self, raw: bytes) -> tuple[bytes, bytes]:
-        member = self._member
+        member = self.member
         data = member.decompress(raw[:2048])  # a block of 3 bytes may decompress to 128 KB
         return data, member.unused_data + raw[2048:] if member.eof else raw[2048:]
 
@@ -309,7 +260,8 @@ _FOREIGN = (
 )  # fmt: skip
 
 
-def _inflater(head: bytes) -> _Inflater | None:
+def _inflater(head: bytes, name: str) -> _Inflater | None:
+    """Return the decompressor of the file `name` by its first bytes, None for text."""
     if head.startswith(b"\x1f\x8b"):
         import zlib
 
@@ -321,6 +273,15 @@ def _inflater(head: bytes) -> _Inflater | None:
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         library = _zstandard()
         return _ZstdInflater("zstd", lambda: library.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj())
+    for magic, kind, program in _FOREIGN:
+        if head.startswith(magic):
+            raise DataFileError(
+                f"the file is a {kind} archive, which is not supported. Unpack it ({program}), or compress the text "
+                "with gzip, xz or zstd",
+                name,
+            )
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataFileError("the file is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)", name)
     return None
 
 
@@ -339,16 +300,6 @@ def _size(raw: Any) -> int | None:
         return status.st_size - raw.tell() if stat.S_ISREG(status.st_mode) else None
     except (OSError, AttributeError, ValueError):
         return None
-
-
-def _bar(name: str, total: int | None) -> Any:
-    """Return a progress bar that appears after PROGRESS_AFTER seconds; None if stderr is no terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from tqdm import tqdm
-
-    title = f"reading {'standard input' if name == '-' else os.path.basename(name)}"
-    return tqdm(total=total, desc=title, unit="B", unit_scale=True, leave=False, file=sys.stderr, delay=PROGRESS_AFTER)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
