@@ -92,25 +92,24 @@ class Source(AbstractContextManager["Source"]):
                     self._given += len(piece)
                     yield piece
             except Exception as error:  # zlib.error, LZMAError, ZstdError
-                raise self._damaged(inflater, error) from error
+                raise self._damaged("" if inflater is None else inflater.kind, error) from error
         if inflater is not None and not inflater.member.eof:
-            raise self._damaged(inflater, "it ends in the middle")
+            raise self._damaged(inflater.kind, "it ends in the middle")
 
     @property
     def expected_size(self) -> float:
         """Expected bytes of text of the whole source; 0 if unknown."""
         return self._given * (self.total / self.taken) if self.total and self.taken else 0.0
 
-    def _damaged(self, inflater: Any, error: object) -> DataFileError:
+    def _damaged(self, kind: str, error: object) -> DataFileError:
         if "memory" in str(error).lower():
             return DataFileError(
-                f"the {inflater.kind} archive needs more than {MAX_WINDOW >> 20} MB of memory to unpack it ({error}). Unpack "
-                "it, or compress it with a smaller window",
+                f"the {kind} archive needs more than {MAX_WINDOW >> 20} MB of memory to be unpacked ({error}). "
+                "Unpack it, or compress it with a smaller window",
                 self.name,
             )
         return DataFileError(
-            f"the {inflater.kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file "
-            "again",
+            f"the {kind} archive is damaged or truncated after {self.taken} bytes ({error}); fetch the file again",
             self.name,
         )
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import lt
 
 import numpy as np
@@ -67,6 +67,13 @@ class Rows:
     def n_rows(self) -> int:
         """Number of rows n."""
         return len(self.grades)
+
+    def without_entries(self) -> Rows:
+        """Return the rows without indices and values, of which no other array is kept alive."""
+        nothing = np.zeros(0)
+        return replace(
+            self, grades=self.grades.copy(), indptr=np.zeros(1, np.int64), indices=nothing, values=nothing, text=b""
+        )
 
     def part(self, start: int, stop: int) -> Rows:
         """Return the rows `start:stop`."""

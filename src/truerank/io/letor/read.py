@@ -15,10 +15,10 @@ import numpy as np
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.types import DTypeLike
-from truerank.data.grouping import group_rows, offsets_of
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
-from truerank.io.letor.grammar import LineParser, Rows, check_bytes, joined_texts
-from truerank.io.letor.store import DenseStore, SparseStore, VectorStore, check_dtype, query_names
+from truerank.io.letor.grammar import LineParser, Rows, check_bytes
+from truerank.io.letor.store import DenseStore, SparseStore, check_dtype, query_names
 from truerank.io.streams import Source
 
 # Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
@@ -210,9 +210,11 @@ class _Reader:
             check_positive_int(n_features, "n_features", 0)
         self.max_line = None if max_line is None else check_positive_int(max_line, "max_line")
         self._missing_nan, self._comments = missing == "nan", comments
-        self._dtype, self._sparse, self._n_features = check_dtype(dtype), sparse, n_features
+        self._dtype, self._n_features = check_dtype(dtype), n_features
+        self._kind: Any = SparseStore if sparse else DenseStore
         self._names: list[str] | None = None
-        self._store = _Store(self._dtype, sparse, n_features)
+        self._X = self._kind(self._dtype, n_features)
+        self._rows: list[Rows] = []  # without their entries, which X holds
         self._unranked: dict[bytes, list[tuple[float, int]]] = {}  # by query: grades and how many documents have them
         # By mark and query: places of its rows, from 1.
         self._marked: dict[bytes, dict[bytes, list[int]]] = {b"unjudged": {}, b"pooled": {}}
@@ -223,12 +225,14 @@ class _Reader:
 
     def read(self, source: object) -> None:
         """Append the rows of one source."""
+        before = self._X.n_rows
         with Source(source, self.max_line) as stream:
             self._sources.append(stream.name)
             for rows in self.parsed(stream):
-                expected = stream.expected_size
-                self._store.extend(rows, self._parsed / expected if expected else 0.0, stream.name)
-        self._store.before = self._store.n_rows
+                n, size = self._X.n_rows + rows.n_rows - before, stream.expected_size
+                expected = before + int(n / (self._parsed / size) * 1.02) + 64 if size else 0
+                self._X.extend(rows, expected, stream.name)
+                self._rows.append(rows.without_entries())
         self._parsed_before += self._parsed
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
@@ -272,14 +276,15 @@ class _Reader:
         if found is None:
             return False
         names = found.group(1).decode("utf-8").split()
-        if self._names is None and self._store.n_rows:
+        if self._names is None and self._X.n_rows:
             raise DataFileError("names of features, which the file before does not have", name, line)
         if self._names is not None and names != self._names:
             raise DataFileError("the names of the features differ from those of the file before", name, line)
         if self._n_features is not None and len(names) != self._n_features:
             raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
         self._names, self._n_features = names, len(names)
-        self._store.set_width(len(names))
+        if not self._X.n_rows:
+            self._X = self._kind(self._dtype, len(names))
         return True
 
     def _take_judging(self, content: bytes, name: str, line: int) -> None:
@@ -374,19 +379,19 @@ class _Reader:
 
     def block(self, rows: Rows, name: str) -> RankingData:
         """Return a block of rows as data with the width of the first block."""
-        store = _Store(self._dtype, self._sparse, self._n_features)
         self._check_width(rows, name)
-        store.extend(rows, 0.0, name)
-        data = store.result(self._names)
+        X = self._kind(self._dtype, self._n_features)
+        X.extend(rows, 0, name)
+        data = _grouped(X.finish(), rows, self._names)
         self._n_features = data.n_features
         return self._judged(data)
 
     def result(self) -> RankingData:
         """Return all rows."""
         name = ", ".join(self._sources)
-        if not self._store.n_rows:
+        if not self._X.n_rows:
             raise DataFileError("the file holds no rows", name)
-        data = self._store.result(self._names)
+        data = _grouped(self._X.finish(), Rows.concatenate(self._rows), self._names)
         if data.n_joined:
             warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
         data = self._judged(data)
@@ -394,64 +399,14 @@ class _Reader:
         return data
 
 
-class _Store:
-    """The growing parts of a RankingData."""
-
-    def __init__(self, dtype: np.dtype, sparse: bool, n_features: int | None) -> None:
-        self._X: Any = SparseStore(dtype, n_features) if sparse else DenseStore(dtype, n_features)
-        self._y = VectorStore(np.float64)
-        self._doc_ids: list[np.ndarray | None] = []
-        self._comments: list[np.ndarray | None] = []
-        self._sizes: list[int] = []
-        self._starts: list[int] = []  # first row and query id of each run of rows with one id
-        self._qids: list[bytes] = []
-        self.n_rows = 0
-        self.before = 0  # rows of the sources before the present one
-
-    def set_width(self, n_features: int) -> None:
-        """Set the number of columns before rows are stored, or check that it is the same."""
-        if not self.n_rows:
-            self._X = type(self._X)(self._X.dtype, n_features)
-
-    def extend(self, rows: Rows, share: float, name: str) -> None:
-        """Append rows; `share` is the share of the source that has been read (0 if unknown)."""
-        total = self.n_rows + rows.n_rows
-        expected = self.before + int((total - self.before) / share * 1.02) + 64 if share > 0 else 0
-        self._X.extend(rows, expected, name)
-        self._y.extend(rows.grades, expected)
-        self._doc_ids.append(rows.doc_ids)
-        self._comments.append(rows.comments)
-        self._sizes.append(rows.n_rows)
-        goes_on = bool(self._qids) and self._qids[-1] == rows.pieces[0][1]
-        for row, qid in rows.pieces[goes_on:]:
-            self._starts.append(self.n_rows + row)
-            self._qids.append(qid)
-        self.n_rows = total
-
-    def result(self, feature_names: list[str] | None) -> RankingData:
-        """Return the data grouped by query."""
-        names = list(dict.fromkeys(self._qids))
-        starts = np.array([*self._starts, self.n_rows], dtype=np.int64)
-        query_ids = query_names(names)
-        X, y = self._X.finish(), self._y.finish()
-        doc_ids, comments = joined_texts(self._doc_ids, self._sizes), joined_texts(self._comments, self._sizes)
-        if len(names) == len(self._qids):
-            return RankingData.from_grouped(
-                X, y, starts, query_ids, doc_ids=doc_ids, comments=comments, feature_names=feature_names
-            )
-        numbers = {name: number for number, name in enumerate(names)}
-        codes = np.array([numbers[qid] for qid in self._qids], dtype=np.int64)
-        grouping = group_rows(np.repeat(codes, np.diff(starts)))
-        order = grouping.order
-        assert order is not None
-        return RankingData.from_grouped(
-            X[order],
-            y[order],
-            grouping.offsets,
-            query_ids[grouping.query_ids],
-            doc_ids=None if doc_ids is None else doc_ids[order],
-            comments=None if comments is None else comments[order],
-            feature_names=feature_names,
-            order=order,
-            n_joined=grouping.n_joined,
-        )
+def _grouped(X: Any, rows: Rows, feature_names: list[str] | None) -> RankingData:
+    """Return rows, and their features X, as data grouped by query."""
+    starts, names = zip(*rows.pieces)
+    offsets = np.array([*starts, rows.n_rows], dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    query_ids = query_names(list(numbers))
+    known: dict[str, Any] = {"doc_ids": rows.doc_ids, "comments": rows.comments, "feature_names": feature_names}
+    if len(numbers) == len(names):
+        return RankingData.from_grouped(X, rows.grades, offsets, query_ids, **known)
+    data = RankingData(X, rows.grades, np.repeat(list(map(numbers.__getitem__, names)), np.diff(offsets)), **known)
+    return data.replaced(query_ids=query_ids[data.query_ids])

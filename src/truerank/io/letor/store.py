@@ -17,83 +17,41 @@ MAX_DENSE_WIDTH = 65_536
 LARGE_MATRIX, LEAST_SHARE = 1 << 30, 1 / 32
 
 
-class VectorStore:
-    """A growing vector.
+def _grown(buffer: np.ndarray, size: int, expected: int) -> np.ndarray:
+    """Return a buffer of at least `size` entries, of which new ones are 0; `expected` is the estimated final size.
 
-    The buffer has the expected size of the whole vector, because memory that was never written costs nothing. It grows
-    in place (`realloc`) without moving data.
+    The buffer grows in place (`realloc`) without moving data, and memory that was never written costs nothing.
     """
-
-    def __init__(self, dtype: DTypeLike) -> None:
-        self._buffer = np.zeros(0, dtype=dtype)
-        self.size = 0
-
-    def reserve(self, extra: int, expected: int) -> np.ndarray:
-        """Return a view of the next `extra` entries, which are 0; `expected` is the estimated final size."""
-        need = self.size + extra
-        if need > len(self._buffer):
-            room = max(need, expected, len(self._buffer) + len(self._buffer) // 8)
-            if len(self._buffer) == 0:
-                self._buffer = np.zeros(room, dtype=self._buffer.dtype)
-            else:
-                self._buffer.resize(room, refcheck=False)
-        view = self._buffer[self.size : need]
-        self.size = need
-        return view
-
-    def extend(self, values: np.ndarray, expected: int = 0) -> None:
-        """Append values."""
-        self.reserve(len(values), expected)[:] = values
-
-    def widen(self, n_rows: int, old: int, new: int) -> None:
-        """Widen the first `n_rows` rows from `old` to `new` entries in place; new entries are 0."""
-        self._buffer.resize(max(len(self._buffer), n_rows * new), refcheck=False)
-        source = self._buffer[: n_rows * old].reshape(n_rows, old)
-        target = self._buffer[: n_rows * new].reshape(n_rows, new)
-        block = max(1, (1 << 20) // (new * 8))
-        for stop in range(n_rows, 0, -block):  # from the end, so that nothing is overwritten before it was moved
-            start = max(0, stop - block)
-            rows = source[start:stop].copy()
-            target[start:stop] = 0
-            target[start:stop, :old] = rows
-        # What lay behind the moved rows was never written, or has been overwritten by them.
-        self.size = n_rows * new
-
-    def finish(self) -> np.ndarray:
-        """Return the vector at its exact size."""
-        if len(self._buffer) != self.size:
-            self._buffer.resize(self.size, refcheck=False)
-        return self._buffer
+    if size > len(buffer):
+        room = max(size, expected, len(buffer) + len(buffer) // 8)
+        if len(buffer) == 0:
+            return np.zeros(room, dtype=buffer.dtype)
+        buffer.resize(room, refcheck=False)
+    return buffer
 
 
 class DenseStore:
     """X as one C-contiguous matrix."""
 
     def __init__(self, dtype: np.dtype, n_features: int | None) -> None:
-        self._values, self.dtype = VectorStore(dtype), dtype
-        self._fixed = n_features is not None
+        self._values = np.zeros(0, dtype=dtype)
         self.width = n_features or 0
         self.n_rows = 0
         self._entries = 0  # of blocks that made the matrix wider
 
     def extend(self, rows: Rows, expected_rows: int, name: str) -> None:
         """Append rows."""
-        k = len(rows.grades)
+        k = rows.n_rows
         top = int(rows.indices.max()) + 1 if len(rows.indices) else 0
         if top > self.width:
-            if top > MAX_DENSE_WIDTH and not self._fixed:
-                raise DataFileError(
-                    f"feature index {top} would make a dense matrix of {top} columns; read with sparse=True "
-                    f"(--sparse), or with n_features={top} (--n-features {top}) if that is meant",
-                    name,
-                    rows.line_of(int(rows.indices.argmax())),
-                )
             self._check_size(rows, top, max(expected_rows, self.n_rows + k), name)
             if self.n_rows:
-                self._values.widen(self.n_rows, self.width, top)
+                self._widen(top)
             self.width = top
         width = self.width
-        target = self._values.reserve(k * width, expected_rows * width).reshape(k, width)
+        first, last = self.n_rows * width, (self.n_rows + k) * width
+        self._values = _grown(self._values, last, expected_rows * width)
+        target = self._values[first:last].reshape(k, width)
         counts = np.diff(rows.indptr)
         try:
             with np.errstate(over="raise"):
@@ -108,63 +66,80 @@ class DenseStore:
         self.n_rows += k
 
     def _check_size(self, rows: Rows, top: int, n_rows: int, name: str) -> None:
-        """Refuse a width that was not requested if the matrix would be huge with few values."""
+        """Refuse a width that was not requested if the matrix would be very wide, or huge with few values."""
         self._entries += len(rows.indices)
-        seen = self.n_rows + len(rows.grades)
-        share = self._entries / (seen * top)
-        size = n_rows * top * self.dtype.itemsize
-        if self._fixed or size <= LARGE_MATRIX or share >= LEAST_SHARE:
+        share = self._entries / ((self.n_rows + rows.n_rows) * top)
+        size = n_rows * top * self._values.itemsize
+        if top > MAX_DENSE_WIDTH:
+            what = f"{top} columns"
+        elif size > LARGE_MATRIX and share < LEAST_SHARE:
+            what = f"{n_rows} rows and {top} columns, {size / 2**30:.1f} GiB, of which {share:.2%} are given"
+        else:
             return
         raise DataFileError(
-            f"feature index {top} would make a dense matrix of {n_rows} rows and {top} columns, {size / 2**30:.1f} "
-            f"GiB, of which {share:.2%} are given; read with sparse=True (--sparse), or with n_features={top} "
-            f"(--n-features {top}) if that is meant",
+            f"feature index {top} would make a dense matrix of {what}; read with sparse=True (--sparse), or with "
+            f"n_features={top} (--n-features {top}) if that is meant",
             name,
             rows.line_of(int(rows.indices.argmax())),
         )
 
+    def _widen(self, new: int) -> None:
+        """Widen the rows in place; new entries are 0."""
+        n_rows, old = self.n_rows, self.width
+        self._values = _grown(self._values, n_rows * new, 0)
+        source = self._values[: n_rows * old].reshape(n_rows, old)
+        target = self._values[: n_rows * new].reshape(n_rows, new)
+        block = max(1, (1 << 20) // (new * 8))
+        for stop in range(n_rows, 0, -block):  # from the end, so that nothing is overwritten before it was moved
+            start = max(0, stop - block)
+            rows = source[start:stop].copy()
+            target[start:stop] = 0
+            target[start:stop, :old] = rows
+        # What is behind the moved rows was never written.
+
     def finish(self) -> np.ndarray:
-        """The matrix."""
-        return self._values.finish().reshape(self.n_rows, self.width)
+        """Return the matrix."""
+        self._values.resize(self.n_rows * self.width, refcheck=False)
+        return self._values.reshape(self.n_rows, self.width)
 
 
 class SparseStore:
     """X as a SciPy CSR matrix without stored zeros."""
 
     def __init__(self, dtype: np.dtype, n_features: int | None) -> None:
-        self.width, self.dtype = n_features or 0, dtype
-        self._values, self._indices = VectorStore(dtype), VectorStore(np.int32)
-        self._counts = VectorStore(np.int64)
-        self.n_rows = 0
+        self.width = n_features or 0
+        self._values, self._indices = np.zeros(0, dtype=dtype), np.zeros(0, dtype=np.int32)
+        self._counts: list[np.ndarray] = []  # entries of each row
+        self.n_rows = self._entries = 0
 
     def extend(self, rows: Rows, expected_rows: int, name: str) -> None:
         """Append rows."""
         if len(rows.indices):
             self.width = max(self.width, int(rows.indices.max()) + 1)
         stored = rows.values != 0
-        entries = int(stored.sum())
-        self.n_rows += len(rows.grades)
-        expected = expected_rows * (self._values.size + entries) // max(1, self.n_rows)
+        first, last = self._entries, self._entries + int(stored.sum())
+        self._entries, self.n_rows = last, self.n_rows + rows.n_rows
+        expected = expected_rows * last // max(1, self.n_rows)
+        self._values, self._indices = (_grown(own, last, expected) for own in (self._values, self._indices))
         try:
             with np.errstate(over="raise"):
-                self._values.extend(rows.values[stored], expected)
+                self._values[first:last] = rows.values[stored]
         except FloatingPointError:
             raise _too_large(rows, name) from None
-        self._indices.extend(rows.indices[stored], expected)
-        running = offsets_of(stored)
-        self._counts.extend(np.diff(running[rows.indptr]), expected_rows)
+        self._indices[first:last] = rows.indices[stored]
+        self._counts.append(np.diff(offsets_of(stored)[rows.indptr]))
 
     def finish(self) -> Any:
-        """The matrix."""
+        """Return the matrix."""
         from scipy import sparse
 
-        counts = self._counts.finish()
-        indptr = np.zeros(self.n_rows + 1, dtype=np.int64)
-        np.cumsum(counts, out=indptr[1:])
+        indptr = offsets_of(np.concatenate(self._counts))
         if indptr[-1] <= np.iinfo(np.int32).max:
             indptr = indptr.astype(np.int32)
+        for own in (self._values, self._indices):
+            own.resize(self._entries, refcheck=False)
         shape = (self.n_rows, self.width)
-        return sparse.csr_matrix((self._values.finish(), self._indices.finish(), indptr), shape=shape, copy=False)
+        return sparse.csr_matrix((self._values, self._indices, indptr), shape=shape, copy=False)
 
 
 def _too_large(rows: Rows, name: str) -> DataFileError:
