@@ -101,30 +101,31 @@ def test_the_arrows_of_the_picture_are_imports():
     assert not undrawn & between, "an arrow has one head, and the imports run both ways"
 
 
-def test_qid_enters_each_file_once_between_fit_and_the_offsets():
-    qid, files = np.repeat(["a", "b"], 5), []
+@pytest.mark.parametrize(("value", "ranker"), [("qid", "linear"), ("X", "linear"), ("X", "trees")])
+def test_a_value_enters_each_file_once_on_its_way_from_fit(value, ranker):
+    X, y, qid = np.arange(10.0)[:, None], np.arange(10) % 5 // 3, np.repeat(["a", "b"], 5)
+    own, files = {"X": X, "qid": qid}[value], []
 
     def follow(frame, event, _):
         code = frame.f_code
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         here = Path(code.co_filename)
-        if event == "call" and SOURCE in here.parents and any(frame.f_locals.get(name) is qid for name in names):
+        if event == "call" and SOURCE in here.parents and any(frame.f_locals.get(name) is own for name in names):
             place = here.relative_to(SOURCE).as_posix()
-            if files[-1:] != [place]:
+            if files[-1:] != [place] and not place.startswith("core/"):
                 files.append(place)
 
-    X, y = np.arange(10.0)[:, None], np.arange(10) % 5 // 3
+    learner = truerank.ListNet() if ranker == "linear" else truerank.ObliviousBoosting("constant", n_estimators=2)
     sys.setprofile(follow)
     try:
-        truerank.ListNet().fit(X, y, qid=qid)
+        learner.fit(X, y, qid=qid)
     finally:
         sys.setprofile(None)
     assert len(files) == len(set(files)) > 5
     page = SOURCE.parents[1] / "docs" / "architecture.md"
     if page.exists():
-        walk = page.read_text(encoding="utf-8").partition("* **`qid`**")[2].partition("* **`X`**")[0]
-        named = re.findall(r"`(\w+/\w+\.py)`", walk)
-        assert [file for file in files if not file.startswith("core/")] == named
+        walk = page.read_text(encoding="utf-8").partition(f"* **`{value}`**")[2].partition("\n* **`")[0]
+        assert [name for name in re.findall(r"`(\w+/\w+\.py)`", walk) if name in files] == files
 
 
 def lines_with(pattern: str, outside: str) -> list[str]:

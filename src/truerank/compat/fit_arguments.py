@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from truerank.compat.foreign_objects import refuse_foreign_callback, refuse_foreign_data
 from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, by_name, measure_of
-from truerank.compat.query_column import without_query_column
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
@@ -21,6 +19,17 @@ from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Blocks, elsewhere
 
+QUERY_COLUMN = "qid"
+_LIBRARIES = ("catboost", "lightgbm", "xgboost")
+# Name of a callback without underscores and "Callback" -> its replacement.
+_CALLBACKS = {
+    "EarlyStopping": "early_stopping_rounds=N",
+    "LogEvaluation": "verbose=N, a line every N rounds",
+    "EvaluationMonitor": "verbose=N, a line every N rounds",
+    "RecordEvaluation": "nothing: evals_result_ has the values by round",
+    "ResetParameter": "learning_rate=[…] in the constructor, one number for each round",
+    "LearningRateScheduler": "learning_rate=[…] in the constructor, one number for each round",
+}
 INSTEAD_IN_FIT = by_name(
     {
         "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
@@ -61,7 +70,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     call, known, name = FitCall(), ranker.get_params(deep=False), type(ranker).__name__
     for given in (known.get("callbacks"), other.pop("callbacks", None)):
         for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
-            refuse_foreign_callback(one, name)
+            _refuse_foreign_callback(one, name)
             if not callable(one):
                 raise InvalidInputError(f"{name}.fit: callbacks must be functions, got {type(one).__name__}")
             call.callbacks.append(one)
@@ -88,6 +97,61 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         _drop_what_asks_for_nothing(name, other)
         call.cutoffs = other.pop("eval_at", None) or []
     return X, qid, call
+
+
+def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None) -> tuple[Any, Any]:
+    """Return X without its column `qid`, as XGBoost does, and the column if `qid` is None; other X stay as they are.
+
+    The column stays if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
+    `InvalidInputError`.
+    """
+    _refuse_foreign_data(X)
+    is_arrow = hasattr(X, "column_names")  # its `columns` are the values
+    names = list(X.column_names if is_arrow else getattr(X, "columns", ()))
+    if QUERY_COLUMN not in names or (features is not None and QUERY_COLUMN in list(features)):
+        return X, qid
+    if names.count(QUERY_COLUMN) > 1:
+        raise InvalidInputError("X has two columns named 'qid'; keep one of them")
+    there = elsewhere(X)
+    column = np.asarray(X[QUERY_COLUMN]) if there is None else X[QUERY_COLUMN]
+    if qid is not None and there is not None:
+        raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them")
+    if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
+        raise InvalidInputError("the column 'qid' of X differs from qid=…; drop the wrong one")
+    others = [name for name in names if name != QUERY_COLUMN]
+    return X.select(others) if is_arrow else X[others], column
+
+
+def _library_of(value: object) -> str | None:
+    """Return the library of an object or of its base classes, without importing it; None for other libraries."""
+    for base in type(value).__mro__:
+        root = base.__module__.partition(".")[0]
+        if root in _LIBRARIES:
+            return root
+    return None
+
+
+def _refuse_foreign_data(X: object) -> None:
+    """Raise InvalidInputError on a Pool, Dataset or DMatrix."""
+    library = _library_of(X)
+    if library is not None:
+        raise InvalidInputError(
+            f"X is a {type(X).__name__} of {library}; pass the rows from which it was made: fit(X, y, qid=qid, "
+            "eval_set=(X_valid, y_valid, qid_valid)), predict(X)"
+        )
+
+
+def _refuse_foreign_callback(callback: object, owner: str) -> None:
+    """Raise InvalidInputError on a callback of another library."""
+    library = _library_of(callback)
+    if library is None:
+        return
+    name = type(callback).__name__
+    instead = _CALLBACKS.get(
+        name.strip("_").removesuffix("Callback"),
+        "a function of `truerank.core.rounds.Round` (round, measures, arrays), which stops the fit by returning True",
+    )
+    raise InvalidInputError(f"{owner}.fit: the callback {name} is of {library}; write {instead}")
 
 
 def _read_measures(call: FitCall, given: object, name: str) -> None:
@@ -139,7 +203,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
     sizes = _of_each(eval_group, len(sets), "eval_group", name)
     settled = []
     for label, one, ids, counts in zip(names, sets, queries, sizes):
-        refuse_foreign_data(one)
+        _refuse_foreign_data(one)
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
                 raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both")

@@ -118,13 +118,9 @@ def _close_columns(X: Matrix) -> list[int]:
     return np.flatnonzero(np.hstack(close)).tolist() if close else []
 
 
-def stored(X: Any) -> np.ndarray:
-    """Return the numbers of a dense matrix, or the stored ones of a sparse matrix."""
-    return np.asarray(X.data if hasattr(X, "tocsr") else X)
-
-
-def holds_missing(values: np.ndarray) -> bool:
-    """Whether a number is nan."""
+def holds_missing(X: Any) -> bool:
+    """Return whether a number of a dense or sparse matrix is nan."""
+    values = X.data if hasattr(X, "tocsr") else X
     return bool(np.isnan(np.min(values, initial=np.inf)))  # a minimum with a nan is nan
 
 

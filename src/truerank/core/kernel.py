@@ -49,6 +49,11 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(**options)(function)
 
 
+def kernel_array(array: np.ndarray) -> np.ndarray:
+    """Return the array, or a copy if it is read-only or not C-contiguous, for which numba would compile again."""
+    return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+
+
 class _FirstCompilation(event.Listener):
     """Print one line, if progress is shown, when this process first compiles a kernel that is in no cache."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import INPUTS, holds_missing, inputs_of, stored
+from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.plugins import Table
 from truerank.core.types import Scorer
@@ -252,7 +252,7 @@ def _missing_matters(form: ModelForm, data: RankingData, missing: str | None) ->
     """Whether missing values were requested, or occurred in training or in the rows of the certificate."""
     if missing == "nan" or getattr(form.model, "saw_missing_", True):
         return True
-    return data is not None and holds_missing(stored(data.X))
+    return data is not None and holds_missing(data.X)
 
 
 def reason_against(form: ModelForm, format: str) -> str | None:

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.core.types import SparseMatrix
 from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix, sort_with_copies
-from truerank.matrices.stored_values import kernel_array
 
 _OPEN = 64  # bundles that are open at the same time, n bytes each
 _BYTE, _HISTOGRAMS = 1 / 6, 700  # time of a row's byte, and of a bundle's histograms, in reads of a stored value

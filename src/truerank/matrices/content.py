@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks
 from truerank.core.types import SparseMatrix
 from truerank.data.grouping import at_places, sums_by_query
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
-from truerank.matrices.stored_values import csr_parts, kernel_array
+from truerank.matrices.stored_values import csr_parts
 
 LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `column_scales`
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks
 from truerank.core.types import SparseMatrix
 from truerank.data.grouping import offsets_of
@@ -35,11 +35,6 @@ def csr_parts(X: SparseMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     parts = X.data, indices, X.indptr.astype(np.int64, copy=False)
     data, indices, starts = (kernel_array(part) for part in parts)
     return data, indices, starts
-
-
-def kernel_array(array: np.ndarray) -> np.ndarray:
-    """Return the array, or a copy if it is read-only or not C-contiguous, for which numba would compile again."""
-    return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
 
 
 class StoredValues:

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from truerank.compat.foreign_objects import refuse_foreign_data
-from truerank.compat.query_column import without_query_column
+from truerank.compat.fit_arguments import without_query_column
 from truerank.core.checks import check_not_masked, check_plain
 from truerank.core.errors import InvalidInputError, WrongTypeError, warn
-from truerank.core.float32 import holds_missing, numbers_of, stored
+from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
@@ -53,11 +52,9 @@ class AcceptedData:
             else:
                 self._check_width(int(X.shape[1]))
             return X
-        refuse_foreign_data(X)
-        check_plain(X, "X")
         if hasattr(X, "columns"):
-            check_column_names(X)
-            X = X if reset else self._named_columns(X)
+            X = self._frame(X, reset)
+        check_plain(X, "X")
         try:
             matrix = validate_data(
                 self, X, reset=reset, dtype=[np.float64, np.float32], order="C", accept_sparse="csr",
@@ -77,6 +74,11 @@ class AcceptedData:
             raise
         self._check_values(matrix)
         return matrix
+
+    def _frame(self, X: Any, reset: bool) -> Any:
+        """Return a data frame with the columns of fit; a ranker with categories also replaces texts by numbers."""
+        check_column_names(X)
+        return X if reset else self._named_columns(X)
 
     def _named_columns(self, X: Matrix) -> Any:
         """Return the columns of fit by name, if a data frame has all of them."""
@@ -104,6 +106,7 @@ class AcceptedData:
         else:
             if y is None:
                 raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
+            self.__dict__.pop("category_names_", None)  # of an earlier fit
             matrix = self._checked(X, reset=True)
             check_not_masked(y, "y")
             grades = as_grades(y if hasattr(y, "to_numpy") else column_or_1d(y, warn=True), matrix.shape[0])
@@ -125,7 +128,7 @@ class AcceptedData:
                 self.__dict__.pop(known, None)
         else:
             self.inputs_, self.close_columns_ = numbers_of(data.X)
-            self.saw_missing_ = self.allow_nan and holds_missing(stored(data.X))
+            self.saw_missing_ = self.allow_nan and holds_missing(data.X)
         return data
 
     def _check_given(self, data: RankingData) -> None:
@@ -236,7 +239,7 @@ class AcceptedData:
         if isinstance(X, RankingData):
             self._check_columns(X)
             return X.X, X.restore
-        return self._checked(X, reset=False), np.asarray
+        return self._checked(self._without_query_column(X, None)[0], reset=False), np.asarray
 
     def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:

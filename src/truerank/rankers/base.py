@@ -158,10 +158,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Do what `fit` does; `more` are arguments that the `_fit` of a subclass accepts by name."""
         X, qid, call = fit_call(self, X, qid, eval_set, other)
         X, y, qid = source_of(X, y, qid)
-        elsewhere, sets = isinstance(X, RowSource), call.sets
+        elsewhere, sets, more = isinstance(X, RowSource), call.sets, more or {}
         if elsewhere:
             alone = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
-            self._refuse_beside(**alone, eval_at=call.cutoffs or None, **other)
+            self._refuse_beside(**alone, eval_at=call.cutoffs or None, **other, **more)
             sets, call.measures = watched_elsewhere(sets, call.measures), []
         elif other:
             refuse_unknown(self, other)
@@ -192,12 +192,11 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
                 told.watched = watched[-1][0], fresh._measure("validation_measure").name
-            more = more or {}
             with data.fitting(self, valid) if elsewhere else nullcontext():
                 fresh._fit(data, valid, **more)
                 if watched:
                     fresh.evals_result_ = values_by_round(fresh, watched, call.cutoffs, call.measures)
-            begun = self if getattr(self, "warm_start", False) else more.get("begun")
+            begun = self if getattr(self, "warm_start", False) else more.get("init_model")
             fresh._keep_sketch(data if told.outermost else None, begun)
             if not elsewhere and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
                 warn_of_flat_scores(fresh, data)
@@ -332,9 +331,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             If the scores of this ranker are not a sum over features.
         """
         check_is_fitted(self)
-        X = self._without_query_column(X, None)[0]
         rows, restore = self._rows_to_score(X)
-        given = rows if reference is None else self._rows_to_score(self._without_query_column(reference, None)[0])[0]
+        given = rows if reference is None else self._rows_to_score(reference)[0]
         values = resolve("truerank.inspection.explanation:row_contributions")(self, rows, given)
         if values is None:
             raise InvalidInputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class BoostingFit:
     def __init__(self, ranker: Any, data: RankingData, valid: RankingData | None, begun: bool) -> None:
         self.ranker, self.data, self.valid, self.begun = ranker, data, valid, begun
         self.sparse = hasattr(data.X, "tocsc")
+        self.code: Any = bundle_columns if self.sparse else partial(code_rows, n_jobs=ranker.n_jobs)
         self.parts = ranker._parts()
         check_choice(ranker.start, "start", ("constant", "linear"))
         self.start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
@@ -74,7 +76,7 @@ class BoostingFit:
                 self.progress.valid = []
             else:
                 watched = self._watched(self.valid, fitter, columns, start)
-            rows = self._coded(by_column, columns.borders, training=True)
+            rows = Rows(by_column, self.code(by_column, columns.borders), True)
             gains = self.progress.gains
             boosted = RowsHere(data, rows, scores, at_start, gains, self.objective, fitter, plan, workers, self.copies)
             status = boost(boosted, plan, watched, self.progress, self.objective.quadratic)
@@ -186,10 +188,6 @@ class BoostingFit:
                 float(self.stopping.measure.mean(judgements, scores)) for scores in ranker._staged(valid.X)
             ]
         scores = ranker._predict(valid.X) if self.continued else start.scores(X, ranker.n_jobs)
-        rows = self._coded(summed(X).tocsc() if self.sparse else X, columns.borders)
+        X = summed(X).tocsc() if self.sparse else X
+        rows = Rows(X, self.code(X, columns.borders))
         return WatchedHere(rows, scores, judgements, fitter, self.stopping)
-
-    def _coded(self, X: Any, borders: list[np.ndarray], training: bool = False) -> Rows:
-        """Return the rows of an array or a CSC matrix with their codes."""
-        matrix = bundle_columns(X, borders) if self.sparse else code_rows(X, borders, self.ranker.n_jobs)
-        return Rows(X, matrix, training)

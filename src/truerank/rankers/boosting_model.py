@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.kernel import kernel_array
 from truerank.core.random_streams import seed_of
 from truerank.core.types import Scorer
-from truerank.matrices.stored_values import kernel_array
 from truerank.rankers.column_settings import monotone_signs
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble

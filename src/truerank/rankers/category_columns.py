@@ -74,19 +74,14 @@ class CategoryColumns(Ranker):
 
     categorical: Any
 
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        if reset:
-            self.__dict__.pop("category_names_", None)  # of an earlier fit
-        if hasattr(X, "columns"):
-            X = frame_of(X)
-            if not reset:
-                X = self._named_columns(X)  # before the columns are numbered, which goes by their places
-            given, known = list(X.columns), list(getattr(self, "feature_names_in_", ()))
-            refused = known and given and given != known and all(isinstance(name, str) for name in given)
-            if reset or not refused:  # other names are refused first
-                X = self._numbered(X, reset)
-                refuse_categories(X)
-        return super()._checked(X, reset=reset)
+    def _frame(self, X: Any, reset: bool) -> Any:
+        X = super()._frame(frame_of(X), reset)  # in the order of fit, because places name the columns of texts
+        given, known = list(X.columns), list(getattr(self, "feature_names_in_", ()))
+        refused = known and given and given != known and all(isinstance(name, str) for name in given)
+        if reset or not refused:  # other names are refused later
+            X = self._numbered(X, reset)
+            refuse_categories(X)
+        return X
 
     def _own_category_names(self) -> dict[str, list[str]]:
         names = getattr(self, "feature_names_in_", [])

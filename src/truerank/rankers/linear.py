@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, HingeOracle, weight_by
-from truerank.matrices.binned import BinnedMatrix, StoredMatrix
+from truerank.matrices.binned import BinnedMatrix
 from truerank.matrices.content import column_scales, order_by_content
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
@@ -51,13 +52,10 @@ class Problem:
         self.scale: np.ndarray | None = scale if isinstance(scale, np.ndarray) else None
         if self.scale is None and scale == "auto":
             self.scale = column_scales(data.X, self.offsets, self.order, self.query_weight)
-        self.n_jobs, self._intercept = n_jobs, intercept
+        self.n_jobs = n_jobs
+        self.rows_of = partial(LinearRows, order=self.order, scale=self.scale, intercept=intercept, n_jobs=n_jobs)
         self.rows = self.rows_of(data.X)
         self.n_weights = self.rows.n_weights
-
-    def rows_of(self, X: StoredMatrix) -> LinearRows:
-        """Return these documents as rows of a linear scorer."""
-        return LinearRows(X, order=self.order, scale=self.scale, intercept=self._intercept, n_jobs=self.n_jobs)
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
         """Return weights (p,) for the original columns, from those of the learner."""

@@ -268,18 +268,12 @@ class ObliviousBoosting(FittedTrees):
         """
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
-        if elsewhere(X) is not None:  # which refuse them
-            other |= {"position": position, "init_model": begun}
-        elif position is not None and self.objective != "unbiased-lambdarank":
-            raise InvalidInputError(
-                'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
-            )
-        elif isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_"):
+        if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_") and elsewhere(X) is None:
             # Categories keep the numbers of the model; a category that it has not seen counts as average.
             X = begun._numbered(X, reset=False)
             if isinstance(eval_set, tuple) and eval_set:
                 eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
-        more = {"position": position, "begun": begun}
+        more = {"position": position, "init_model": begun}
         fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other, more)
         return fitted
 
@@ -288,13 +282,17 @@ class ObliviousBoosting(FittedTrees):
         data: RankingData,
         valid: RankingData | None,
         position: ArrayLike | None = None,
-        begun: Any = None,
+        init_model: Any = None,
     ) -> None:
         if position is not None:
+            if self.objective != "unbiased-lambdarank":
+                raise InvalidInputError(
+                    'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
+                )
             data = data.with_position(position)
-        if begun is not None:
-            self._take(begun, data.n_features)
-        self._finish(boosted(data, self, valid, begun is not None))
+        if init_model is not None:
+            self._take(init_model, data.n_features)
+        self._finish(boosted(data, self, valid, init_model is not None))
 
     # Arguments.
 

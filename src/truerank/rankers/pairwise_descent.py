@@ -223,6 +223,7 @@ class PairwiseDescent(LinearRanker):
             Number of steps on this batch; None means its number of rows.
         """
         self._check_parameters(self._one_value())
+        X, qid = self._without_query_column(X, qid)
         first = not hasattr(self, "descent_state_")
         names = self.__dict__.get("feature_names_in_")
         if not first:

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.compat.fit_arguments import check_predict_arguments
-from truerank.compat.query_column import without_query_column
+from truerank.compat.fit_arguments import check_predict_arguments, without_query_column
 from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up

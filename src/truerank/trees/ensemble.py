@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from truerank.core.errors import ModelFileError
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.matrices.steps import floor_float32
-from truerank.matrices.stored_values import kernel_array
 from truerank.trees.grower import TreeStructure
 
 _TASK = 16_384  # rows of one task of a thread

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.exact_sums import MAGNITUDE, add_number, add_numbers, exact_total
-from truerank.matrices.stored_values import kernel_array
 
 ROWS = 32_768  # rows in a task of a thread: their codes, 256 KB, stay in the cache
 _HESSIAN_BITS = 30

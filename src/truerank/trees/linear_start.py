@@ -16,9 +16,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from truerank.core.errors import ModelFileError
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import one_blas_thread, query_blocks, row_blocks, run_blocks
-from truerank.matrices.stored_values import kernel_array
 from truerank.trees.leaves.polynomial import least_norm_solutions
 from truerank.trees.scaling import Scaling
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truerank.core.kernel import kernel
-from truerank.matrices.stored_values import kernel_array
+from truerank.core.kernel import kernel, kernel_array
 
 LIMIT = 1 << 18
 

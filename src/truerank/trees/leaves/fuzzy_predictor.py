@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
 from truerank.matrices.steps import count_below
-from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.places import FlatPlaces, Norms, knot_index, make_shares
 

@@ -37,9 +37,8 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.kernel import kernel
+from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import Workers, one_blas_thread, row_blocks, run_blocks
-from truerank.matrices.stored_values import kernel_array
 from truerank.trees.ensemble import Ensemble, pad_tree
 from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.base import Leaves
