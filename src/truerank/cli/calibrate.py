@@ -144,7 +144,7 @@ def _ranker(args: argparse.Namespace) -> _Found:
 
     model = common.load_as(Ranker, args.model, "not a ranker; calibrate its scores with --scores and --data")
     with common.cluster_of(args) as client:
-        data = common.read_rows(args.judged, args, client, like=model)
+        data = common.read_graded(args.judged, args, client=client, like=model)
         seen = None  # with --cv the model itself scores nothing
         if args.cv is None:
             seen = common.about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")

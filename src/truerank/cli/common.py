@@ -47,8 +47,6 @@ _POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has 
 
 def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
     """Tell the ranker which columns of `data` `--categorical` names; misuse where it has no use for categories."""
-    if not args.categorical:
-        return
     if "categorical" not in ranker.get_params(deep=False):
         what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
         raise UsageError(f"--categorical: {what}. oblivious-boosting can use them")
@@ -56,23 +54,8 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
     ranker.set_params(categorical=[data.feature_names[k] for k in columns] if data.feature_names else columns)
 
 
-def with_position(data: RankingData, args: argparse.Namespace) -> RankingData:
-    """Return the data with the column of `--position` as positions; it is no feature."""
-    if args.position is None:
-        return data
-    columns = chosen_columns(names_of(data), [args.position])
-    if len(columns) != 1:
-        raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
-    values = data.X[:, columns]
-    position = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
-    data = take_columns(data, [k for k in range(data.n_features) if k not in columns])
-    return data.with_position(position)
-
-
-def check_position(args: argparse.Namespace, rankers: Sequence[Any]) -> None:
-    """Raise an error if none of the rankers reads the positions."""
-    if args.position is None:
-        return
+def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence[Any]) -> RankingData:
+    """Return the data with the column of `--position` as positions; an error if none of the rankers reads them."""
     learners = [getattr(ranker, "ranker", ranker) for ranker in rankers]
     if not all(hasattr(learner, "objective_params") for learner in learners):
         raise UsageError("--position: only oblivious-boosting reads it")
@@ -80,6 +63,13 @@ def check_position(args: argparse.Namespace, rankers: Sequence[Any]) -> None:
         raise InvalidInputError(
             'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
         )
+    columns = chosen_columns(names_of(data), [args.position])
+    if len(columns) != 1:
+        raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
+    values = data.X[:, columns]
+    position = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
+    data = take_columns(data, [k for k in range(data.n_features) if k not in columns])
+    return data.with_position(position)
 
 
 @contextmanager
@@ -244,8 +234,12 @@ def read_data(
     )
 
 
-def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True) -> RankingData:
-    """Like `read_data`, for data with grades; prints a note on negative grades."""
+def read_graded(
+    path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True, client: Any = None
+) -> Any:
+    """Like `read_data`, for data with grades; prints a note on negative grades. With a client, `read_partitions`."""
+    if client is not None:
+        return read_partitions(path, args, client, like=like)
     data = read_data(path, args, like=like, features=features, graded=True)
     negative = 0 if data.y is None else int((data.y < 0).sum())
     if negative:
@@ -255,13 +249,6 @@ def read_graded(path: str, args: argparse.Namespace, *, like: Any = None, featur
             "relevant"
         )
     return data
-
-
-def read_rows(path: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
-    """Like `read_graded`, or with a cluster's client as `read_partitions`."""
-    if client is None:
-        return read_graded(path, args, like=like)
-    return read_partitions(path, args, client, like=like)
 
 
 class Provenance(NamedTuple):

@@ -69,9 +69,10 @@ def run(args: argparse.Namespace) -> int:
     results, tied = [], []
     by_query: dict[Any, Any] | None = None if whole is None else {}
     for name, *parts in common.progress(folds, "folds"):
-        train, valid, test = (common.with_position(part, args) for part in parts)
         rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
-        common.check_position(args, rankers)
+        if args.position is not None:
+            parts = [common.with_position(part, args, rankers) for part in parts]
+        train, valid, test = parts
         best = _fit_best(rankers, train, valid, select, args)
         judgements, scores = test.judgements(), test.scores(rankers[best])
         if args.scores is not None:
@@ -113,7 +114,8 @@ def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: arg
     """Fit them all; the number of the one that is best on the validation queries, the first of equals."""
     best, best_value = 0, None
     for number, ranker in enumerate(rankers):
-        common.set_categorical(ranker, train, args)
+        if args.categorical:
+            common.set_categorical(ranker, train, args)
         ranker.fit(train, **({"eval_set": valid} if getattr(ranker, "uses_eval_set", False) else {}))
         if len(rankers) == 1:
             break
@@ -160,7 +162,8 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     settle_splits(args)
     ranker = common.make_ranker(args.ranker, settings, args.seed, args.prepare)
     data = common.read_graded(args.folds, args)
-    common.set_categorical(ranker, data, args)
+    if args.categorical:
+        common.set_categorical(ranker, data, args)
     held_out = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)[0]
     train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), held_out))
     found = learning_curve(

@@ -126,7 +126,7 @@ def _scored(args: argparse.Namespace) -> tuple[Any, Any, common.Provenance]:
     """Judgements and scores of a model on the queries that did not train it, and what is known of the others."""
     model = common.load_ranker(args.model)
     with common.cluster_of(args) as client:
-        data = common.read_rows(args.data, args, client, like=model)
+        data = common.read_graded(args.data, args, client=client, like=model)
         seen = common.about_training(args, {args.model: model}, data)
         judgements, rows = data.judgements().take_queries(seen.keep.nonzero()[0])
         scores = data.grouped(common.predicted(model, data)) if client is None else data.grouped_scores(model)

@@ -49,20 +49,20 @@ def short_usage(parser: argparse.ArgumentParser) -> str:
 class Output(str):
     """The name of an output that can be written, checked before the command runs; `-` is standard output."""
 
+    is_file = False
+
     def check(self, option: str) -> None:
         """Raise an error if the output cannot be written; `option` names it in the message."""
         if self != "-":
             check_target(self)
+        elif self.is_file:
+            raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
 
 
 class OutputFile(Output):
     """Like `Output`, for what must be a file."""
 
-    def check(self, option: str) -> None:
-        """Raise an error if the file cannot be written."""
-        if self == "-":
-            raise UsageError(f"{option} cannot write to standard output (-). Give a file name")
-        super().check(option)
+    is_file = True
 
 
 class OutputFolder(str):
@@ -258,16 +258,11 @@ def add_ranker_options(parser: argparse.ArgumentParser, *, prepare: bool = True)
     add = adder(parser)
     text = "ranker to train; `truerank train --list` lists them, and --ranker NAME --help describes one"
     add("--ranker NAME", text, default="oblivious-boosting", action=_RankerName)
-    add_set_option(parser, "parameters of the ranker; values are read as JSON, else as strings")
+    add("--set key=value …", "parameters of the ranker; values are read as JSON, else as strings", default=[])
     if prepare:
         names = "score-binning, percentile-in-query, min-max-in-query, z-score-in-query, unit-deviation"
         add("--prepare NAME …", f"transformations of the features, in this order: {names}")
     add("--seed N", "random seed (default: 0)", type=int)
-
-
-def add_set_option(parser: argparse._ActionsContainer, text: str) -> None:
-    """`--set key=value …`, as `parse_settings` reads them; `text` is its help."""
-    add(parser, "--set key=value …", text, default=[])
 
 
 class _RankerName(argparse.Action):

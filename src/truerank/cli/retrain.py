@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "continue: add trees, or start from the model's weights; refit: train again; auto: continue if possible"
     add("--how", text, choices=("auto", "continue", "refit"), default="auto")
     add("--more N", "number of trees to add (default: 20)", type=int)
-    options.add_set_option(parser, "parameters to change")
+    add("--set key=value …", "parameters to change", default=[])
     add("--measure NAME", "measure to compare (default: the model's measure)")
     options.share(parser, "test")
     add("--level P", "significance level: the p-value must be lower", default=0.05)
@@ -102,9 +102,10 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
                 "holds. Put it back, or leave --margin out"
             )
         reference = common.load_ranker(earlier["path"])
-    parts = [common.with_position(common.read_graded(path, args, like=production), args) for path in args.data]
+    parts = [common.read_graded(path, args, like=production) for path in args.data]
+    if args.position is not None:
+        parts = [common.with_position(part, args, [production]) for part in parts]
     data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
-    common.check_position(args, [production])
     args.position = None  # of queries to learn from alone
     for name in data.category_names or {}:
         unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())

@@ -47,10 +47,12 @@ def run(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> int:
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
-    data: Any = common.with_position(common.read_rows(args.train, args, client), args)
-    common.check_position(args, [ranker])
-    valid = None if args.valid is None else common.read_rows(args.valid, args, client, like=data)
-    common.set_categorical(ranker, data, args)
+    data = common.read_graded(args.train, args, client=client)
+    if args.position is not None:
+        data = common.with_position(data, args, [ranker])
+    valid = None if args.valid is None else common.read_graded(args.valid, args, client=client, like=data)
+    if args.categorical:
+        common.set_categorical(ranker, data, args)
     read = time.process_time()
     if args.checkpoint is not None:
         data.checkpoint = args.checkpoint

@@ -55,14 +55,14 @@ def run(args: argparse.Namespace) -> int:
         value = f"{trial['mean']:.4f}" if trial["error"] is None else f"failed: {trial['error']}"
         common.note(f"trial {trial['number'] + 1}: {name} {value}  {json.dumps(trial['params'])}")
 
-    data = _data(args)
-    train = data[0][0] if isinstance(data, list) else data
     objectives = [{"objective": one} for one in space.get("objective", [])] or [{}]
-    common.check_position(args, [common.make_ranker(args.ranker, fixed | one) for one in objectives])
+    data = _data(args, [common.make_ranker(args.ranker, fixed | one) for one in objectives])
+    train = data[0][0] if isinstance(data, list) else data
 
     def make(settings: dict[str, Any]) -> Any:
         ranker = common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
-        common.set_categorical(ranker, train, args)
+        if args.categorical:
+            common.set_categorical(ranker, train, args)
         return ranker
 
     found = tune(
@@ -142,12 +142,13 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
     return space
 
 
-def _data(args: argparse.Namespace) -> Any:
+def _data(args: argparse.Namespace, rankers: list[Any]) -> Any:
     """One data set, or (training, held-out) pairs."""
     place = Path(args.folds)
 
     def read(path: Path) -> Any:
-        return common.with_position(common.read_graded(str(path), args), args)
+        rows = common.read_graded(str(path), args)
+        return rows if args.position is None else common.with_position(rows, args, rankers)
 
     if not place.is_dir():
         return read(place)

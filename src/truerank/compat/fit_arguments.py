@@ -21,6 +21,11 @@ from truerank.data.row_source import Blocks, elsewhere
 
 QUERY_COLUMN = "qid"
 _LIBRARIES = ("catboost", "lightgbm", "xgboost")
+_FOREIGN_DATA = (
+    "X is a {} of {}; pass the rows from which it was made: fit(X, y, qid=qid, eval_set=(X_valid, y_valid, "
+    "qid_valid)), predict(X)"
+)
+_OTHERS = "a function of `truerank.core.rounds.Round` (round, measures, arrays), which stops the fit by returning True"
 # Name of a callback without underscores and "Callback" -> its replacement.
 _CALLBACKS = {
     "EarlyStopping": "early_stopping_rounds=N",
@@ -70,7 +75,9 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     call, known, name = FitCall(), ranker.get_params(deep=False), type(ranker).__name__
     for given in (known.get("callbacks"), other.pop("callbacks", None)):
         for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
-            _refuse_foreign_callback(one, name)
+            other_name = type(one).__name__.strip("_").removesuffix("Callback")
+            instead = _CALLBACKS.get(other_name, _OTHERS)
+            _refuse_foreign(one, f"{name}.fit: the callback {{}} is of {{}}; write {instead}")
             if not callable(one):
                 raise InvalidInputError(f"{name}.fit: callbacks must be functions, got {type(one).__name__}")
             call.callbacks.append(one)
@@ -105,7 +112,7 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     The column stays if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
     `InvalidInputError`.
     """
-    _refuse_foreign_data(X)
+    _refuse_foreign(X, _FOREIGN_DATA)
     is_arrow = hasattr(X, "column_names")  # its `columns` are the values
     names = list(X.column_names if is_arrow else getattr(X, "columns", ()))
     if QUERY_COLUMN not in names or (features is not None and QUERY_COLUMN in list(features)):
@@ -122,36 +129,12 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     return X.select(others) if is_arrow else X[others], column
 
 
-def _library_of(value: object) -> str | None:
-    """Return the library of an object or of its base classes, without importing it; None for other libraries."""
+def _refuse_foreign(value: object, sentence: str) -> None:
+    """Raise InvalidInputError if the class of a value, or a base class, is of another library."""
     for base in type(value).__mro__:
-        root = base.__module__.partition(".")[0]
-        if root in _LIBRARIES:
-            return root
-    return None
-
-
-def _refuse_foreign_data(X: object) -> None:
-    """Raise InvalidInputError on a Pool, Dataset or DMatrix."""
-    library = _library_of(X)
-    if library is not None:
-        raise InvalidInputError(
-            f"X is a {type(X).__name__} of {library}; pass the rows from which it was made: fit(X, y, qid=qid, "
-            "eval_set=(X_valid, y_valid, qid_valid)), predict(X)"
-        )
-
-
-def _refuse_foreign_callback(callback: object, owner: str) -> None:
-    """Raise InvalidInputError on a callback of another library."""
-    library = _library_of(callback)
-    if library is None:
-        return
-    name = type(callback).__name__
-    instead = _CALLBACKS.get(
-        name.strip("_").removesuffix("Callback"),
-        "a function of `truerank.core.rounds.Round` (round, measures, arrays), which stops the fit by returning True",
-    )
-    raise InvalidInputError(f"{owner}.fit: the callback {name} is of {library}; write {instead}")
+        library = base.__module__.partition(".")[0]
+        if library in _LIBRARIES:
+            raise InvalidInputError(sentence.format(type(value).__name__, library))
 
 
 def _read_measures(call: FitCall, given: object, name: str) -> None:
@@ -203,7 +186,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
     sizes = _of_each(eval_group, len(sets), "eval_group", name)
     settled = []
     for label, one, ids, counts in zip(names, sets, queries, sizes):
-        _refuse_foreign_data(one)
+        _refuse_foreign(one, _FOREIGN_DATA)
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
                 raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both")

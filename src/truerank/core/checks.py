@@ -152,17 +152,12 @@ def require_value(model: object, name: str, kind: type, size: int | None = None)
     """
     value = _attribute(model, name)
     values = [value] if size is None else value
-    fits = isinstance(values, list) and size in (None, -1, len(values))
-    if not fits or not all(_is(one, kind) for one in values):
+    kinds = int | float if kind is float else kind
+    fits = isinstance(values, list) and size in (None, -1, len(values)) and all(isinstance(v, kinds) for v in values)
+    if not fits or (kind is float and not np.isfinite(values).all()):
         count = "" if size == -1 else f"{size} "
         wanted = kind.__name__ if size is None else f"list of {count}{kind.__name__}"
         raise ModelFileError(f"{type(model).__name__}: {name} must be {wanted}, got {value!r:.60}")
-
-
-def _is(value: Any, kind: type) -> bool:
-    if kind is float:
-        return isinstance(value, int | float) and bool(np.isfinite(value))
-    return isinstance(value, kind)
 
 
 def _attribute(model: Any, name: str) -> Any:

@@ -14,6 +14,7 @@ import stat
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -77,8 +78,8 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
     and others old, but each is complete.
     """
     with ExitStack() as stack:
-        opened = [stack.enter_context(_opened(path, mode)) for path in paths]
-        streams, temporaries, targets = zip(*opened)
+        opened = map(partial(_opened, mode=mode), paths)
+        streams, temporaries, targets = zip(*map(stack.enter_context, opened))
         yield list(streams)
         for stream, temporary in zip(streams, temporaries):
             stream.flush()

@@ -32,6 +32,7 @@ _local = _Local()
 _running: list[Fit] = []  # of all threads, the outermost first
 _lock = threading.Lock()
 _shown: list[Callable[[str], None]] = []
+_thread = threading.Thread()  # that prints the progress
 
 
 @dataclass(frozen=True)
@@ -87,14 +88,16 @@ class Fit:
 @contextmanager
 def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
     """Register a fit and its callbacks for the block; `tell` inside it calls them."""
+    global _thread
     stack = _local.fits
     fit = Fit(name, callbacks, outermost=_local.depth == 0)
     stack.append(fit)
     _local.depth += 1
     with _lock:
         _running.append(fit)
-        if _shown and not any(thread.name == "progress" for thread in threading.enumerate()):
-            threading.Thread(target=_show, name="progress", daemon=True).start()
+        if _shown and not _thread.is_alive():
+            _thread = threading.Thread(target=_show, name="progress", daemon=True)
+            _thread.start()
     try:
         yield fit
         for one in stack:

@@ -443,7 +443,7 @@ class Judgements(RowsByQuery):
     @property
     def longest(self) -> int:
         """Ranked documents of the longest query; 0 without queries."""
-        return int(self.sizes.max(initial=0))
+        return int(np.diff(self.offsets).max(initial=0))
 
 
 def check_ranking_data(data: object, name: str = "data") -> None:

@@ -57,11 +57,24 @@ def order_by_content(
 def content_hashes(
     X: StoredMatrix, y: np.ndarray, offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return hashes and grades of rows, and hashes of queries without and with grades."""
-    keys = _row_hashes(X)
+    """Return hashes and grades of rows, and hashes of queries without and with grades.
+
+    The hash of a row is that of `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0.
+    """
+    n, p = X.shape
+    constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
+    values = X.codes if isinstance(X, BinnedMatrix) else X
     grades = np.asarray(y, dtype=np.float64) + 0.0  # -0.0 is 0.0
     own, with_grades = np.empty(len(offsets) - 1, dtype=np.uint64), np.empty(len(offsets) - 1, dtype=np.uint64)
     with np.errstate(over="ignore"):  # where kernels run as plain Python
+        if isinstance(values, np.ndarray):
+            keys = np.empty(n, dtype=np.uint64)
+            for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
+                _hash_rows(kernel_array(values[start:stop]), constants, keys[start:stop])
+        else:
+            words = (values.data.astype(np.float64) + 0.0).view(np.uint64)
+            words ^= words >> np.uint64(32)  # the low half of short numbers is 0
+            keys = hashed(sums_by_query(words * constants[values.indices], values.indptr))
         _hash_queries(keys, grades.view(np.uint64), offsets, own, with_grades)
     return keys, grades, own, with_grades
 
@@ -157,27 +170,6 @@ def hashed(words: np.ndarray) -> np.ndarray:
     return words
 
 
-def _row_hashes(X: StoredMatrix) -> np.ndarray:
-    """Return uint64 (n,): `Σ_j constant_j · word_j` modulo 2^64, where an entry 0 has the word 0."""
-    n, p = X.shape
-    constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
-    values = X.codes if isinstance(X, BinnedMatrix) else X
-    if not isinstance(values, np.ndarray):
-        return hashed(sums_by_query(_words(values.data) * constants[values.indices], values.indptr))
-    keys = np.empty(n, dtype=np.uint64)
-    with np.errstate(over="ignore"):  # where kernels run as plain Python
-        for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
-            _hash_rows(kernel_array(values[start:stop]), constants, keys[start:stop])
-    return keys
-
-
-def _words(values: np.ndarray) -> np.ndarray:
-    """Return the bits of float64 numbers, folded because the low half of short numbers is 0."""
-    words = (values.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
-    words ^= words >> np.uint64(32)
-    return words
-
-
 @kernel
 def _finished(word):
     """Return `hashed` of one word."""
@@ -188,7 +180,7 @@ def _finished(word):
 
 @kernel
 def _hash_rows(values, constants, keys):
-    """Write the hash of `Σ_j constants[j] · word_j` of each row to `keys`; the words are those of `_words`."""
+    """Write the hash of `Σ_j constants[j] · word_j` of each row to `keys`."""
     n, p = values.shape
     numbers = np.empty(p)
     words = numbers.view(np.uint64)

@@ -17,15 +17,7 @@ from truerank.core.threads import row_blocks, run_blocks
 from truerank.core.types import Matrix, SparseMatrix
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import inverse_scales
-from truerank.matrices.stored_values import (
-    BLOCK,
-    Codes,
-    DenseValues,
-    SparseValues,
-    StoredValues,
-    binned_values,
-    csr_parts,
-)
+from truerank.matrices.stored_values import BLOCK, Codes, DenseValues, SparseValues, csr_parts
 
 FEW = 16  # largest number of nonzero weights for which `linear_scores` reads only their columns
 _FEW_BLOCK_VALUES = 1 << 19  # numbers in a block of rows: 4 MB as float64, which fit a processor's cache
@@ -42,7 +34,7 @@ class LinearRows:
     `intercept` is the value of one more feature, the last one.
 
     `n_weights` counts the columns, or the binary features of a BinnedMatrix, and the intercept; `values_by_row` is
-    the mean number of values that a pass reads of a row.
+    the mean number of values that a pass reads of a row. `is_dense` is True for an array without an intercept.
 
     Examples
     --------
@@ -65,15 +57,14 @@ class LinearRows:
         self.n_jobs, self.n_rows = n_jobs, int(X.shape[0])
         if order is not None and not isinstance(X, np.ndarray) and _bytes_of(X) <= _COPIED_BYTES:
             X, order = X[order], None
-        if isinstance(X, BinnedMatrix):
-            self._values: StoredValues = binned_values(X)
-        else:
-            self._values = DenseValues(X) if isinstance(X, np.ndarray) else SparseValues(X)
+        kind: Any = Codes if isinstance(X, BinnedMatrix) else DenseValues if isinstance(X, np.ndarray) else SparseValues
+        self._values = kind(X)
         self._order = None if order is None else np.ascontiguousarray(order, dtype=np.int64)
         self._unit = None if scale is None else inverse_scales(scale)
         self._intercept = intercept
         self.n_weights = self._values.n_weights + int(intercept != 0)
         self.values_by_row = self._values.by_row
+        self.is_dense = kind is DenseValues and not intercept
 
     def lay_out(self) -> LinearRows:
         """Copy a small array into the order, for several passes over it; return self."""
@@ -130,7 +121,7 @@ class LinearRows:
         `order` int64 (n,) are the positions of each query from the lowest of the `ranks` to the highest, `weight`
         (m,) those of queries. For sparse and binned rows the products `x_a x_b` are left out. The intercept has 0.
         """
-        spread = self._values.pair_spread(self._order, (order, ranks, offsets, weight), self._units())
+        spread = self._values.pair_spread((order, ranks, offsets, weight), self._order, self._units())
         return np.append(spread, 0.0) if self._intercept else spread
 
     def _units(self) -> np.ndarray:
@@ -142,11 +133,6 @@ class LinearRows:
         total = self._values.square_sums(coefficients, self._order, self._units())
         return np.append(total, self._intercept**2 * coefficients.sum()) if self._intercept else total
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether X is an array without an intercept, for which `block` is an array and `dense_parts` exists."""
-        return isinstance(self._values, DenseValues) and not self._intercept
-
     def block(self, start: int, stop: int) -> Any:
         """Return the positions `start:stop` as the learner sees them, a float64 copy: (stop - start, p), or CSR."""
         rows = slice(start, stop) if self._order is None else self._order[start:stop]
@@ -157,13 +143,12 @@ class LinearRows:
         None.
         """
         if self._unit is None:
-            return self._values.arrays(), self._order
+            return self._values.parts, self._order
         X = self.block(0, self.n_rows)
         return csr_parts(X) if hasattr(X, "tocsr") else X, None
 
     def dense_parts(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return X, the row at each position (None: rows are positions) and the factors of columns, for kernels."""
-        assert isinstance(self._values, DenseValues)
+        """Return a dense X, the row at each position (None: rows are positions) and the factors of columns."""
         return self._values.X, self._order, self._units()
 
     def _table(self, weights: np.ndarray) -> np.ndarray:
@@ -208,11 +193,11 @@ def linear_scores(X: Matrix, coef: np.ndarray) -> np.ndarray:
     scores = np.zeros(X.shape[0])
     if len(used):
         for start, stop in row_blocks(X.shape[0], max(1, _FEW_BLOCK_VALUES // X.shape[1])):
-            scores[start:stop] = combine_columns([X[start:stop, k] for k in used], coef[used])
+            scores[start:stop] = combine_columns(X[start:stop, used].T, coef[used])
     return scores
 
 
-def combine_columns(columns: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+def combine_columns(columns: Sequence[np.ndarray] | np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return `Σ_k weights[k] columns[k]`, float64 (n,), column by column, as `linear_scores` for few weights."""
     total = np.multiply(columns[0], weights[0], dtype=np.float64)
     term = np.empty_like(total)

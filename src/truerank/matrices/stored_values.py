@@ -7,6 +7,7 @@ kernels (`python -m benchmarks libraries`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,48 +38,17 @@ def csr_parts(X: SparseMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data, indices, starts
 
 
-class StoredValues:
-    """Base of rows of one kind, with one weight for each column.
-
-    `parts` are the arrays of the rows, `kernels` compute scores and sums, `widths` is the shape of the sums.
-    """
-
-    n_weights: int
-    by_row: float
-    parts: tuple[np.ndarray, ...]
-    kernels: tuple[Any, Any]
-    widths: tuple[int, ...] = ()
-
-    def scores(self, table: np.ndarray, order: np.ndarray | None, result: np.ndarray, start: int, stop: int) -> None:
-        self.kernels[0](*self.parts, table, order, result, start, stop)
-
-    def sums(self, coefficients: np.ndarray, order: np.ndarray | None, start: int, stop: int) -> np.ndarray:
-        total: np.ndarray = self.kernels[1](*self.parts, coefficients, order, *self.widths, start, stop)
-        return total
-
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
-    def pair_spread(self, rows: np.ndarray | None, pairs: tuple[np.ndarray, ...], unit: np.ndarray) -> np.ndarray:
-        return self.square_sums(_other_ranks(*pairs), rows, unit)
-
-    def block(self, rows: slice | np.ndarray, unit: np.ndarray | None) -> Any:
-        raise NotImplementedError("binned rows are not unpacked")
-
-    def arrays(self) -> Any:
-        raise NotImplementedError("binned rows have no array of values")
-
-
-class DenseValues(StoredValues):
-    """A float array (n, p)."""
+class DenseValues:
+    """A float array (n, p). `scores` and `sums` of all kinds of rows are kernels that have the arrays of the rows."""
 
     def __init__(self, X: np.ndarray) -> None:
-        self.X = kernel_array(X)
-        self.parts, self.kernels = (self.X,), (dense_scores, dense_sums)
+        self.X = self.parts = kernel_array(X)
+        self.scores: Any = partial(dense_scores, self.X)
+        self.sums: Any = partial(dense_sums, self.X)
         self.n_weights, self.by_row = int(X.shape[1]), float(X.shape[1])
 
-    def pair_spread(self, rows: np.ndarray | None, pairs: tuple[np.ndarray, ...], unit: np.ndarray) -> np.ndarray:
-        return _dense_pair_spread(self.X, rows, *pairs, unit)
+    def pair_spread(self, pairs: tuple[np.ndarray, ...], order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
+        return _dense_pair_spread(self.X, order, *pairs, unit)
 
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         total = np.zeros(self.n_weights)
@@ -88,24 +58,27 @@ class DenseValues(StoredValues):
             total += np.einsum("ij,i->j", squares, coefficients[start:stop])
         return total
 
-    def arrays(self) -> np.ndarray:
-        return self.X
-
     def block(self, rows: slice | np.ndarray, unit: np.ndarray | None) -> np.ndarray:
         X = self.X[rows].astype(np.float64, copy=isinstance(rows, slice))
         return X if unit is None else X * unit
 
 
-class SparseValues(StoredValues):
+class SparseValues:
     """A CSR matrix (n, p)."""
 
     def __init__(self, X: SparseMatrix) -> None:
-        self.parts, self.kernels = csr_parts(X), (_sparse_scores, _sparse_sums)
+        self.parts = csr_parts(X)
         self.n_weights, self.by_row = int(X.shape[1]), max(1.0, X.nnz / max(1, X.shape[0]))
-        self.widths = (self.n_weights,)
+        self.scores: Any = partial(_sparse_scores, *self.parts)
+        self.sums: Any = partial(_sparse_sums, *self.parts, self.n_weights)
 
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.parts
+    def pair_spread(self, pairs: tuple[np.ndarray, ...], order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
+        return self.square_sums(_other_ranks(*pairs), order, unit)
+
+    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
+        data, indices, starts = self.parts
+        squares = np.square(data * unit[indices])
+        return _sparse_sums(squares, indices, starts, self.n_weights, coefficients, order, 0, len(coefficients))
 
     def block(self, rows: slice | np.ndarray, unit: np.ndarray | None) -> Any:
         from scipy import sparse
@@ -115,19 +88,35 @@ class SparseValues(StoredValues):
         X = whole[rows].astype(np.float64)
         return X if unit is None else X.multiply(unit[None, :]).tocsr()
 
-    def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
-        data, indices, starts = self.parts
-        squares = np.square(data * unit[indices])
-        return _sparse_sums(squares, indices, starts, coefficients, order, self.n_weights, 0, len(coefficients))
 
+class Codes:
+    """Codes of bins: all, or without the missing ones if these are most.
 
-class Codes(StoredValues):
-    """Codes of bins. Their kernels read a `table` with the score of each code of each column, float64 (p, codes)."""
+    Their kernels read a `table` with the score of each code of each column, float64 (p, codes).
+    """
 
-    def __init__(self, starts: np.ndarray, n_rows: int, n_codes: int) -> None:
-        self.starts = starts
-        self.n_weights, self.by_row = int(starts[-1]), max(1.0, n_codes / max(1, n_rows))
-        self.stride = int(np.diff(starts).max(initial=0)) + 1
+    def __init__(self, X: BinnedMatrix) -> None:
+        codes, self.starts = kernel_array(X.codes), X.starts
+        self.n_weights, n_codes = int(X.starts[-1]), codes.size
+        self.stride = int(np.diff(X.starts).max(initial=0)) + 1
+        self.scores: Any = partial(_code_scores, codes)
+        self.sums: Any = partial(_code_sums, codes, self.stride)
+        n, p = codes.shape
+        sizes = np.zeros(n, dtype=np.int64)
+        for lo, hi in row_blocks(n, BLOCK):
+            sizes[lo:hi] = np.count_nonzero(codes[lo:hi], axis=1)
+        if sizes.sum() * 4 <= codes.size and p <= _MOST_COLUMNS_PRESENT:
+            row_starts = offsets_of(sizes)
+            n_codes = int(row_starts[-1])
+            present = np.empty(n_codes, dtype=np.uint8)
+            columns = np.empty(n_codes, dtype=np.uint16)
+            for lo, hi in row_blocks(n, BLOCK):
+                _, column = np.nonzero(codes[lo:hi])
+                columns[row_starts[lo] : row_starts[hi]] = column
+                present[row_starts[lo] : row_starts[hi]] = codes[lo:hi][codes[lo:hi] > 0]
+            self.scores = partial(_present_scores, present, columns, row_starts)
+            self.sums = partial(_present_sums, present, columns, row_starts, p, self.stride)
+        self.by_row = max(1.0, n_codes / max(1, n))
 
     def table(self, weights: np.ndarray) -> np.ndarray:
         sizes = np.diff(self.starts)
@@ -142,43 +131,12 @@ class Codes(StoredValues):
         columns = [from_code[:, j, 1 : 1 + size] for j, size in enumerate(np.diff(self.starts))]
         return np.concatenate(columns, axis=1) if columns else np.zeros((len(sums), 0))
 
+    def pair_spread(self, pairs: tuple[np.ndarray, ...], order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
+        return self.square_sums(_other_ranks(*pairs), order, unit)
+
     def square_sums(self, coefficients: np.ndarray, order: np.ndarray | None, unit: np.ndarray) -> np.ndarray:
         sums = self.sums(coefficients, order, 0, len(coefficients))  # 0 and 1 are their squares
         return self.by_feature(sums[None])[0] * unit * unit
-
-
-class _EveryCode(Codes):
-    def __init__(self, codes: np.ndarray, starts: np.ndarray) -> None:
-        super().__init__(starts, len(codes), codes.size)
-        self.parts, self.kernels = (kernel_array(codes),), (_code_scores, _code_sums)
-        self.widths = (self.stride,)
-
-
-class _PresentCodes(Codes):
-    """The codes that are not missing, row by row, with their columns and row starts, if most are missing."""
-
-    def __init__(self, codes: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> None:
-        row_starts = offsets_of(sizes)
-        super().__init__(starts, len(codes), int(row_starts[-1]))
-        present = np.empty(row_starts[-1], dtype=np.uint8)
-        columns = np.empty(row_starts[-1], dtype=np.uint16)
-        for lo, hi in row_blocks(len(codes), BLOCK):
-            _, column = np.nonzero(codes[lo:hi])
-            columns[row_starts[lo] : row_starts[hi]] = column
-            present[row_starts[lo] : row_starts[hi]] = codes[lo:hi][codes[lo:hi] > 0]
-        self.parts, self.kernels = (present, columns, row_starts), (_present_scores, _present_sums)
-        self.widths = len(starts) - 1, self.stride
-
-
-def binned_values(X: BinnedMatrix) -> StoredValues:
-    """Return the codes of a BinnedMatrix, all or, if most are missing, the others."""
-    n, p = X.codes.shape
-    sizes = np.zeros(n, dtype=np.int64)
-    for lo, hi in row_blocks(n, BLOCK):
-        sizes[lo:hi] = np.count_nonzero(X.codes[lo:hi], axis=1)
-    if sizes.sum() * 4 > X.codes.size or p > _MOST_COLUMNS_PRESENT:
-        return _EveryCode(X.codes, X.starts)
-    return _PresentCodes(X.codes, X.starts, sizes)
 
 
 # Kernels. `order` is the row at each position, or None if positions are rows; results are by position.
@@ -287,7 +245,7 @@ def _sparse_scores(data, indices, starts, weights, order, scores, start, stop):
 
 
 @kernel
-def _sparse_sums(data, indices, starts, coefficients, order, width, start, stop):
+def _sparse_sums(data, indices, starts, width, coefficients, order, start, stop):
     total = np.zeros(width)
     for position in range(start, stop):
         c = coefficients[position]
@@ -312,7 +270,7 @@ def _code_scores(codes, table, order, scores, start, stop):
 
 
 @kernel
-def _code_sums(codes, coefficients, order, stride, start, stop):
+def _code_sums(codes, stride, coefficients, order, start, stop):
     p = codes.shape[1]
     total = np.zeros((p, stride))
     for position in range(start, stop):
@@ -337,7 +295,7 @@ def _present_scores(present, columns, starts, table, order, scores, start, stop)
 
 
 @kernel
-def _present_sums(present, columns, starts, coefficients, order, p, stride, start, stop):
+def _present_sums(present, columns, starts, p, stride, coefficients, order, start, stop):
     total = np.zeros((p, stride))
     for position in range(start, stop):
         c = coefficients[position]

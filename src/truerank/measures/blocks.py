@@ -48,7 +48,7 @@ class Blocks:
         """
         k, n = values.shape[0], self._n
         kind: Literal["stable"] | None = "stable" if stable else None
-        if len(self._blocks) == 1 and self._blocks[0].whole(n):
+        if len(self._blocks) == 1 and self._blocks[0].whole:
             block = self._blocks[0]
             rows = np.argsort(values[:, :n].reshape(k, *block.shape), axis=-1, kind=kind)
             rows += block.first[:, None]
@@ -66,7 +66,7 @@ class Blocks:
 
     def sort(self, values: np.ndarray) -> np.ndarray:
         """Return values (n,) in ascending order within each query."""
-        if len(self._blocks) == 1 and self._blocks[0].whole(self._n):
+        if len(self._blocks) == 1 and self._blocks[0].whole:
             return np.sort(values.reshape(self._blocks[0].shape), axis=1).ravel()
         out = np.empty_like(values)
         padded = np.append(values, np.inf)
@@ -83,9 +83,10 @@ class _Block:
 
     `index` (q, length) are rows of the data, n is the padding; `first` (q,) is the first row of each query. `target`
     (r,) are the rows in the order of the matrix, `full` (r,) their flat places in the matrix (None without padding).
+    `whole` is True if the block is all rows in their order.
     """
 
-    __slots__ = ("first", "full", "index", "shape", "target")
+    __slots__ = ("first", "full", "index", "shape", "target", "whole")
 
     def __init__(self, queries: np.ndarray, offsets: np.ndarray) -> None:
         sizes = offsets[queries + 1] - offsets[queries]
@@ -93,6 +94,7 @@ class _Block:
         length = int(sizes.max())
         self.shape = (len(queries), length)
         index = self.first[:, None] + np.arange(length)
+        self.whole = bool(sizes.min() == length and index.size == offsets[-1])
         if sizes.min() == length:
             self.full, self.target, self.index = None, index.ravel(), index
             return
@@ -100,7 +102,3 @@ class _Block:
         self.full = np.flatnonzero(inside)
         self.target = index[inside]
         self.index = np.where(inside, index, int(offsets[-1]))
-
-    def whole(self, n: int) -> bool:
-        """Return whether the block is all rows in their order."""
-        return self.full is None and self.shape[0] * self.shape[1] == n

@@ -76,24 +76,20 @@ class Ranking:
 
 
 class Ordered:
-    """Documents of k rankings in ranked order within their queries, under the tie rule `ties`.
+    """Documents of `k` rankings in ranked order within their queries, under the tie rule `ties`.
 
     `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i, int64 (k, n). If the tie rule is an
     average, equal scores are ordered by falling grade, so that sums have the same bits for any order of the rows.
     """
 
-    __slots__ = ("_grades", "_hit_places", "_sorted", "judgements", "rows", "ties")
+    __slots__ = ("_grades", "_hit_places", "_sorted", "judgements", "k", "rows", "ties")
 
     def __init__(self, judgements: Judgements, base: _Sorted, ties: str) -> None:
         self.judgements, self.ties, self._sorted = judgements, ties, base
         self.rows = base.rows_under(ties)
+        self.k = len(self.rows)
         self._grades: np.ndarray | None = None
         self._hit_places: dict[Any, np.ndarray] = {}
-
-    @property
-    def k(self) -> int:
-        """Number of rankings."""
-        return self.rows.shape[0]
 
     @property
     def grades(self) -> np.ndarray:

@@ -183,7 +183,7 @@ def encode(value: Any) -> Any:
         return list(map(encode, value))
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: encode(item) for key, item in value.items()}
+            return dict(zip(value, map(encode, value.values())))
         if any(not isinstance(key, str | int | np.integer) for key in value):
             raise InvalidInputError(f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}")
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}

@@ -69,8 +69,9 @@ def best_of_path(
                     "bound": float(result.details.get("risk", np.nan)),
                     "validation": None if curve is None else curve.values[-1],
                 }
-                | {one: float(result.details[one]) for one in details}
             )
+            for one in details:
+                path[-1][one] = float(result.details[one])
             if curve is None or curve.is_best:
                 chosen = value, result
     assert chosen is not None
