@@ -56,6 +56,9 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
 
 def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence[Any]) -> RankingData:
     """Return the data with the column of `--position` as positions; an error if none of the rankers reads them."""
+    columns = chosen_columns(names_of(data), [args.position])
+    if len(columns) != 1:
+        raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
     learners = [getattr(ranker, "ranker", ranker) for ranker in rankers]
     if not all(hasattr(learner, "objective_params") for learner in learners):
         raise UsageError("--position: only oblivious-boosting reads it")
@@ -63,9 +66,6 @@ def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence
         raise InvalidInputError(
             'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
         )
-    columns = chosen_columns(names_of(data), [args.position])
-    if len(columns) != 1:
-        raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
     values = data.X[:, columns]
     position = data.restore((values.toarray() if hasattr(values, "toarray") else values)[:, 0])
     data = take_columns(data, [k for k in range(data.n_features) if k not in columns])

@@ -138,7 +138,7 @@ def require_array(
         raise ModelFileError(f"{what}, got {array.dtype if isinstance(array, np.ndarray) else repr(array)[:60]}")
     if array.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, array.shape)):
         raise ModelFileError(f"{what} of shape {shape}, got {array.shape}".replace("None", "any"))
-    outside = array[~((array >= low) & (array <= high))] if array.dtype.kind in "iuf" else ()
+    outside = array[~((array >= low) & (array <= high))] if array.dtype.kind in "iuf" else array[:0]
     if len(outside):
         raise ModelFileError(f"{what} from {low:g} to {high:g}, got {outside[0]}")
     if rising and (array[1:] <= array[:-1]).any():
