@@ -12,8 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import stdtr
 
-from truerank.significance.corrections import holm
-from truerank.significance.families import step_down_max_t
+from truerank.significance.corrections import holm, step_down_max_t
 from validation.harness import FEWEST, Row, average, rate, streams, trec9
 
 PROMISE = "The default correction shows a difference where there is none in at most 5 % of tables."

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.significance.intervals import Interval, student_quantile
+from truerank.significance.intervals import Interval, Verdict, student_quantile, verdict
 from truerank.significance.paired import paired_tests
-from truerank.significance.verdicts import Verdict, verdict
 from validation.harness import Row, centred_differences, mq2008, rate, trec9
 
 PROMISE = "A verdict on one comparison is wrong in at most 5 % of samples."

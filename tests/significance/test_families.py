@@ -9,7 +9,7 @@ import pytest
 
 from reference.families import step_down, step_down_of_copies
 from truerank.core.errors import InvalidInputError
-from truerank.significance import Family, families, step_down_max_t
+from truerank.significance import Family, corrections, step_down_max_t
 
 rng = np.random.default_rng(11)
 
@@ -82,7 +82,7 @@ def test_drawn_copies_approach_all_choices_of_copies():
         values[0, :, 0] += 3.0
         values[3] = values[3, :, :1]  # all copies as the original
         exact = step_down_of_copies(values[:3])
-        found, floor = families.step_down_of_copies(values, n_resamples=20_000, level=0.2)
+        found, floor = corrections.step_down_of_copies(values, n_resamples=20_000, level=0.2)
         np.testing.assert_allclose(found[:3], exact, atol=0.015)
         assert (found[3], floor[3]) == (1.0, 0.0)
         loss = np.abs((values[:, :, 0] - values[:, :, 1:].mean(axis=2)).mean(axis=1))

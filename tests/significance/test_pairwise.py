@@ -25,8 +25,8 @@ from truerank.significance import (
     randomisation,
     step_down_max_t,
 )
+from truerank.significance.comparison import resamples_for
 from truerank.significance.paired import TESTS, paired_tests
-from truerank.significance.pairwise import resamples_for
 
 
 def values_of(seed, k=4, m=9, step=0.05):
@@ -156,7 +156,7 @@ def test_two_systems_share_a_group_exactly_if_they_are_alike(seed):
 
 
 def test_groups_of_many_systems_end(monkeypatch):
-    monkeypatch.setattr("truerank.significance.pairwise.MOST_GROUPS", 3)
+    monkeypatch.setattr("truerank.significance.tables.MOST_GROUPS", 3)
     rng = np.random.default_rng(0)
     different = np.triu(rng.random((20, 20)) < 0.5, 1)
     different = different | different.T

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from truerank.significance.comparison import compare_values
-from truerank.significance.paper_table import paper_table
+from truerank.significance.tables import paper_table
 
 RANDOM = np.random.default_rng(0)
 OLD = RANDOM.random(40)

@@ -13,7 +13,7 @@ from truerank.measures import parse_measures
 from truerank.measures.conventions import titled
 from truerank.measures.coverage import exceptions, over_topics
 from truerank.significance.comparison import compare_measures, judged_values
-from truerank.significance.paper_table import paper_table
+from truerank.significance.tables import paper_table
 from truerank.significance.unjudged import about_unjudged
 
 FEW_PAIRS = 30  # that are printed one by one

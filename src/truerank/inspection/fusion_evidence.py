@@ -21,8 +21,9 @@ from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import measure_interval
-from truerank.significance.comparison import MeasuredValues, PairComparison, compare_measures
+from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import LEVEL
+from truerank.significance.tables import PairComparison
 
 DEPTH = 1000  # documents of a fused list that are measured
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {

@@ -17,7 +17,7 @@ from truerank.data.provenance import Overlap, training_queries, warn_of_training
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
-from truerank.significance.families import step_down_max_t, step_down_of_copies
+from truerank.significance.corrections import step_down_max_t, step_down_of_copies
 from truerank.significance.intervals import mean_interval
 from truerank.significance.paired import LEVEL
 from truerank.significance.two_samples import paired_t

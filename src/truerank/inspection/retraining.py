@@ -23,16 +23,16 @@ from truerank.inspection.retraining_history import History, level_of
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
-from truerank.significance.comparison import Comparison, compare_values
+from truerank.significance.comparison import compare_values, resamples_for
 from truerank.significance.paired import OF_MEANS, TESTS
-from truerank.significance.pairwise import resamples_for
-from truerank.significance.signs import smallest_p
+from truerank.significance.tables import Comparison
 from truerank.significance.two_samples import (
     paired_differences,
     paired_t,
     randomisation,
     sign_test,
     signed_ranks,
+    smallest_p,
     wilcoxon,
 )
 

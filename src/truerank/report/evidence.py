@@ -31,7 +31,8 @@ from truerank.report.cutoffs import cutoff_section
 from truerank.report.figures import layer, number
 from truerank.report.page import Section, chart, data_table, headline, page, paragraph, rankings, simple_table
 from truerank.significance import measure_interval
-from truerank.significance.comparison import Comparison, MeasuredValues, compare_measures
+from truerank.significance.comparison import MeasuredValues, compare_measures
+from truerank.significance.tables import Comparison
 from truerank.significance.unjudged import about_unjudged, judged_shares
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page

@@ -1,18 +1,9 @@
 """Is a difference between rankers real? Tests, intervals, corrections and tables of wins and losses."""
 
-from truerank.significance.comparison import (
-    Comparison,
-    Influence,
-    MeasuredValues,
-    PairComparison,
-    compare_measures,
-    compare_rankers,
-    compare_values,
-)
-from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm
-from truerank.significance.families import Family, step_down_max_t
-from truerank.significance.intervals import Interval, mean_interval, measure_interval
-from truerank.significance.pairwise import groups_alike
+from truerank.significance.comparison import MeasuredValues, compare_measures, compare_rankers, compare_values
+from truerank.significance.corrections import Family, benjamini_hochberg, bonferroni, holm, step_down_max_t
+from truerank.significance.intervals import Interval, Verdict, mean_interval, measure_interval, verdict
+from truerank.significance.tables import Comparison, Influence, PairComparison, groups_alike
 from truerank.significance.two_samples import (
     Outcome,
     WinLoss,
@@ -24,7 +15,6 @@ from truerank.significance.two_samples import (
     wilcoxon,
     win_loss,
 )
-from truerank.significance.verdicts import Verdict, verdict
 
 __all__ = [
     "Comparison",

@@ -10,8 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from truerank.core.types import ArrayLike, RandomState
-from truerank.significance.signs import Signs, as_differences, signs_p, smallest_p
-from truerank.significance.two_samples import sign_test_of_counts, signed_rank_distribution, wilcoxon
+from truerank.significance.two_samples import (
+    Signs,
+    as_differences,
+    sign_test_of_counts,
+    signed_rank_distribution,
+    signs_p,
+    smallest_p,
+    wilcoxon,
+)
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign")
 OF_MEANS = TESTS[:2]
