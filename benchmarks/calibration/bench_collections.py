@@ -27,8 +27,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from benchmarks.calibration.held_out_scores import COLLECTIONS, PEERS, HeldOutScores
-from truerank.calibration.joint import SOFTMAX_METHODS, OneVsRestCalibrator, SoftmaxCalibrator
-from truerank.calibration.joint_pool import JointPool
+from truerank.calibration.joint import SOFTMAX_METHODS, JointPool, OneVsRestCalibrator, SoftmaxCalibrator
 from truerank.calibration.names import make_calibrator
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, held_out_losses
 from truerank.significance import paired_t

@@ -30,8 +30,7 @@ from sklearn.svm import LinearSVC
 from benchmarks.calibration.held_out_scores import reuters
 from truerank.calibration.base import quietly
 from truerank.calibration.classifier import class_scores
-from truerank.calibration.joint import SOFTMAX_METHODS, OneVsRestCalibrator, SoftmaxCalibrator
-from truerank.calibration.joint_pool import JointPool
+from truerank.calibration.joint import SOFTMAX_METHODS, JointPool, OneVsRestCalibrator, SoftmaxCalibrator
 
 SPLITS = 3
 Split = tuple[Any, np.ndarray, Any, np.ndarray]

@@ -12,8 +12,11 @@ from .calibration.densities import (
     HybridCalibrator as HybridCalibrator,
     LaplaceCalibrator as LaplaceCalibrator,
 )
-from .calibration.joint import OneVsRestCalibrator as OneVsRestCalibrator, SoftmaxCalibrator as SoftmaxCalibrator
-from .calibration.joint_pool import JointPool as JointPool
+from .calibration.joint import (
+    JointPool as JointPool,
+    OneVsRestCalibrator as OneVsRestCalibrator,
+    SoftmaxCalibrator as SoftmaxCalibrator,
+)
 from .calibration.pool import PooledCalibrator as PooledCalibrator, choose_calibrator as choose_calibrator
 from .calibration.posteriors import (
     BetaCalibrator as BetaCalibrator,

@@ -24,8 +24,13 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from truerank.calibration.base import LARGEST_SCORE, Calibrator
-from truerank.calibration.joint import SOFTMAX_METHODS, JointCalibrator, OneVsRestCalibrator, SoftmaxCalibrator
-from truerank.calibration.joint_pool import JointPool
+from truerank.calibration.joint import (
+    SOFTMAX_METHODS,
+    JointCalibrator,
+    JointPool,
+    OneVsRestCalibrator,
+    SoftmaxCalibrator,
+)
 from truerank.calibration.names import CALIBRATORS, calibrator_class
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.errors import TruerankError

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from truerank.core.checks import as_array, as_numbers, check_plain
+from truerank.core.checks import as_array, as_numbers, check_plain, require_array
 from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
 from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
@@ -24,7 +24,7 @@ from truerank.core.types import ArrayLike
 LARGEST_SCORE = 1e145
 # With larger weights targets such as (n + 1)/(n + 2) would round to 1.
 LARGEST_WEIGHT = 1e9
-_BELOW_ONE = 1.0 - 2.0**-53
+ABOVE_ZERO, BELOW_ONE = 1e-300, 1.0 - 2.0**-53
 _ROUNDING = 1e-6  # relative fall of log-odds that counts as rounding
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
@@ -123,13 +123,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def check_model(self) -> None:
         """Check a loaded model: finite numbers of the right shapes, and finite log-odds, rising if it is monotone."""
         name = type(self).__name__
-        for attribute in self.model_attributes[:3]:
-            if np.shape(getattr(self, attribute, ())) != (2,):
-                raise ModelFileError(f"{name}: {attribute} must have two entries")
-        if len(np.unique(self.classes_)) != 2:
-            raise ModelFileError(f"{name}: classes_ must hold two labels, got {self.classes_.tolist()}")
-        if not (self.counts_ >= 0).all() or not ((self.prior_ > 0) & (self.prior_ < 1)).all():
-            raise ModelFileError(f"{name}: counts_ must not be negative, and prior_ must lie inside (0, 1)")
+        if np.shape(self.classes_) != (2,) or len(np.unique(self.classes_)) != 2:
+            raise ModelFileError(f"{name}: classes_ must hold two labels, got {self.classes_!r:.60}")
+        require_array(self, "counts_", "float64", 2, low=0.0)
+        require_array(self, "prior_", "float64", 2, low=ABOVE_ZERO, high=BELOW_ONE)
         for attribute in self.model_attributes[1:]:
             if not np.isfinite(self._numbers_of(attribute)).all():
                 raise ModelFileError(f"{name}: {attribute} must hold finite numbers")
@@ -293,7 +290,7 @@ def _probability_pairs(log_odds, pairs):
     for i in range(len(log_odds)):
         s = log_odds[i]
         e = math.exp(-min(abs(s), 690.0))
-        large = min(1.0 / (1.0 + e), _BELOW_ONE)
+        large = min(1.0 / (1.0 + e), BELOW_ONE)
         small = e * large
         if s >= 0:
             pairs[i, 0] = small

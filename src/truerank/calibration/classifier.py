@@ -18,13 +18,14 @@ from truerank.calibration.decisions import decide
 from truerank.calibration.joint import (
     SOFTMAX_METHODS,
     JointCalibrator,
+    JointPool,
     OneVsRestCalibrator,
     SoftmaxCalibrator,
     joint_probability_pairs,
     log_odds_of,
 )
 from truerank.calibration.names import make_calibrator as make_calibrator
-from truerank.core.checks import check_not_masked
+from truerank.core.checks import check_not_masked, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.threads import run_blocks
@@ -89,7 +90,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     refitted on all data (Bennett 2003, section 4.5). If there are several labels, each has its own calibrator. Several
     classes are calibrated together from the classifier's scores of each class. A classifier that supports only two
     classes is fitted to each class against the rest. The default, "pool", averages calibrators with weights from their
-    cross-validated log losses (`pool`, and `joint_pool` for several classes).
+    cross-validated log losses (`pool`, and `joint` for several classes).
 
     Parameters
     ----------
@@ -345,14 +346,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def check_model(self) -> None:
         """Check a loaded model: estimators, calibrators and classes must fit together."""
         n = len(self.classes_) if isinstance(self.classes_, list) else 1
-        if len(self.calibrators_) != n or len(self.estimators_) != n:
-            raise ModelFileError(
-                f"CalibratedClassifier: {len(self.estimators_)} estimators and {len(self.calibrators_)} calibrators "
-                f"where {n} are needed"
-            )
         kind = JointCalibrator if self._is_joint() else Calibrator
-        if not all(isinstance(part, kind) for part in self.calibrators_):
-            raise ModelFileError(f"CalibratedClassifier: each of calibrators_ must be a {kind.__name__}")
+        require_value(self, "estimators_", object, n)
+        require_value(self, "calibrators_", kind, n)
         if self._is_joint() and len(self.calibrators_[0].classes_) != len(self.classes_):
             raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
 
@@ -395,8 +391,7 @@ class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def check_model(self) -> None:
         """Check a loaded model: it must have one classifier for each class."""
-        if len(self.estimators_) != len(self.classes_):
-            raise ModelFileError(f"EachAgainstTheRest: {len(self.estimators_)} for {len(self.classes_)} classes")
+        require_value(self, "estimators_", object, len(self.classes_))
 
 
 def _check_labels(y: Any) -> None:
@@ -426,8 +421,6 @@ def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
     if isinstance(method, JointCalibrator):
         return clone(method)
     if isinstance(method, str) and method == "pool":
-        from truerank.calibration.joint_pool import JointPool
-
         return JointPool(from_log_probabilities=are_log_p)
     if isinstance(method, str) and method in SOFTMAX_METHODS:
         return SoftmaxCalibrator(**SOFTMAX_METHODS[method])

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration import density_fits
 from truerank.calibration.base import Calibrator, as_scores
 from truerank.calibration.density_fits import HALF_GAUSSIAN
-from truerank.core.checks import check_choice, check_number
+from truerank.core.checks import check_choice, check_number, require_array
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.types import ArrayLike
 
@@ -210,12 +210,13 @@ class DensityCalibrator(Calibrator):
         self.monotone_log_odds_ = isotonic_regression(self._free_log_odds(knots), sample_weight=mass)
 
     def _check_parts(self) -> None:
-        if np.shape(self.shape_) != (2, 6) or np.shape(self.predictive_) != (2, 8) or np.shape(self.flat_) != (2,):
-            raise ModelFileError(f"{type(self).__name__}: shape_ must be (2, 6), predictive_ (2, 8) and flat_ (2,)")
-        if np.shape(self.monotone_scores_) != np.shape(self.monotone_log_odds_) or np.ndim(self.monotone_scores_) != 1:
-            raise ModelFileError(f"{type(self).__name__}: the monotone knots do not fit together")
-        if not (np.diff(self.monotone_scores_) > 0).all() or not self.flat_[0] <= self.flat_[1]:
-            raise ModelFileError(f"{type(self).__name__}: monotone_scores_ and flat_ must ascend")
+        require_array(self, "shape_", "float64", 2, 6)
+        require_array(self, "predictive_", "float64", 2, 8)
+        require_array(self, "flat_", "float64", 2)
+        require_array(self, "monotone_scores_", "float64", None, rising=True)
+        require_array(self, "monotone_log_odds_", "float64", len(self.monotone_scores_))
+        if self.flat_[0] > self.flat_[1]:
+            raise ModelFileError(f"{type(self).__name__}: flat_ must ascend")
 
 
 class GaussianCalibrator(DensityCalibrator):

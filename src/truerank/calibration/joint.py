@@ -1,4 +1,4 @@
-"""Calibrators of several classes: a softmax that is linear in the scores, or one class against the rest.
+"""Calibrators of several classes: a softmax that is linear in the scores, one class against the rest, or their pool.
 
 A classifier of K classes gives each row K scores. `SoftmaxCalibrator` fits
 
@@ -13,6 +13,25 @@ The scores are centred and scaled as a whole, and the unit of the ridge is a row
 Vector scaling also fits a diagonal U and b, and matrix scaling fits all of U and b. Matrix scaling of the log softmax
 is Dirichlet calibration.
 
+`JointPool` averages members:
+
+    P(k | z) = Σ_m w_m P_m(k | z)
+
+The weights raise the cross-validated likelihood Σ_i v_i log Σ_m w_m P_m(y_i | z_i) by 50 steps of expectation
+maximisation from equal weights; v are the rows' weights. At the maximum, one of several similar members has nearly all
+the weight by chance. After 50 steps similar members share it, and bad members have none. Held-out losses contain the
+cost of parameters. The members are:
+
+* the softmax of the scores without a fit, if they are log probabilities;
+* temperature, vector, matrix and Dirichlet scaling of the scores;
+* the probabilities of each class against the rest by `PooledCalibrator`, divided by their sum;
+* temperature scaling of the log-odds of each class against the rest. The one-against-rest calibrators are
+  cross-validated once, and their held-out log-odds are the scores of the second fit.
+
+Log probabilities of naive Bayes may be thousands of nats below 0, where a few rows determine a fit, and their level
+depends on the length of a text. So matrix scaling is also fitted to log probabilities minus the row's mean, and to log
+probabilities of at least -18. `python -m benchmarks calibration/bench_several_classes` compares with single methods.
+
 References
 ----------
 C. Guo, G. Pleiss, Y. Sun, K. Weinberger (2017), ICML: temperature, vector and matrix scaling. M. Kull et al. (2019),
@@ -25,16 +44,20 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from truerank.calibration.base import LARGEST_SCORE, Calibrator, as_weight, probability_pairs, warn
+from truerank.calibration.base import LARGEST_SCORE, Calibrator, as_weight, probability_pairs, quietly, warn
 from truerank.calibration.names import make_calibrator
-from truerank.core.checks import check_choice, check_number
+from truerank.calibration.pool import PooledCalibrator, check_members, folds_of, kept_members, rarest_class
+from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
+from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import one_blas_thread
-from truerank.core.types import ArrayLike
+from truerank.core.types import ArrayLike, RandomState
 
 FORMS = ("temperature", "vector", "matrix")
 INPUTS = ("scores", "log-softmax", "log-sigmoid")
@@ -46,6 +69,20 @@ SOFTMAX_METHODS: dict[str, dict[str, Any]] = {
     "dirichlet": {"form": "matrix", "inputs": "log-softmax"},
 }
 _MAX_ITERATIONS = 1000
+# Name -> (the scores of a member, its softmax; None for the two members without a fit).
+_MEMBERS: dict[str, tuple[str, dict[str, Any] | None]] = {
+    "as they are": ("log probabilities", None),
+    **{name: ("scores", settings) for name, settings in SOFTMAX_METHODS.items()},
+    "matrix, centred": ("centred", {"form": "matrix"}),
+    "matrix, bounded": ("bounded", {"form": "matrix"}),
+    "one against the rest, odds": ("log-odds", {"form": "temperature"}),
+    "one against the rest": ("log-odds", None),
+}
+# A matrix of 50 x 50 numbers needs more rows than most data have, and its fits take minutes.
+_MOST_MATRIX_CLASSES = 50
+_LOWEST = -18.0  # log probability
+_STEPS = 50  # of expectation maximisation
+_FOLDS, _FOLDS_OF_FEW, _FEW = 5, 20, 400
 
 
 class JointCalibrator(ClassifierMixin, BaseEstimator):
@@ -183,8 +220,6 @@ class SoftmaxCalibrator(JointCalibrator):
         self.inputs = inputs
 
     def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
-        from scipy.optimize import minimize
-
         check_choice(self.form, "form", FORMS)
         check_choice(self.inputs, "inputs", INPUTS)
         ridge = check_number(self.ridge, "ridge", minimum=0.0)
@@ -211,18 +246,15 @@ class SoftmaxCalibrator(JointCalibrator):
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
         x = (_inputs(scores, self.inputs) - self.centre_) / self.scale_
-        return log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_))
+        return log_softmax(_linear(x, self.slope_, self.intercept_, self.coef_), axis=1)
 
     def _check_parts(self, n_classes: int) -> None:
-        numbers = (self.slope_, self.centre_, self.scale_)
-        shapes = (np.shape(self.coef_), np.shape(self.intercept_))
-        wanted = ((n_classes, n_classes), (n_classes,))
-        if shapes != wanted or not all(isinstance(value, float) for value in numbers):
-            raise ModelFileError(
-                f"SoftmaxCalibrator: coef_ must be {wanted[0]} and intercept_ {wanted[1]}, got {shapes}"
-            )
-        if not all(np.isfinite(part).all() for part in (*numbers, self.coef_, self.intercept_)) or self.scale_ <= 0:
-            raise ModelFileError("SoftmaxCalibrator: its numbers must be finite and scale_ above 0")
+        for name in ("slope_", "centre_", "scale_"):
+            require_value(self, name, float)
+        require_array(self, "coef_", "float64", n_classes, n_classes)
+        require_array(self, "intercept_", "float64", n_classes)
+        if self.scale_ <= 0:
+            raise ModelFileError("SoftmaxCalibrator: scale_ must be above 0")
 
 
 class OneVsRestCalibrator(JointCalibrator):
@@ -263,24 +295,156 @@ class OneVsRestCalibrator(JointCalibrator):
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return the log-odds of each class against the rest, float64 (n, K), not normalised."""
-        return self._against_the_rest(as_score_vectors(scores, type(self).__name__))
-
-    def _against_the_rest(self, scores: np.ndarray) -> np.ndarray:
-        scores = against_the_rest(scores) if self.from_log_probabilities else scores
-        return np.stack([c.log_odds(scores[:, k]) for k, c in enumerate(self.calibrators_)], axis=1)
+        values = as_score_vectors(scores, type(self).__name__)
+        return _class_log_odds(self.calibrators_, values, self.from_log_probabilities)
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        return log_softmax(_log_sigmoid(self._against_the_rest(scores)))
+        log_odds = _class_log_odds(self.calibrators_, scores, self.from_log_probabilities)
+        return log_softmax(_log_sigmoid(log_odds), axis=1)
 
     def _check_parts(self, n_classes: int) -> None:
-        if len(self.calibrators_) != n_classes or not all(isinstance(part, Calibrator) for part in self.calibrators_):
-            raise ModelFileError(f"OneVsRestCalibrator: {len(self.calibrators_)} calibrators for {n_classes} classes")
+        require_value(self, "calibrators_", Calibrator, n_classes)
+
+
+class JointPool(JointCalibrator):
+    """Average joint calibrators: the default of `CalibratedClassifier` for several classes.
+
+    Parameters
+    ----------
+    cv : int, optional
+        Folds, stratified by class; default 20 for up to 400 rows, where the fits of 5 folds lack too many rows, else 5.
+        Copies of a row may be in different folds, unlike a `sample_weight`.
+    from_log_probabilities : bool, default False
+        Whether the scores are log probabilities of the classes + a constant, as of naive Bayes. Their softmax is then a
+        member, and a class is compared with the rest by its log-odds instead of its score.
+    random_state : int or generator, optional
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    methods_ : list of str
+        Members with a weight of 1 % or more, by descending weight.
+    weights_ : float64 array (k,)
+    members_ : list of SoftmaxCalibrator
+        By method; None for the two members without a fit of their own: the softmax of the scores, and the
+        probabilities of each class against the rest.
+    calibrators_ : list of Calibrator
+        Of each class against the rest, if a member needs them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 300)
+    >>> pool = JointPool().fit(rng.normal(size=(300, 3)) + 2 * np.eye(3)[y], y)
+    >>> int(pool.predict_proba([[2.0, 0.0, 0.0]]).argmax()), float(pool.weights_.sum().round(9))
+    (0, 1.0)
+    """
+
+    model_attributes: ClassVar[tuple[str, ...]] = (
+        *JointCalibrator.model_attributes,
+        "methods_",
+        "weights_",
+        "members_",
+        "calibrators_",
+    )
+
+    def __init__(
+        self, *, cv: int | None = None, from_log_probabilities: bool = False, random_state: RandomState = None
+    ) -> None:
+        self.cv = cv
+        self.from_log_probabilities = from_log_probabilities
+        self.random_state = random_state
+
+    def _fit(self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None) -> None:
+        folds = _FOLDS_OF_FEW if len(scores) <= _FEW else _FOLDS
+        cv = folds if self.cv is None else check_positive_int(self.cv, "cv", 2)
+        seed = seed_of(self.random_state)
+        k = scores.shape[1]
+        rows = np.bincount(index, minlength=k)
+        fold = folds_of(index, None, max(2, min(cv, int(rows.max()))), stream(seed, "joint-pool"))
+        against, calibrators = self._one_against_the_rest(scores, index, weight, seed)
+        given = self._inputs(scores) | {"log-odds": against}
+
+        def fitted(name: str, rows: Any) -> SoftmaxCalibrator | None:
+            source, settings = _MEMBERS[name]
+            if settings is None:
+                return None
+            member = SoftmaxCalibrator(**settings)
+            member.classes_ = self.classes_
+            with quietly():
+                member._fit(given[source][rows], index[rows], None if weight is None else weight[rows])
+            return member
+
+        names, loss = [], []
+        for name, (source, settings) in _MEMBERS.items():
+            if source not in given or (settings and settings["form"] == "matrix" and k > _MOST_MATRIX_CLASSES):
+                continue
+            held_out = np.empty_like(scores)
+            for number in range(int(fold.max()) + 1):
+                test = fold == number
+                held_out[test] = _log_p_of(name, fitted(name, ~test), given[source][test])
+            names.append(name)
+            loss.append(-held_out[np.arange(len(index)), index])
+        kept, self.weights_ = kept_members(stacked_weights(np.stack(loss), weight))
+        self.methods_ = [names[j] for j in kept]
+        self.members_ = [fitted(name, slice(None)) for name in self.methods_]
+        self.calibrators_: list[Calibrator] = calibrators if self._needs_log_odds() else []
+
+    def _needs_log_odds(self) -> bool:
+        return any(_MEMBERS[name][0] == "log-odds" for name in self.methods_)
+
+    def _one_against_the_rest(
+        self, scores: np.ndarray, index: np.ndarray, weight: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, list[Calibrator]]:
+        """Return held-out log-odds (n, K) of each class's pool, and the pools fitted to all rows."""
+        columns = against_the_rest(scores) if self.from_log_probabilities else scores
+        held_out, calibrators = np.empty_like(scores), []
+        for k in range(scores.shape[1]):
+            positive = index == k
+            pool: Calibrator
+            if rarest_class(positive) < 2:
+                pool = make_calibrator("platt").fit(np.zeros(len(scores)), positive, weight)
+                held_out[:, k] = pool.log_odds(np.zeros(len(scores)))
+            else:
+                pool = PooledCalibrator(n_repeats=1, random_state=seed)
+                column = np.ascontiguousarray(columns[:, k])
+                held_out[:, k] = pool.fit_and_hold_out(column, positive, weight).pool[0]
+            calibrators.append(pool)
+        return held_out, calibrators
+
+    def _inputs(self, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the scores that members are fitted to, except those of one class against the rest."""
+        if not self.from_log_probabilities:
+            return {"scores": scores}
+        return {
+            "log probabilities": scores,
+            "scores": scores,
+            "centred": scores - scores.mean(axis=1, keepdims=True),
+            "bounded": np.maximum(log_softmax(scores, axis=1), _LOWEST),
+        }
+
+    def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        given = self._inputs(scores)
+        if self.calibrators_:
+            given["log-odds"] = _class_log_odds(self.calibrators_, scores, self.from_log_probabilities)
+        members = zip(self.methods_, self.members_)
+        log_p = np.stack([_log_p_of(name, member, given[_MEMBERS[name][0]]) for name, member in members])
+        pooled = logsumexp(log_p + np.log(self.weights_)[:, None, None], axis=0)
+        return np.asarray(pooled - logsumexp(pooled, axis=1, keepdims=True))  # normalised again against rounding
+
+    def _check_parts(self, n_classes: int) -> None:
+        check_members(self, self.members_)
+        for name, member in zip(self.methods_, self.members_):
+            if name not in _MEMBERS or (member is None) != (_MEMBERS[name][1] is None):
+                raise ModelFileError(f"JointPool: unknown member {name!r}")
+            if member is not None and len(member.classes_) != n_classes:
+                raise ModelFileError(f"JointPool: member {name!r} has another number of classes")
+        require_value(self, "calibrators_", Calibrator, n_classes if self._needs_log_odds() else 0)
 
 
 def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
     """Return finite scores as a C-contiguous float64 array (n, K)."""
-    from sklearn.utils.validation import check_array
-
     values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
     if len(values) and not np.abs(values).max() < LARGEST_SCORE:
         raise InvalidInputError(f"scores must lie within ±{LARGEST_SCORE:g}; rescale them")
@@ -293,12 +457,16 @@ def against_the_rest(log_p: np.ndarray) -> np.ndarray:
     >>> against_the_rest(np.log([[0.5, 0.25, 0.25]])).round(4).tolist()
     [[0.0, -1.0986, -1.0986]]
     """
-    from scipy.special import logsumexp
-
     result = np.empty_like(log_p)
     for k in range(log_p.shape[1]):
         result[:, k] = log_p[:, k] - logsumexp(np.delete(log_p, k, axis=1), axis=1)
     return result
+
+
+def _class_log_odds(calibrators: list[Calibrator], scores: np.ndarray, are_log_p: bool) -> np.ndarray:
+    """Return the log-odds of each class against the rest by its calibrator, float64 (n, K)."""
+    columns = against_the_rest(scores) if are_log_p else scores
+    return np.stack([c.log_odds(columns[:, k]) for k, c in enumerate(calibrators)], axis=1)
 
 
 def log_odds_of(log_p: np.ndarray) -> np.ndarray:
@@ -369,9 +537,9 @@ class _Objective:
         return value, np.concatenate(gradient)
 
 
-def _linear(x: np.ndarray, slope: float, intercept: np.ndarray, matrix: np.ndarray | None) -> np.ndarray:
+def _linear(x: np.ndarray, slope: float, intercept: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     result = slope * x + intercept
-    if matrix is None or not matrix.any():
+    if not matrix.any():
         return result
     if not (matrix - np.diag(np.diag(matrix))).any():
         return result + x * np.diag(matrix)
@@ -381,7 +549,7 @@ def _linear(x: np.ndarray, slope: float, intercept: np.ndarray, matrix: np.ndarr
 
 def _inputs(scores: np.ndarray, inputs: str) -> np.ndarray:
     if inputs == "log-softmax":
-        return log_softmax(scores)
+        return log_softmax(scores, axis=1)
     return _log_sigmoid(scores) if inputs == "log-sigmoid" else scores
 
 
@@ -389,7 +557,23 @@ def _log_sigmoid(z: np.ndarray) -> np.ndarray:
     return -np.logaddexp(0.0, -z)
 
 
-def log_softmax(z: np.ndarray) -> np.ndarray:
-    """Return the log of the softmax of each row (n, K)."""
-    shifted = z - z.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+def _log_p_of(name: str, member: SoftmaxCalibrator | None, values: np.ndarray) -> np.ndarray:
+    """Return log probabilities (n, K) of a member from its scores."""
+    if member is not None:
+        return member._log_probabilities(values)
+    return log_softmax(_log_sigmoid(values) if name == "one against the rest" else values, axis=1)
+
+
+def stacked_weights(loss: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Return the weights (k,) at the top of this module, from held-out losses (k, n) and weights of rows (n,).
+
+    A step adds up the share of each row that a member explains.
+    """
+    w = np.ones(loss.shape[1]) if weight is None else weight
+    p = np.exp(loss.min(axis=0) - loss)
+    share = np.full(len(loss), 1.0 / len(loss))
+    for _ in range(_STEPS):
+        explained = share[:, None] * p
+        share = (explained / explained.sum(axis=0)) @ w
+        share /= share.sum()
+    return share

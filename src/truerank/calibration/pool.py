@@ -28,7 +28,7 @@ import numpy as np
 from truerank.calibration.base import Calibrator, as_scores, as_weight, probability_pairs, quietly, two_classes
 from truerank.calibration.densities import DensityCalibrator
 from truerank.calibration.names import CALIBRATORS, make_calibrator
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_positive_int, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -145,8 +145,7 @@ class PooledCalibrator(Calibrator):
 
     def _check_parts(self) -> None:
         check_members(self, self.calibrators_)
-        if not all(isinstance(part, Calibrator) for part in self.calibrators_):
-            raise ModelFileError("PooledCalibrator: calibrators_ must hold calibrators")
+        require_value(self, "calibrators_", Calibrator, -1)
 
 
 def kept_members(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from truerank.calibration.base import Calibrator, logit, warn
+from truerank.calibration.base import ABOVE_ZERO, BELOW_ONE, Calibrator, logit, warn
 from truerank.calibration.log_odds_fits import LogOddsFit, best_knots, fit_log_odds, spline_columns
-from truerank.core.errors import ModelFileError
+from truerank.core.checks import check_positive_int, require_array
 from truerank.solvers.result import Status
 
 
@@ -155,8 +155,6 @@ class SplineCalibrator(Calibrator):
         self.n_candidates = n_candidates
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
-        from truerank.core.checks import check_positive_int
-
         n_candidates = check_positive_int(self.n_candidates, "n_candidates", 2)
         self.centre_, scale = _centre_and_scale(scores, weight)
         self.level_, self.slopes_, self.centred_knots_ = logit(float(self.prior_[1])), np.zeros(3), np.zeros(2)
@@ -176,8 +174,8 @@ class SplineCalibrator(Calibrator):
         return self.level_ + self.slopes_ @ np.stack(spline_columns(scores - self.centre_, self.centred_knots_))
 
     def _check_parts(self) -> None:
-        if np.shape(self.centred_knots_) != (2,) or np.shape(self.slopes_) != (3,):
-            raise ModelFileError("SplineCalibrator: two knots and three slopes are required")
+        require_array(self, "centred_knots_", "float64", 2)
+        require_array(self, "slopes_", "float64", 3)
 
 
 class IsotonicCalibrator(Calibrator):
@@ -219,11 +217,8 @@ class IsotonicCalibrator(Calibrator):
         return np.log(p) - np.log1p(-p)
 
     def _check_parts(self) -> None:
-        if np.shape(self.scores_) != np.shape(self.probabilities_) or np.ndim(self.scores_) != 1:
-            raise ModelFileError("IsotonicCalibrator: scores_ and probabilities_ do not fit together")
-        p = self.probabilities_
-        if not len(p) or not (np.diff(self.scores_) > 0).all() or not ((p > 0) & (p < 1)).all():
-            raise ModelFileError("IsotonicCalibrator: scores_ must ascend, probabilities_ lie inside (0, 1)")
+        require_array(self, "scores_", "float64", None, rising=True)
+        require_array(self, "probabilities_", "float64", len(self.scores_), low=ABOVE_ZERO, high=BELOW_ONE)
 
 
 class BetaCalibrator(Calibrator):

@@ -16,8 +16,8 @@ from truerank.calibration.joint import joint_probability_pairs
 from truerank.calibration.log_odds_fits import fit_standardised
 from truerank.calibration.names import make_calibrator
 from truerank.compat.fit_arguments import check_predict_arguments
-from truerank.core.checks import check_number, check_positive_int
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.checks import check_number, check_positive_int, require_value
+from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, Matrix, MatrixLike, Scorer
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
@@ -265,10 +265,7 @@ class CalibratedRanker(Ranker):
     def check_model(self) -> None:
         """Check a loaded model."""
         super().check_model()
-        if len(self.calibrators_) != len(self.grades_):
-            raise ModelFileError(
-                f"CalibratedRanker: {len(self.calibrators_)} calibrators for {len(self.grades_)} grades"
-            )
+        require_value(self, "calibrators_", Calibrator, len(self.grades_))
 
 
 def cross_fitted_probabilities(

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.decisions import decide
-from truerank.core.checks import check_choice, check_positive_int
+from truerank.core.checks import check_choice, check_positive_int, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -215,10 +215,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
 
     def check_model(self) -> None:
         """Check a loaded model: labels and classifier must fit together."""
-        inner = getattr(self, "classifier_", None)
-        if not isinstance(inner, CalibratedClassifier):
-            raise ModelFileError("TextClassifier: classifier_ must be a CalibratedClassifier")
-        n = len(inner.classes_)
+        require_value(self, "classifier_", CalibratedClassifier)
+        n = len(self.classifier_.classes_)
         binary = self.multi_label_ and len(self.classes_) == 1
         if n != (2 if binary else len(self.classes_)):
             raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")

@@ -56,7 +56,7 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.features.columns:UnitDeviation",
     "truerank.calibration.joint:SoftmaxCalibrator",
     "truerank.calibration.joint:OneVsRestCalibrator",
-    "truerank.calibration.joint_pool:JointPool",
+    "truerank.calibration.joint:JointPool",
     "truerank.rankers.pipeline:RankerPipeline",
     "truerank.calibration.ranker:CalibratedRanker",
     "truerank.calibration.cutoffs:Cutoff",
