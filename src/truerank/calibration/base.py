@@ -77,10 +77,10 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return self
 
     def _take(
-        self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike
+        self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, name: str = ""
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return checked scores, positive rows and weights, without rows of weight 0; set the counts."""
-        values = as_scores(scores, type(self).__name__)
+        values = as_scores(scores, name or type(self).__name__)
         self.classes_, positive = two_classes(y, len(values))
         weight = as_weight(sample_weight, len(values))
         if weight is not None and not weight.all():

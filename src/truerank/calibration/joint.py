@@ -409,7 +409,7 @@ class JointPool(JointCalibrator):
             else:
                 pool = PooledCalibrator(n_repeats=1, random_state=seed)
                 column = np.ascontiguousarray(columns[:, k])
-                held_out[:, k] = pool.fit_and_hold_out(column, positive, weight).pool[0]
+                held_out[:, k] = pool.fit_and_hold_out(*pool._take(column, positive, weight))[1][0]
             calibrators.append(pool)
         return held_out, calibrators
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.calibration.base import Calibrator, as_scores, as_weight, probability_pairs, quietly, two_classes
+from truerank.calibration.base import Calibrator, probability_pairs, quietly
 from truerank.calibration.densities import DensityCalibrator
 from truerank.calibration.names import CALIBRATORS, make_calibrator
 from truerank.core.checks import check_positive_int, require_value
@@ -34,7 +34,7 @@ from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
-from truerank.data.grouping import group_rows, name_order
+from truerank.data.grouping import at_places, group_rows, name_order
 from truerank.significance.two_samples import Outcome, paired_t
 
 MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature", "identity")
@@ -49,13 +49,6 @@ _PENALTY = 1.0 / 8.0
 _PARAMETERS = {"identity": 0, "temperature": 1, "logistic": 2, "platt": 2, "beta": 3, "gaussian": 4, "laplace": 4}
 _MANY_PARAMETERS = 6
 _SMALLEST_WEIGHT = 0.01
-
-
-class HeldOut(NamedTuple):
-    """Log-odds of rows by calibrators that were fitted to the other folds."""
-
-    members: np.ndarray  # float64 (methods, repeats, n)
-    pool: np.ndarray  # float64 (repeats, n): the average, with weights from the losses of the other folds
 
 
 @parameters
@@ -109,36 +102,61 @@ class PooledCalibrator(Calibrator):
     @fits_whole
     def fit(self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: Any = None) -> Any:
         """Fit as `Calibrator.fit`; rows with equal `groups` (n,), such as a query's documents, stay in one fold."""
-        self.fit_and_hold_out(scores, y, sample_weight, groups)
-        return self
+        values, positive, weight = self._take(scores, y, sample_weight)
+        self.fit_and_hold_out(values, positive, weight, kept_groups(groups, sample_weight, np.size(scores)))
 
     def fit_and_hold_out(
-        self, scores: Any, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
-    ) -> HeldOut:
-        """Fit, and return the held-out log-odds of the rows whose weight is not 0."""
-        values, positive, weight = self._take(scores, y, sample_weight)
-        group = None if groups is None else group_numbers(groups, np.size(scores))
-        if group is not None and len(group) != len(values):
-            group = group[np.asarray(sample_weight) > 0]
+        self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Fit to checked rows; return log-odds by fits to the other folds: (methods, repeats, n), pooled (repeats, n).
+
+        The weights of the pooled log-odds come from the losses of the other folds too.
+        """
         methods = list(MEMBERS if self.methods is None else self.methods)
         if not methods:
             raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
-        log_odds, fold = cross_validated_log_odds(
-            methods, self.monotone, values, positive, weight, group, self.cv, self.n_repeats, self.random_state
-        )
+        log_odds, fold = self.cross_validated(methods, scores, positive, weight, group)
         share = pool_weights(
             methods, held_out_losses(log_odds, positive).mean(axis=1), rarest_class(positive), weight, group
         )
-        held_out = HeldOut(log_odds, _held_out_pool(log_odds, fold, methods, positive, weight, group))
-        if not np.ptp(values):
+        pooled = _held_out_pool(log_odds, fold, methods, positive, weight, group)
+        if not np.ptp(scores):
             # Equal scores leave only the prior, which Platt's calibrator returns.
             methods, share = ["platt"], np.ones(1)
         order, self.weights_ = kept_members(share)
         self.methods_ = [method_name(methods[k]) for k in order]
         self.calibrators_: list[Calibrator] = [
-            quietly_fitted(methods[k], self.monotone, values, positive, weight) for k in order
+            quietly_fitted(methods[k], self.monotone, scores, positive, weight) for k in order
         ]
-        return held_out
+        return log_odds, pooled
+
+    def cross_validated(
+        self,
+        methods: Sequence[Any],
+        scores: np.ndarray,
+        positive: np.ndarray,
+        weight: np.ndarray | None,
+        group: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log-odds (methods, repeats, n) by fits to the other folds, and the folds (repeats, n).
+
+        The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out.
+        """
+        cv, n_repeats = check_positive_int(self.cv, "cv", 2), check_positive_int(self.n_repeats, "n_repeats")
+        rarest = rarest_class(positive)
+        log_odds = np.zeros((len(methods), n_repeats, len(scores)))
+        fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
+        seed = seed_of(self.random_state)
+        for repeat in range(n_repeats if rarest >= 2 else 0):
+            fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
+            for number in range(int(fold[repeat].max()) + 1):
+                test = fold[repeat] == number
+                train = ~test
+                part = None if weight is None else weight[train]
+                for k, method in enumerate(methods):
+                    fitted = quietly_fitted(method, self.monotone, scores[train], positive[train], part)
+                    log_odds[k, repeat, test] = fitted.log_odds(scores[test])
+        return log_odds, fold
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
         return pooled_log_odds(np.stack([part.log_odds(scores) for part in self.calibrators_]), self.weights_)
@@ -199,7 +217,10 @@ def pool_weights(
     weight: np.ndarray | None = None,
     group: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return weights (k,) from cross-validated log losses (k, n); `rarest` is the number of rows of the rarer class."""
+    """Return the weights (k,) of the module docstring from cross-validated log losses (k, n).
+
+    `rarest` is the number of rows of the rarer class.
+    """
     if rarest < 2:
         alone = np.zeros(len(methods))
         alone[list(methods).index("platt") if "platt" in methods else 0] = 1.0
@@ -208,15 +229,7 @@ def pool_weights(
     sound = np.array([rarest >= FEW_ROWS or not fits_densities(method) for method in methods])
     if not sound.any():
         sound[:] = True
-    share = np.zeros(len(methods))
-    share[sound] = exponential_weights(loss[sound], parameters[sound], weight, group)
-    return share
-
-
-def exponential_weights(
-    loss: np.ndarray, parameters: np.ndarray, weight: np.ndarray | None = None, group: np.ndarray | None = None
-) -> np.ndarray:
-    """Return the weights (k,) of the module docstring, from losses of rows (k, n) and numbers of parameters (k,)."""
+    loss, share = loss[sound], np.zeros(len(methods))
     w = np.ones(loss.shape[1]) if weight is None else weight
     behind = loss - loss[np.argmin(loss @ w)]
     if group is not None:
@@ -227,41 +240,9 @@ def exponential_weights(
     variance = np.average((behind - mean[:, None]) ** 2, axis=1, weights=w)
     with np.errstate(divide="ignore", invalid="ignore"):
         steady = np.where(mean > 0.0, 0.5 * w.sum() * np.log1p(mean * mean / variance), 0.0)
-    log_weight = -np.maximum(_EXPONENT * (behind @ w), steady) - _PENALTY * parameters
-    share = np.exp(log_weight - log_weight.max())
+    log_weight = -np.maximum(_EXPONENT * (behind @ w), steady) - _PENALTY * parameters[sound]
+    share[sound] = np.exp(log_weight - log_weight.max())
     return share / share.sum()
-
-
-def cross_validated_log_odds(
-    methods: Sequence[Any],
-    monotone: bool,
-    scores: np.ndarray,
-    positive: np.ndarray,
-    weight: np.ndarray | None,
-    group: np.ndarray | None,
-    cv: int,
-    n_repeats: int,
-    random_state: RandomState,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return log-odds (methods, repeats, n) by calibrators that were fitted to the other folds, and folds (repeats, n).
-
-    The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out.
-    """
-    cv, n_repeats = check_positive_int(cv, "cv", 2), check_positive_int(n_repeats, "n_repeats")
-    rarest = rarest_class(positive)
-    log_odds = np.zeros((len(methods), n_repeats, len(scores)))
-    fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
-    seed = seed_of(random_state)
-    for repeat in range(n_repeats if rarest >= 2 else 0):
-        fold[repeat] = folds_of(positive, group, min(cv, rarest), stream(seed, "choose-calibrator", repeat))
-        for number in range(int(fold[repeat].max()) + 1):
-            test = fold[repeat] == number
-            train = ~test
-            part = None if weight is None else weight[train]
-            for k, method in enumerate(methods):
-                fitted = quietly_fitted(method, monotone, scores[train], positive[train], part)
-                log_odds[k, repeat, test] = fitted.log_odds(scores[test])
-    return log_odds, fold
 
 
 def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -269,12 +250,15 @@ def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
 
 
-def group_numbers(groups: ArrayLike, n_rows: int) -> np.ndarray:
-    """Return each row's group, int64 (n,), in the order of names, so that folds do not depend on the rows' order."""
+def kept_groups(groups: ArrayLike | None, sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Return the group of each row whose weight is not 0, in the order of names: not of rows, on which folds depend."""
+    if groups is None:
+        return None
     grouping = group_rows(groups, n_rows)
-    rank = np.empty(grouping.n_queries, dtype=np.int64)
-    rank[name_order(grouping.query_ids)] = np.arange(grouping.n_queries)
-    return rank[grouping.restore(grouping.query_index)]
+    rank = at_places(np.arange(grouping.n_queries), name_order(grouping.query_ids))
+    group = rank[grouping.restore(grouping.query_index)]
+    kept = slice(None) if sample_weight is None else np.broadcast_to(sample_weight, n_rows) > 0
+    return np.unique(group[kept], return_inverse=True)[1]
 
 
 def rarest_class(positive: np.ndarray) -> int:
@@ -392,14 +376,6 @@ def choose_calibrator(
     >>> choice.method, len(choice.comparisons)
     ('laplace', 2)
     """
-    values = as_scores(scores, "choose_calibrator")
-    classes, positive = two_classes(y, len(values))
-    weight = as_weight(sample_weight, len(values))
-    labels = classes[positive.astype(np.int64)]
-    if weight is not None and not weight.all():
-        kept = weight > 0
-        values, positive, labels, weight = values[kept], positive[kept], labels[kept], weight[kept]
-        groups = None if groups is None else group_numbers(groups, len(kept))[kept]
     if len(methods) == 1 and methods[0] == POOL:
         methods = DEFAULT_METHODS
     names = [method_name(method) for method in methods]
@@ -407,6 +383,9 @@ def choose_calibrator(
     if not singles:
         raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
     members = [methods[k] for k in singles]
+    pool = PooledCalibrator(members, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
+    values, positive, weight = pool._take(scores, y, sample_weight, "choose_calibrator")
+    group = kept_groups(groups, sample_weight, np.size(scores))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     rarest = rarest_class(positive)
     if rarest < FEW_ROWS:
@@ -414,20 +393,14 @@ def choose_calibrator(
             f"only {n_positive} positive and {n_negative} negative rows: the choice of a calibrator rests on very few "
             "of them; collect more, or settle on a method beforehand (platt is the safest)"
         )
-    group = None if groups is None else group_numbers(groups, len(values))
-    calibrator: Calibrator
-    log_loss, brier = np.empty((2, len(methods), len(values)))
+    calibrator: Calibrator = pool
     if POOL in names:
-        pool = PooledCalibrator(members, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
-        held_out = pool.fit_and_hold_out(values, labels, weight, group)
-        log_odds = held_out.members
-        log_loss[names.index(POOL)], brier[names.index(POOL)] = _mean_losses(held_out.pool, positive)
+        log_odds, pooled = pool.fit_and_hold_out(values, positive, weight, group)
+        held_out = dict.fromkeys([k for k, name in enumerate(names) if name == POOL], pooled)
     else:
-        log_odds, _ = cross_validated_log_odds(
-            members, monotone, values, positive, weight, group, cv, n_repeats, random_state
-        )
-    for k, by_others in zip(singles, log_odds):
-        log_loss[k], brier[k] = _mean_losses(by_others, positive)
+        log_odds, held_out = pool.cross_validated(members, values, positive, weight, group)[0], {}
+    held_out |= dict(zip(singles, log_odds))
+    log_loss, brier = np.stack([_mean_losses(held_out[k], positive) for k in range(len(methods))], axis=1)
     if POOL in names:
         weights = dict(zip(pool.methods_, pool.weights_.tolist()))
         alone = len(weights) == 1 and pool.methods_[0] in names
@@ -435,30 +408,18 @@ def choose_calibrator(
         calibrator = pool.calibrators_[0] if alone else pool
     else:
         best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
+        labels = pool.classes_[positive.astype(np.int64)]
         calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
-    comparisons = _comparisons(names, log_loss, brier, best, weight, group)
-    chosen = held_out.pool if names[best] == POOL else log_odds[singles.index(best)]
-    p = probability_pairs(chosen[0])[:, 1] if rarest >= 2 else None
-    return CalibratorChoice(names[best], calibrator, comparisons, n_positive, n_negative, weights, p)
-
-
-def _comparisons(
-    names: list[str],
-    log_loss: np.ndarray,
-    brier: np.ndarray,
-    best: int,
-    weight: np.ndarray | None,
-    group: np.ndarray | None,
-) -> list[MethodComparison]:
-    """Return each method's mean losses, and its log loss compared with the best one's."""
     means = np.average(log_loss, axis=1, weights=weight)
-    return [
+    comparisons = [
         MethodComparison(
             name, float(means[k]), float(np.average(brier[k], weights=weight)), float(means[k] - means[best]),
             1.0 if k == best else _paired(log_loss[k] - log_loss[best], weight, group).p,
         )
         for k, name in enumerate(names)
     ]  # fmt: skip
+    p = probability_pairs(held_out[best][0])[:, 1] if rarest >= 2 else None
+    return CalibratorChoice(names[best], calibrator, comparisons, n_positive, n_negative, weights, p)
 
 
 def _mean_losses(log_odds: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
