@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 import truerank
-from truerank.calibration.names import CALIBRATORS
+from truerank.calibration import CALIBRATORS
 from truerank.core.names import resolve
 from truerank.models.registry import MODEL_PARTS, RANKERS
 

@@ -242,7 +242,7 @@ def depths(setting: str, loss: str, data: Lists, confidence: float | None, repli
 
 def of_lists(setting: str, data: Lists, replications: int, seed: int) -> list[Row]:
     """All losses and procedures on one set of queries."""
-    from truerank.calibration.query_scores import list_statistics
+    from truerank.calibration.query_losses import list_statistics
 
     rows = []
     statistics = list_statistics(data.scores, data.offsets, data.k)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks.harness import compare, peer
-from truerank.calibration.names import CALIBRATORS, calibrator_class
+from truerank.calibration import CALIBRATORS, calibrator_class
 
 # Mode, inverse scale to the left and to the right, of the negative and of the positive class.
 MINUS, PLUS, SHARE = (-1.0, 0.5, 1.5), (2.0, 1.0, 2.0), 0.2

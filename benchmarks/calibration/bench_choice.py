@@ -21,7 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from truerank.calibration.classifier import classifier_scores, make_calibrator
+from truerank.calibration.base import make_calibrator
+from truerank.calibration.classifier import classifier_scores
 from truerank.calibration.diagnostics import Losses, losses
 from truerank.calibration.pool import MEMBERS, choose_calibrator
 from truerank.significance import paired_t

@@ -27,8 +27,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from benchmarks.calibration.held_out_scores import COLLECTIONS, PEERS, HeldOutScores
+from truerank.calibration.base import make_calibrator
 from truerank.calibration.joint import SOFTMAX_METHODS, JointPool, OneVsRestCalibrator, SoftmaxCalibrator
-from truerank.calibration.names import make_calibrator
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, held_out_losses
 from truerank.significance import paired_t
 from truerank.significance.corrections import holm

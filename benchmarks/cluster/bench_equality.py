@@ -31,7 +31,7 @@ from truerank import (
     evaluate,
     read_letor,
 )
-from truerank.calibration.names import CALIBRATORS
+from truerank.calibration import CALIBRATORS
 from truerank.cluster import from_parts
 
 MAKES = {

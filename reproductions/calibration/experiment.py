@@ -38,7 +38,7 @@ from reproductions.calibration.topic_scores import (
 )
 from reproductions.protocol import show
 from truerank import AsymmetricGaussianCalibrator, AsymmetricLaplaceCalibrator, SplineCalibrator
-from truerank.calibration.classifier import make_calibrator
+from truerank.calibration.base import make_calibrator
 from truerank.calibration.diagnostics import Losses, reliability
 from truerank.core.printing import note, plain, print_json, table
 from truerank.significance import paired_t

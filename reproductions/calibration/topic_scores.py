@@ -17,7 +17,8 @@ from reproductions import variations
 from reproductions.calibration.reuters import ReutersDocument, modapte_split, read_reuters
 from reproductions.protocol import published
 from truerank import MutualInformationSelector, WordCounts
-from truerank.calibration.classifier import classifier_scores, make_calibrator
+from truerank.calibration.base import make_calibrator
+from truerank.calibration.classifier import classifier_scores
 from truerank.calibration.diagnostics import Figures, Losses, losses, micro_sign_test
 from truerank.core.files import atomic_write
 from truerank.core.printing import note, progress

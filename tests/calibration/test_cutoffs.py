@@ -10,7 +10,7 @@ import pytest
 
 from reference import cutoffs as slow
 from truerank import load_model, save_model
-from truerank.calibration import cutoffs, risk_bounds
+from truerank.calibration import cutoffs
 from truerank.calibration.cutoffs import Cutoff
 from truerank.calibration.query_losses import parse_loss
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
@@ -81,9 +81,9 @@ def test_bets_are_those_of_the_loop():
     for n, at_most in ((1, 0.3), (40, 0.3), (200, 0.1)):
         losses = rng.beta(0.5, 3, n)
         both, counts = np.stack([losses, losses], axis=1), np.array([n, n // 2])
-        p = risk_bounds.betting_p(both, counts, at_most, 0.9)
+        p = cutoffs.betting_p(both, counts, at_most, 0.9)
         assert p == pytest.approx([slow.bets(losses[:k].tolist(), at_most, 0.9) for k in counts])
-        bound = risk_bounds.betting_bound(both, counts, 0.9)
+        bound = cutoffs.betting_bound(both, counts, 0.9)
         for k, one in zip(counts, bound):
             assert one > 0.999 or slow.bets(losses[:k].tolist(), one, 0.9) <= 0.1
 
@@ -91,14 +91,14 @@ def test_bets_are_those_of_the_loop():
 def test_binomial_bound_and_p_agree():
     lost, counts = np.array([7.0, 3.0]), np.array([40, 3])
     losses = (np.arange(40)[:, None] < lost).astype(float)
-    risk, p, (bound, all_lost) = risk_bounds.mean_bounds(losses, counts, 0.3, 0.9)
+    risk, p, (bound, all_lost) = cutoffs.mean_bounds(losses, counts, 0.3, 0.9)
     assert risk == pytest.approx(lost / counts)
     assert all_lost == 1
     assert slow.binomial_tail(7, 40, bound) == pytest.approx(0.1)
     assert p == pytest.approx([slow.binomial_tail(7, 40, 0.3), 1])
     # (1 - 0.35)^5 = 0.116 and (1 - 0.35)^6 = 0.075: six answered queries without a loss, not five.
-    assert risk_bounds.least_losses(0.35, 0.9) == 6
-    assert risk_bounds.least_losses(0.1, 0.9) == 22  # 0.9^22 = 0.098
+    assert cutoffs.least_losses(0.35, 0.9) == 6
+    assert cutoffs.least_losses(0.1, 0.9) == 22  # 0.9^22 = 0.098
 
 
 def test_losses_by_hand():

@@ -216,7 +216,7 @@ def test_climbing_on_from_the_fit_gains_nothing(family, kind):
 
 @pytest.mark.parametrize("name", ["gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "hybrid"])
 def test_a_huge_offset_costs_nothing(name):
-    from truerank.calibration.names import calibrator_class
+    from truerank.calibration import calibrator_class
 
     rng = np.random.default_rng(6)
     noise = np.round(rng.normal(size=400) * 2**12) / 2**12  # exact at either place

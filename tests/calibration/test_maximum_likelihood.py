@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from reference.maximum_likelihood import FAMILIES, maximise_density, maximise_log_odds
+from truerank.calibration import calibrator_class
 from truerank.calibration.log_odds_fits import spline_columns
-from truerank.calibration.names import calibrator_class
 from truerank.calibration.posteriors import platt_targets
 from truerank.core.random_streams import stream
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from truerank.calibration import calibrator_class
+from truerank.calibration.base import make_calibrator
 from truerank.calibration.classifier import CalibratedClassifier
-from truerank.calibration.names import calibrator_class, make_calibrator
 from truerank.calibration.pool import MEMBERS, PooledCalibrator, choose_calibrator, pool_weights, pooled_log_odds
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.models.model_file import load_model, save_model

@@ -24,7 +24,7 @@ from truerank import (
     RidgeRanker,
     SingleFeature,
 )
-from truerank.calibration.names import CALIBRATORS
+from truerank.calibration import CALIBRATORS
 from truerank.cluster import from_parts, read_letor, read_parquet
 from truerank.cluster.member import fold
 from truerank.core.errors import DataFileError, InvalidInputError

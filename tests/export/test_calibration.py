@@ -16,7 +16,8 @@ from truerank import (
     load_model,
     save_model,
 )
-from truerank.calibration.names import CALIBRATORS, make_calibrator
+from truerank.calibration import CALIBRATORS
+from truerank.calibration.base import make_calibrator
 from truerank.core.errors import InvalidInputError
 from truerank.export.calibration import Calibration, _members
 from truerank.export.form import form_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.degenerate_data import GOOD, KINDS, rankers, trials
-from truerank.calibration.names import CALIBRATORS
+from truerank.calibration import CALIBRATORS
 
 SHARE = 7  # each kind of data meets a seventh of the learners, each learner a seventh of the kinds
 

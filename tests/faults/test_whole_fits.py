@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import pytest
 
-from truerank.calibration.names import CALIBRATORS, calibrator_class
+from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core import interrupts
 from truerank.core.interrupts import Interruptible

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from truerank.calibration.names import CALIBRATORS, calibrator_class
+from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.core.errors import TruerankError
 from truerank.data.ranking_data import RankingData
 from truerank.models.registry import RANKERS, ranker_class

@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
+from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.calibration.base import LARGEST_SCORE, Calibrator
 from truerank.calibration.joint import (
     SOFTMAX_METHODS,
@@ -31,7 +32,6 @@ from truerank.calibration.joint import (
     OneVsRestCalibrator,
     SoftmaxCalibrator,
 )
-from truerank.calibration.names import CALIBRATORS, calibrator_class
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.errors import TruerankError
 from truerank.data.ranking_data import RankingData

@@ -1,1 +1,26 @@
 """Calibration: scores into probabilities, decisions made with them, and tests of whether they mean what they say."""
+
+from truerank.core.names import look_up
+
+# Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
+CALIBRATORS: dict[str, str] = {
+    "gaussian": "truerank.calibration.densities:GaussianCalibrator",
+    "asymmetric-gaussian": "truerank.calibration.densities:AsymmetricGaussianCalibrator",
+    "laplace": "truerank.calibration.densities:LaplaceCalibrator",
+    "asymmetric-laplace": "truerank.calibration.densities:AsymmetricLaplaceCalibrator",
+    "logistic": "truerank.calibration.posteriors:LogisticCalibrator",
+    "platt": "truerank.calibration.posteriors:PlattCalibrator",
+    "hybrid": "truerank.calibration.densities:HybridCalibrator",
+    "spline": "truerank.calibration.posteriors:SplineCalibrator",
+    "isotonic": "truerank.calibration.posteriors:IsotonicCalibrator",
+    "beta": "truerank.calibration.posteriors:BetaCalibrator",
+    "temperature": "truerank.calibration.posteriors:TemperatureCalibrator",
+    "identity": "truerank.calibration.posteriors:IdentityCalibrator",
+    "pool": "truerank.calibration.pool:PooledCalibrator",
+}
+SYNONYMS = {"sigmoid": "platt"}  # scikit-learn's names
+
+
+def calibrator_class(name: str) -> type:
+    """Return the class of a calibrator by its name, for example "asymmetric-laplace"."""
+    return look_up(CALIBRATORS, SYNONYMS.get(name, name), "calibrator")

@@ -9,10 +9,11 @@ from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from truerank.calibration import calibrator_class
 from truerank.core.checks import as_array, as_numbers, check_plain, require_array
 from truerank.core.errors import InvalidInputError, ModelFileError, WrongTypeError
 from truerank.core.errors import warn as warn_caller
@@ -164,6 +165,16 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__}: it is marked as monotone, but its log-odds fall from {log_odds[row]:g} to "
                 f"{log_odds[row + 1]:g} at {scores[row]:g}"
             )
+
+
+def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrator:
+    """Return a new calibrator from its name (with `monotone`, if it has this parameter), or a clone of one."""
+    if isinstance(method, str):
+        cls: Any = calibrator_class(method)
+        return cls() if monotone is None or cls.always_monotone else cls(monotone=monotone)
+    if isinstance(method, Calibrator):
+        return clone(method)
+    raise InvalidInputError(f"method must be the name of a calibrator or a calibrator, got {method!r}")
 
 
 def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, probability_pairs
+from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide
 from truerank.calibration.joint import (
     SOFTMAX_METHODS,
@@ -24,7 +24,6 @@ from truerank.calibration.joint import (
     joint_probability_pairs,
     log_odds_of,
 )
-from truerank.calibration.names import make_calibrator as make_calibrator
 from truerank.core.checks import check_not_masked, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole

@@ -1,4 +1,10 @@
-"""Cutoffs with a stated risk: how many documents to show and when to answer nothing, for any scores."""
+"""Cutoffs with a stated risk: how many documents to show and when to answer nothing, for any scores.
+
+The test of a threshold is whether the mean of independent losses in [0, 1] is at most α, by an exact binomial tail or
+by betting. Its p is valid for any sample size: where the mean exceeds α, P(p ≤ δ) ≤ δ. Fixed-sequence testing tests
+hypotheses in an order that was chosen before the losses were seen, and stops at the first p above δ. The probability of
+rejecting any true hypothesis is then at most δ (Angelopoulos et al. 2025, proposition 3).
+"""
 
 from __future__ import annotations
 
@@ -9,13 +15,12 @@ from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import bdtr, betaincinv
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration.log_odds_fits import fit_standardised
-from truerank.calibration.query_losses import QueryLoss, parse_loss
-from truerank.calibration.query_scores import QUERY_SCORES, STATISTICS, list_statistics
-from truerank.calibration.risk_bounds import least_losses, mean_bounds
+from truerank.calibration.query_losses import QUERY_SCORES, STATISTICS, QueryLoss, list_statistics, parse_loss
 from truerank.core.checks import as_numbers, check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
@@ -29,6 +34,7 @@ from truerank.significance.corrections import holm
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_LARGEST_STAKE = 0.75  # share of the wealth that a loss of 1 may cost
 START, STEP = 0.3, 0.02  # share of the queries that the first tested threshold answers, and that each further one adds
 _RIDGE, _ASIDE = 5.0, 0.4  # of the learned query score: penalty, in queries, and share of the queries that fit it
 _MEANINGS = {
@@ -421,3 +427,57 @@ def _columns(scores: ArrayLike, name: str) -> np.ndarray:
     if not np.isfinite(columns[:, 0]).all() or np.isinf(columns).any():
         raise InvalidInputError(f"{name} must be finite; only columns of further runs may hold NaN")
     return columns
+
+
+def least_losses(at_most: float, confidence: float, binary: bool = True) -> int:
+    """Return the least number of losses, all 0, whose upper bound at `confidence` is at most `at_most`.
+
+    >>> least_losses(0.35, 0.9), least_losses(0.35, 0.9, binary=False)  # ln 0.1 / ln 0.65 = 5.3
+    (6, 7)
+    """
+    n = math.ceil(math.log(1 - confidence) / math.log1p(-at_most) - 1e-9)
+    while not binary and betting_p(np.zeros((n, 1)), np.array([n]), at_most, confidence)[0] > 1 - confidence:
+        n += 1 + n // 50
+    return n
+
+
+def mean_bounds(
+    losses: np.ndarray, counts: np.ndarray, at_most: float, confidence: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean losses (t,), p-values of a mean above `at_most`, and upper bounds at `confidence`.
+
+    `losses` (n, t) are independent, in an order that does not depend on them; column j has its first `counts[j]` rows.
+    Losses that are all 0 or 1 give the binomial tail and the bound of Clopper and Pearson, others the betting test.
+    """
+    lost = np.where(np.arange(len(losses))[:, None] < counts, losses, 0.0).sum(axis=0)
+    risk = lost / np.maximum(counts, 1)
+    if not ((losses == 0) | (losses == 1)).all():
+        return risk, betting_p(losses, counts, at_most, confidence), betting_bound(losses, counts, confidence)
+    p = np.where(counts > 0, bdtr(lost, np.maximum(counts, 1), at_most), 1.0)
+    return risk, p, np.where(lost < counts, betaincinv(lost + 1, np.maximum(counts - lost, 1), confidence), 1.0)
+
+
+def betting_p(losses: np.ndarray, counts: np.ndarray, at_most: float | np.ndarray, confidence: float) -> np.ndarray:
+    """Return 1/(highest wealth) of bettors against means above α, float64 (t,).
+
+    Before each loss L the bettor stakes the share ν = min(c/(1 - α), sqrt(2 ln(1/δ)/(n σ²))), c = 3/4, and the wealth
+    is multiplied by 1 + ν(α - L). σ² is the regularised variance of the losses before it (Waudby-Smith and Ramdas 2024,
+    JRSS B 86, equations 25 and 26, one-sided). By Ville's inequality the inverse of the wealth is a p-value.
+    """
+    place = np.arange(2, len(losses) + 2)[:, None]
+    mean = (0.5 + np.cumsum(losses, axis=0)) / place
+    variance = (0.25 + np.cumsum((losses - mean) ** 2, axis=0)) / place
+    before = np.vstack([np.full((1, losses.shape[1]), 0.25), variance[:-1]])
+    stake = np.sqrt(2 * -math.log(1 - confidence) / (np.maximum(counts, 1) * before))
+    stake = np.where(place - 2 < counts, np.minimum(stake, _LARGEST_STAKE / (1 - at_most)), 0.0)
+    return np.exp(-np.maximum(np.cumsum(np.log1p(stake * (at_most - losses)), axis=0).max(axis=0), 0.0))
+
+
+def betting_bound(losses: np.ndarray, counts: np.ndarray, confidence: float) -> np.ndarray:
+    """Return the least means (t,) that `betting_p` rejects at `confidence`, rounded up by at most 0.001."""
+    low, high = np.zeros(losses.shape[1]), np.ones(losses.shape[1])
+    for _ in range(10):
+        middle = (low + high) / 2
+        rejected = betting_p(losses, counts, middle, confidence) <= 1 - confidence
+        low, high = np.where(rejected, low, middle), np.where(rejected, middle, high)
+    return high

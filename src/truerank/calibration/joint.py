@@ -49,8 +49,15 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from truerank.calibration.base import LARGEST_SCORE, Calibrator, as_weight, probability_pairs, quietly, warn
-from truerank.calibration.names import make_calibrator
+from truerank.calibration.base import (
+    LARGEST_SCORE,
+    Calibrator,
+    as_weight,
+    make_calibrator,
+    probability_pairs,
+    quietly,
+    warn,
+)
 from truerank.calibration.pool import PooledCalibrator, check_members, folds_of, kept_members, rarest_class
 from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.calibration.base import Calibrator, probability_pairs, quietly
+from truerank.calibration import CALIBRATORS
+from truerank.calibration.base import Calibrator, make_calibrator, probability_pairs, quietly
 from truerank.calibration.densities import DensityCalibrator
-from truerank.calibration.names import CALIBRATORS, make_calibrator
 from truerank.core.checks import check_positive_int, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole

@@ -1,4 +1,6 @@
-"""Losses of a query, by name or by function: one for its ranking, or one for each number of documents shown.
+"""Losses of a query, by name or by function, and statistics of its scores that tell how far to trust its ranking.
+
+A loss has one value for the ranking, or one for each number of documents shown:
 
 | name | kind | loss of a query |
 | --- | --- | --- |
@@ -22,10 +24,12 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.data.grouping import query_of_rows, sums_by_query
+from truerank.data.grouping import query_of_rows, ranks_by_query, sums_by_query
 from truerank.data.ranking_data import Judgements
 
 BY_DEPTH = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelevant-shown": "shown"}
+STATISTICS = ("best", "mean-top", "gap", "mean", "spread", "size", "agreement")
+QUERY_SCORES = ("mean-top", "expected-relevant", "best", "gap", "agreement", "learned")
 
 
 class QueryLoss(NamedTuple):
@@ -95,3 +99,25 @@ def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
         parse_measure(name[2:])  # an unknown measure is an error before anything is fitted
     k = found and (found[1] or found[2])
     return QueryLoss(name, own, int(k) if k else None)
+
+
+def list_statistics(scores: np.ndarray, offsets: np.ndarray, k: int) -> np.ndarray:
+    """Return the `STATISTICS` of each result list, float64 (m, 7), or (m, 6) without further runs.
+
+    The columns are the highest score, the mean of the k highest, the highest minus the second (0 for one document),
+    mean and standard deviation of all, the logarithm of their number, and the mean share of the further runs that
+    contain the first k documents. The first column of `scores` (n, r) ranks; NaN in a further column means that this
+    run lacks the document.
+    """
+    own, sizes, query = scores[:, 0], np.diff(offsets), query_of_rows(offsets)
+    ranked = own[np.lexsort((-own, query))]
+    best, second = ranked[offsets[:-1]], ranked[offsets[:-1] + np.minimum(1, sizes - 1)]
+    top, n_top = ranks_by_query(own, offsets) <= k, np.minimum(sizes, k)
+    mean = sums_by_query(own, offsets) / sizes
+    spread = np.sqrt(sums_by_query((own - mean[query]) ** 2, offsets) / sizes)
+    mean_top = sums_by_query(np.where(top, own, 0.0), offsets) / n_top
+    columns = [best, mean_top, best - second, mean, spread, np.log(sizes)]
+    if scores.shape[1] > 1:
+        held = (~np.isnan(scores[:, 1:])).mean(axis=1)
+        columns.append(sums_by_query(np.where(top, held, 0.0), offsets) / n_top)
+    return np.stack(columns, axis=1)

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from truerank.calibration.base import Calibrator, log_probability_pairs, probability_pairs
+from truerank.calibration.base import Calibrator, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.joint import joint_probability_pairs
 from truerank.calibration.log_odds_fits import fit_standardised
-from truerank.calibration.names import make_calibrator
 from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int, require_value
 from truerank.core.errors import InvalidInputError

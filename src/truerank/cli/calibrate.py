@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.calibration.diagnostics import expected_calibration_error
-from truerank.calibration.names import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
 from truerank.io.scores import read_scores
 from truerank.models.model_file import save_model
@@ -174,7 +174,7 @@ def _fitted(args: argparse.Namespace, model: Any, scores: Any, data: Any, light:
 
 
 def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
-    from truerank.calibration.classifier import make_calibrator
+    from truerank.calibration.base import make_calibrator
     from truerank.calibration.ranker import CalibratedRanker
 
     # Unfitted: with query statistics it is fitted to other scores than these.

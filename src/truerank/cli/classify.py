@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.calibration.names import CALIBRATORS, SYNONYMS
+from truerank.calibration import CALIBRATORS, SYNONYMS
 from truerank.cli import common, options
 from truerank.io.documents import BETWEEN, Document, read_documents
 from truerank.io.tables import table_kind

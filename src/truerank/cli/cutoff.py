@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from truerank.calibration.query_scores import QUERY_SCORES
+from truerank.calibration.query_losses import QUERY_SCORES
 from truerank.cli import common, options
 from truerank.io.scores import read_scores
 from truerank.io.trec import read_qrels, read_run

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.calibration.names import CALIBRATORS
+from truerank.calibration import CALIBRATORS
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
 from truerank.core.names import nearest, resolve
