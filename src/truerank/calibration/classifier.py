@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide
@@ -277,10 +277,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, estimator: object, X: Any, target: np.ndarray, weight: Any, given: dict[str, Any], rows: Any = None
     ) -> Any:
         """Return a clone that is fitted to some rows, or to all."""
-        fresh, n = clone(estimator), _num_samples(X)
+        fresh = clone(estimator)
         if rows is not None:
-            by_row = {name for name, value in given.items() if not isinstance(value, str) and _length(value) == n}
-            given = given | {name: _safe_indexing(given[name], rows) for name in by_row}
+            several = {name: value for name, value in given.items() if not isinstance(value, str)}
+            given = given | _check_method_params(X, several, rows)
         inner = fresh.estimator if isinstance(fresh, EachAgainstTheRest) else fresh
         if weight is not None and has_fit_parameter(inner, "sample_weight"):
             given = given | {"sample_weight": weight if rows is None else weight[rows]}
@@ -290,37 +290,33 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def log_odds(self, X: Any) -> np.ndarray:
         """Return calibrated log-odds of each class or label, float64 (n, classes or labels); (n,) for two classes."""
-        check_is_fitted(self, "calibrators_")
-        if self._is_joint():
+        if self._kind() == "classes":
             return log_odds_of(self.predict_log_proba(X))
         n = _num_samples(X)
         columns = [
             calibrator.log_odds(np.zeros(n) if estimator is None else classifier_scores(estimator, X))
             for estimator, calibrator in zip(self.estimators_, self.calibrators_)
         ]
-        return columns[0] if self._is_binary() else np.stack(columns, axis=1)
+        return columns[0] if self._kind() == "binary" else np.stack(columns, axis=1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return calibrated probabilities: (n, classes) with rows that add up to 1, or (n, labels)."""
-        check_is_fitted(self, "calibrators_")
-        if self._is_joint():
+        if self._kind() == "classes":
             return np.exp(self.predict_log_proba(X))
         log_odds = self.log_odds(X)
-        return probability_pairs(log_odds) if self._is_binary() else joint_probability_pairs(log_odds)
+        return probability_pairs(log_odds) if self._kind() == "binary" else joint_probability_pairs(log_odds)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of `predict_proba`, which do not saturate."""
-        check_is_fitted(self, "calibrators_")
-        if self._is_joint():
+        if self._kind() == "classes":
             scores, _ = _scores_of_classes(self.estimators_[0], X, self.classes_)
             return self.calibrators_[0].log_probabilities(scores)
         pairs = log_probability_pairs(self.log_odds(X))
-        return pairs if self._is_binary() else pairs[..., 1]
+        return pairs if self._kind() == "binary" else pairs[..., 1]
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class (n,), or for several labels the indicator (n, labels) of P ≥ 1/2."""
-        check_is_fitted(self, "calibrators_")
-        if isinstance(self.classes_, list):
+        if self._kind() == "labels":
             return (self.log_odds(X) >= 0).astype(np.int64)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
@@ -329,33 +325,25 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         For more than two classes use `least_expected_cost(predict_proba(X), costs)`.
         """
-        check_is_fitted(self, "calibrators_")
-        if self._is_binary():
+        if self._kind() == "binary":
             return decide(self.predict_proba(X), **costs)
-        if not isinstance(self.classes_, list):
+        if self._kind() == "classes":
             raise InvalidInputError("several classes need costs: least_expected_cost(predict_proba(X), costs)")
         return np.stack([decide(column, **costs) for column in self.predict_proba(X).T], axis=1)
 
-    def _is_binary(self) -> bool:
-        return not isinstance(self.classes_, list) and len(self.classes_) == 2
-
-    def _is_joint(self) -> bool:
-        return not isinstance(self.classes_, list) and len(self.classes_) > 2
+    def _kind(self) -> str:
+        """Return "labels", "binary" or "classes", after a check that this classifier is fitted."""
+        check_is_fitted(self, "calibrators_")
+        return "labels" if isinstance(self.classes_, list) else "binary" if len(self.classes_) == 2 else "classes"
 
     def check_model(self) -> None:
         """Check a loaded model: estimators, calibrators and classes must fit together."""
-        n = len(self.classes_) if isinstance(self.classes_, list) else 1
-        kind = JointCalibrator if self._is_joint() else Calibrator
+        kind = self._kind()
+        n = len(self.classes_) if kind == "labels" else 1
         require_value(self, "estimators_", object, n)
-        require_value(self, "calibrators_", kind, n)
-        if self._is_joint() and len(self.calibrators_[0].classes_) != len(self.classes_):
+        require_value(self, "calibrators_", JointCalibrator if kind == "classes" else Calibrator, n)
+        if kind == "classes" and len(self.calibrators_[0].classes_) != len(self.classes_):
             raise ModelFileError("CalibratedClassifier: the calibrator has another number of classes")
-
-
-def _length(value: object) -> int | None:
-    """Return the number of rows, None for a value without rows."""
-    shape = getattr(value, "shape", None)
-    return shape[0] if shape else len(value) if hasattr(value, "__len__") else None
 
 
 class EachAgainstTheRest(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

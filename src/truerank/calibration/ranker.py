@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, log_probability_pairs, make_calibrator, probability_pairs
@@ -17,7 +18,7 @@ from truerank.calibration.log_odds_fits import fit_standardised
 from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int, require_value
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike, Matrix, MatrixLike, Scorer
+from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
@@ -92,12 +93,12 @@ class CalibratedRanker(Ranker):
     @property
     def allow_nan(self) -> bool:  # type: ignore[override]
         """Whether the ranker allows missing values."""
-        return bool(getattr(self.ranker, "allow_nan", False) or _tags(self.ranker).allow_nan)
+        return bool(get_tags(self.ranker).input_tags.allow_nan)
 
     @property
     def allow_sparse(self) -> bool:  # type: ignore[override]
         """Whether the ranker allows sparse rows."""
-        return bool(getattr(self.ranker, "allow_sparse", False) or _tags(self.ranker).sparse)
+        return bool(get_tags(self.ranker).input_tags.sparse)
 
     @property
     def uses_eval_set(self) -> bool:  # type: ignore[override]
@@ -381,9 +382,3 @@ def _grades(data: RankingData) -> np.ndarray:
 
 def _row_weights(data: RankingData) -> np.ndarray | None:
     return None if data.query_weight is None else np.repeat(data.query_weight, np.diff(data.offsets))
-
-
-def _tags(ranker: Scorer) -> Any:
-    from sklearn.utils import get_tags
-
-    return get_tags(ranker).input_tags
