@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import erf, erfc, ndtri, stdtr, stdtrit
 
+from truerank.calibration.base import two_classes
 from truerank.calibration.decisions import as_probabilities
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
@@ -74,7 +76,7 @@ def losses(y: ArrayLike, log_odds: Any) -> Losses:
     (-2.415, 0.625, 1)
     """
     log_odds = np.asarray(log_odds, dtype=np.float64)
-    positive = as_classes(y, len(log_odds))
+    positive = two_classes(y, len(log_odds))[1]
     right = np.where(positive, log_odds, -log_odds)
     wrong = np.exp(-np.logaddexp(0.0, right))  # P(the other class)
     return Losses(np.logaddexp(0.0, -right), wrong * wrong, (log_odds >= 0) != positive)
@@ -151,8 +153,7 @@ def reliability(
     """
     p, positive, group = _checked(y, probabilities, groups)
     level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
-    place, borders = _bins(p, n_bins, strategy)
-    counts = np.bincount(place, minlength=len(borders) - 1)
+    place, counts, borders = _bins(p, n_bins, strategy)
     kept = np.flatnonzero(counts)
     generator = stream(seed_of(random_state), "reliability")
     draws = np.stack([_shares(generator.random(len(p)) < p, place, counts)[kept] for _ in range(n_resamples)])
@@ -162,7 +163,8 @@ def reliability(
     if group is not None:
         between, n_groups = _variance_between(positive - p, place, counts, group)
         independent = np.bincount(place, weights=p * (1 - p), minlength=len(counts)) / np.maximum(counts, 1) ** 2
-        effect = between * (_student(tail, n_groups) / _student(tail)) ** 2 / np.maximum(independent, 1e-300)
+        student = stdtrit(np.maximum(n_groups - 1, 1), tail) / ndtri(tail)
+        effect = between * student**2 / np.maximum(independent, 1e-300)
         widened = np.sqrt(np.maximum(effect, 1.0))[kept] if group.max() else math.nan
         low = np.maximum(predicted - widened * (predicted - low), 0.0)
         high = np.minimum(predicted + widened * (high - predicted), 1.0)
@@ -210,9 +212,7 @@ def expected_calibration_error(
     """
     p, positive, group = _checked(y, probabilities, groups)
     level = check_number(level, "level", minimum=0, maximum=1, open_minimum=True, open_maximum=True)
-    place, borders = _bins(p, n_bins, strategy)
-    size = len(borders) - 1
-    counts = np.bincount(place, minlength=size)
+    place, counts, _ = _bins(p, n_bins, strategy)
     observed = _shares(positive, place, counts)
     smoothed = (counts * observed + 0.5) / (counts + 1.0)
     variance = smoothed * (1.0 - smoothed) / np.maximum(counts, 1)
@@ -226,8 +226,8 @@ def expected_calibration_error(
     for k in range(n_resamples):
         weight = np.bincount(generator.integers(n_drawn, size=n_drawn), minlength=n_drawn).astype(np.float64)
         weight = weight if group is None else weight[group]
-        drawn = np.maximum(np.bincount(place, weights=weight, minlength=size), 1e-300)
-        difference = np.bincount(place, weights=weight * (positive - p), minlength=size) / drawn
+        drawn = np.maximum(np.bincount(place, weights=weight, minlength=len(counts)), 1e-300)
+        difference = np.bincount(place, weights=weight * (positive - p), minlength=len(counts)) / drawn
         resampled[k] = _debiased_error(difference, 2.0 * variance, drawn / len(p))
     tail = (1 - level) / 2
     debiased = _debiased_error(gaps, variance, mass)
@@ -241,8 +241,6 @@ def expected_calibration_error(
 
 def _debiased_error(gaps: np.ndarray, variance: np.ndarray, mass: np.ndarray) -> float:
     """Return the mean |gap| without the part that scatter of the given variance adds, at least 0."""
-    from scipy.special import erf
-
     squared = float((mass * gaps * gaps).sum())
     if squared == 0.0:
         return 0.0
@@ -282,8 +280,7 @@ def brier_decomposition(
         _, place = np.unique(p, return_inverse=True)
         counts = np.bincount(place)
     else:
-        place, borders = _bins(p, n_bins, strategy)
-        counts = np.bincount(place, minlength=len(borders) - 1)
+        place, counts, _ = _bins(p, n_bins, strategy)
     n, base = len(p), float(positive.mean())
     predicted, observed = _shares(p, place, counts), _shares(positive, place, counts)
     deviation = p - predicted[place]
@@ -318,8 +315,6 @@ def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayL
     References: D. J. Spiegelhalter (1986). Probabilistic prediction in patient management. Statistics in Medicine 5.
     N. J. Johnson (1978). Modified t tests and confidence intervals for asymmetrical populations. JASA 73.
     """
-    from scipy.special import erfc
-
     p, positive, group = _checked(y, probabilities, groups)
     if group is not None:
         return _johnson_test(np.bincount(group, weights=(positive - p) * (1 - 2 * p)))
@@ -333,8 +328,6 @@ def spiegelhalter_test(y: ArrayLike, probabilities: ArrayLike, *, groups: ArrayL
 
 def _johnson_test(values: np.ndarray) -> Spiegelhalter:
     """Test that the mean of the values (n,) is 0: Student's t with a correction by their third moment."""
-    from scipy.special import stdtr
-
     n = len(values)
     if n < 2:
         return Spiegelhalter(math.nan, math.nan)
@@ -347,13 +340,6 @@ def _johnson_test(values: np.ndarray) -> Spiegelhalter:
     return Spiegelhalter(t, float(2.0 * stdtr(n - 1, -abs(t))))
 
 
-def as_classes(y: ArrayLike, n_rows: int) -> np.ndarray:
-    """Return classes as bool (n,) from 0/1, False/True or -1/1."""
-    from truerank.calibration.base import two_classes
-
-    return two_classes(y, n_rows)[1]
-
-
 def _checked(
     y: ArrayLike, probabilities: ArrayLike, groups: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -364,7 +350,7 @@ def _checked(
     group = None if groups is None else group_rows(groups, len(p))
     return (
         p,
-        as_classes(y, len(p)).astype(np.float64),
+        two_classes(y, len(p))[1].astype(np.float64),
         None if group is None else group.restore(group.query_index),
     )
 
@@ -382,15 +368,8 @@ def _variance_between(
     return squares / np.maximum(counts, 1) ** 2 * n_groups / np.maximum(n_groups - 1, 1), n_groups
 
 
-def _student(tail: float, n_groups: Any = np.inf) -> Any:
-    """Return the upper quantile of Student's t with `n_groups` - 1 degrees of freedom (at least 1)."""
-    from scipy.special import ndtri, stdtrit
-
-    return -ndtri(tail) if n_groups is np.inf else -stdtrit(np.maximum(n_groups - 1, 1), tail)
-
-
-def _bins(p: np.ndarray, n_bins: int, strategy: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bin of each row and the borders; equal probabilities share a bin."""
+def _bins(p: np.ndarray, n_bins: int, strategy: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the bin of each row, the rows of each bin, and the borders; equal probabilities share a bin."""
     n_bins = check_positive_int(n_bins, "n_bins")
     check_choice(strategy, "strategy", ("quantile", "uniform"))
     if strategy == "uniform":
@@ -400,7 +379,7 @@ def _bins(p: np.ndarray, n_bins: int, strategy: str) -> tuple[np.ndarray, np.nda
         borders = np.array([borders[0], borders[0]]) if len(borders) == 1 else borders
     # A border belongs to the bin above it, the last one to the last bin.
     place = np.clip(np.searchsorted(borders, p, side="right") - 1, 0, len(borders) - 2)
-    return place, borders
+    return place, np.bincount(place, minlength=len(borders) - 1), borders
 
 
 def _shares(values: np.ndarray, place: np.ndarray, counts: np.ndarray) -> np.ndarray:

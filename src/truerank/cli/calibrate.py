@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
-from truerank.calibration.diagnostics import expected_calibration_error
 from truerank.cli import common, options
 from truerank.io.scores import read_scores
 from truerank.models.model_file import save_model
@@ -66,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     if n_queries < FEWEST:
         about_error = f"calibration error: not measured on {n_queries} queries, {FEWEST} are needed"
     elif found.probabilities is not None:
+        from truerank.calibration.diagnostics import expected_calibration_error
+
         error = expected_calibration_error(relevant, found.probabilities, groups=found.query, random_state=args.seed)
         about_error = (
             f"calibration error {error.debiased:.4f} on queries that the calibrator was not fitted to (cross-fitted by "
