@@ -35,7 +35,8 @@ from typing import Any
 import numpy as np
 from reproductions.protocol import ResultStore
 
-from truerank.cli import COMMANDS, _main
+from truerank.cli import COMMANDS
+from truerank.cli import main as command_line
 from truerank.cli.guard import as_program
 from truerank.core import files
 from truerank.core.errors import InvalidInputError
@@ -186,7 +187,7 @@ def main_of(words: list[str]) -> int:
     """The command line, or a made-up experiment of 40 pieces that are stored as experiments store them."""
     if words != ["pieces"]:
         assert words[0] in COMMANDS or " ".join(words[:2]) in COMMANDS
-        return _main(list(words))
+        return command_line(words)
     try:
         store = ResultStore("results/pieces.jsonl", {"seed": 0})
     except InvalidInputError as error:

@@ -81,19 +81,14 @@ RARE = {
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of `truerank`; returns the exit code."""
-    if argv is not None:
-        return _main(list(argv))
-    from truerank.cli.guard import as_program
-
-    return as_program(lambda: _main(sys.argv[1:]))
-
-
-def _main(argv: list[str]) -> int:
     import argparse
     from importlib import import_module
 
-    from truerank.cli.guard import guarded
-    from truerank.cli.options import Parser, UsageError, check_given, description, short_usage
+    from truerank.cli.guard import as_program, guarded
+
+    if argv is None:
+        return as_program(lambda: main(sys.argv[1:]))
+    from truerank.cli.options import Parser, UsageError, check_given, short_usage
     from truerank.core.names import nearest
     from truerank.core.printing import note
 
@@ -108,7 +103,9 @@ def _main(argv: list[str]) -> int:
         return 2
     module_name, summary = COMMANDS[name]
     module = import_module(module_name)
-    parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
+    description = " ".join((module.__doc__ or "").partition("\n\n")[2].split())
+    description = description or f"{summary[:1].upper()}{summary[1:]}."
+    parser = Parser(prog=f"truerank {name}", description=description, allow_abbrev=False)
     module.configure(parser)
     parser.usage = short_usage(parser).replace("%", "%%")
     _hide_rare(parser, rest)
@@ -217,20 +214,16 @@ def _output_that_is_read(args: Any) -> str | None:
     if args.command == "retrain":
         del given["production"]  # it is there to be replaced
 
-    def files(keys: Any) -> list[str]:
-        found = []
-        for key in keys:
-            value = given[key]
-            for item in value if isinstance(value, list | tuple) else [value]:
-                if isinstance(item, str) and item != "-" and os.path.isfile(item):
-                    found.append(item)
-                elif key == "runs" and isinstance(item, str) and os.path.isdir(item):  # all its files are read
-                    found += [entry.path for entry in os.scandir(item) if entry.is_file()]
-        return found
-
-    read = files(given.keys() - outputs)
-    for written in files(outputs & set(given)):
+    read: list[str] = []
+    written: list[str] = []
+    for key, value in given.items():
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, str) and item != "-" and os.path.isfile(item):
+                (written if key in outputs else read).append(item)
+            elif key == "runs" and isinstance(item, str) and os.path.isdir(item):  # all its files are read
+                read += [entry.path for entry in os.scandir(item) if entry.is_file()]
+    for one in written:
         for path in read:
-            if os.path.samefile(path, written):
-                return written
+            if os.path.samefile(path, one):
+                return one
     return None

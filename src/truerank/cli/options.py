@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
-from types import ModuleType
 from typing import Any, NoReturn
 
 from truerank.core.errors import TruerankError
@@ -24,11 +23,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a `UsageError`."""
         raise UsageError(message)
-
-
-def description(module: ModuleType, summary: str) -> str:
-    """The docstring of a command's module below its first line, else the summary of the command."""
-    return " ".join((module.__doc__ or "").partition("\n\n")[2].split()) or f"{summary[:1].upper()}{summary[1:]}."
 
 
 def short_usage(parser: argparse.ArgumentParser) -> str:

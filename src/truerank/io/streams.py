@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -60,7 +61,11 @@ class Source(AbstractContextManager["Source"]):
             except ValueError as error:  # a NUL, half a surrogate pair
                 raise DataFileError(f"no file can have this name ({error})", repr(self.name)) from error
             self._owned = True
-        self.total = _size(self._raw)
+        self.total: int | None = None  # bytes of a regular file from here on
+        with suppress(OSError, AttributeError, ValueError):
+            status = os.fstat(self._raw.fileno())
+            if stat.S_ISREG(status.st_mode):
+                self.total = status.st_size - self._raw.tell()
         self.taken = 0  # bytes read from the file, before decompression
         self._given = 0  # bytes of text, after decompression
         title = f"reading {'standard input' if self.name == '-' else os.path.basename(self.name)}"
@@ -288,17 +293,6 @@ def _zstandard() -> Any:
     with imports_of_extra("zstandard", "zstd", "a .zst file"):
         import zstandard
     return zstandard
-
-
-def _size(raw: Any) -> int | None:
-    """Return the remaining bytes of a regular file, None for pipes."""
-    try:
-        status = os.fstat(raw.fileno())
-        import stat
-
-        return status.st_size - raw.tell() if stat.S_ISREG(status.st_mode) else None
-    except (OSError, AttributeError, ValueError):
-        return None
 
 
 def find_file(folder: Path, name: str) -> Path | None:

@@ -99,6 +99,7 @@ class AcceptedData:
 
     def _training_data(self, X: Any, y: Any, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
         name = type(self).__name__
+        self.__dict__.pop("category_names_", None)  # of an earlier fit
         if isinstance(X, RankingData):
             refuse_again(y, qid)
             data = X
@@ -106,7 +107,6 @@ class AcceptedData:
         else:
             if y is None:
                 raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
-            self.__dict__.pop("category_names_", None)  # of an earlier fit
             matrix = self._checked(X, reset=True)
             check_not_masked(y, "y")
             grades = as_grades(y if hasattr(y, "to_numpy") else column_or_1d(y, warn=True), matrix.shape[0])
@@ -146,7 +146,8 @@ class AcceptedData:
             del self.feature_names_in_
         self.n_features_in_ = data.n_features
         self._check_values(data.X)
-        self._take_category_names(data)
+        if data.category_names:
+            self._take_category_names(data)
         if data.sample_weight is not None and not self.allow_sample_weight:
             raise InvalidInputError(
                 f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
@@ -163,12 +164,11 @@ class AcceptedData:
 
     def _take_category_names(self, data: RankingData | RowSource) -> None:
         """Refuse columns whose numbers are codes of texts; a ranker with categories overrides this."""
-        if data.category_names:
-            name = next(iter(data.category_names))
-            raise InvalidInputError(
-                f"column {name!r} holds categories, which {type(self).__name__} cannot use; leave it out, or use "
-                f"ObliviousBoosting(categorical=[{name!r}])"
-            )
+        name = next(iter(data.category_names or ()))
+        raise InvalidInputError(
+            f"column {name!r} holds categories, which {type(self).__name__} cannot use; leave it out, or use "
+            f"ObliviousBoosting(categorical=[{name!r}])"
+        )
 
     def _source(self, data: RowSource) -> RowSource:
         """Check rows on a cluster, and return them."""
@@ -178,11 +178,13 @@ class AcceptedData:
             raise InvalidInputError(f"{name} does not learn from partitions: {instead}")
         self.n_features_in_ = data.n_features
         self.inputs_, self.close_columns_, self.saw_missing_ = about.inputs, about.close_columns, about.missing
-        self.__dict__.pop("feature_names_in_", None)
+        for earlier in ("feature_names_in_", "category_names_"):
+            self.__dict__.pop(earlier, None)
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
         self._check_source(data)
-        self._take_category_names(data)
+        if data.category_names:
+            self._take_category_names(data)
         return data
 
     def _check_source(self, data: RowSource) -> None:

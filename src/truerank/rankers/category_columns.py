@@ -88,14 +88,11 @@ class CategoryColumns(Ranker):
         return {str(names[int(k)]): list(texts) for k, texts in getattr(self, "category_names_", {}).items()}
 
     def _take_category_names(self, data: RankingData | RowSource) -> None:
-        self.__dict__.pop("category_names_", None)  # of an earlier fit
-        if not data.category_names:
-            return
         names = list(data.feature_names or [])
         given = self.categorical
         known = set() if given is None else set(columns_of(given, "categorical", len(names), names).tolist())
         numbered = {}
-        for name, texts in data.category_names.items():
+        for name, texts in (data.category_names or {}).items():
             if names.index(name) not in known:
                 raise InvalidInputError(f"column {name!r} holds categories: name it in categorical=[{name!r}]")
             numbered[str(names.index(name))] = list(texts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -215,9 +216,8 @@ class _Reader:
         self._names: list[str] | None = None
         self._X = self._kind(self._dtype, n_features)
         self._rows: list[Rows] = []  # without their entries, which X holds
-        self._unranked: dict[bytes, list[tuple[float, int]]] = {}  # by query: grades and how many documents have them
-        # By mark and query: places of its rows, from 1.
-        self._marked: dict[bytes, dict[bytes, list[int]]] = {b"unjudged": {}, b"pooled": {}}
+        # By kind of comment line and query: grades of documents without a row, or places of rows, from 1.
+        self._spoken: dict[bytes, dict[bytes, Any]] = {b"not retrieved": {}, b"unjudged": {}, b"pooled": {}}
         self._met: set[bytes] = set()  # queries with rows
         self._sources: list[str] = []
         self._parsed = 0  # bytes of the present source
@@ -293,34 +293,34 @@ class _Reader:
         if found_line is None:
             return
         kind, qid, words = found_line.groups()
-        if qid in self._marked.get(kind, self._unranked):
+        if qid in self._spoken[kind]:
             raise DataFileError(
                 f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}; files that have "
                 "a query in common cannot be read together",
                 name,
                 line,
             )
-        if kind in self._marked:
+        if kind != b"not retrieved":
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
                 raise DataFileError(f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'", name, line)
-            self._marked[kind][qid] = [int(word[:12]) for word in words.split()]
+            self._spoken[kind][qid] = [int(word[:12]) for word in words.split()]
             return
+        grades: list[float] = []
         for word in words.split():
             found = _GRADE_COUNT.fullmatch(word)
             grade = float(found.group(1)) if found else float("nan")
             if found is None or not np.isfinite(grade):
                 raise DataFileError("expected grade*count words, as 0*12, after '# not retrieved: qid:…'", name, line)
-            self._unranked.setdefault(qid, []).append((grade, int(found.group(2))))
-            if sum(count for _, count in self._unranked[qid]) > MAX_UNRANKED:
+            if len(grades) + int(found.group(2)) > MAX_UNRANKED:
                 raise DataFileError(f"more than {MAX_UNRANKED} documents of one query that have no row", name, line)
+            grades += [grade] * int(found.group(2))
+        self._spoken[kind][qid] = grades
 
     def _judged(self, data: RankingData) -> RankingData:
         """Return the data with the judgements of comment lines."""
-        if not self._unranked and not any(self._marked.values()):
-            return data
         names = [str(name).encode() for name in data.query_ids.tolist()]
         self._met.update(names)
-        grades = [[g for g, count in self._unranked.get(name, []) for _ in range(count)] for name in names]
+        grades = [self._spoken[b"not retrieved"].get(name, []) for name in names]
         if any(grades):
             data.missing_grades = np.array([grade for some in grades for grade in some], dtype=np.float64)
             data.missing_offsets = offsets_of(list(map(len, grades)))
@@ -337,7 +337,7 @@ class _Reader:
         marked = np.zeros(data.n_rows, dtype=np.bool_)
         for query, name in enumerate(names):
             start, stop = int(data.offsets[query]), int(data.offsets[query + 1])
-            for place in self._marked[kind].get(name, []):
+            for place in self._spoken[kind].get(name, []):
                 if place > stop - start:
                     raise DataFileError(
                         f"row {place} of query {name.decode()} is marked {kind.decode()}, but it has "
@@ -358,8 +358,7 @@ class _Reader:
 
     def check_queries(self, name: str) -> None:
         """Warn about comment lines for queries without rows."""
-        spoken = {*self._unranked, *self._marked[b"unjudged"], *self._marked[b"pooled"]}
-        lost = sorted(spoken - self._met)
+        lost = sorted(set().union(*self._spoken.values()) - self._met)
         if lost:
             shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
             warn(
@@ -384,7 +383,7 @@ class _Reader:
         X.extend(rows, 0, name)
         data = _grouped(X.finish(), rows, self._names)
         self._n_features = data.n_features
-        return self._judged(data)
+        return self._judged(data) if any(self._spoken.values()) else data
 
     def result(self) -> RankingData:
         """Return all rows."""
@@ -394,8 +393,9 @@ class _Reader:
         data = _grouped(self._X.finish(), Rows.concatenate(self._rows), self._names)
         if data.n_joined:
             warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
-        data = self._judged(data)
-        self.check_queries(name)
+        if any(self._spoken.values()):
+            data = self._judged(data)
+            self.check_queries(name)
         return data
 
 
@@ -403,7 +403,7 @@ def _grouped(X: Any, rows: Rows, feature_names: list[str] | None) -> RankingData
     """Return rows, and their features X, as data grouped by query."""
     starts, names = zip(*rows.pieces)
     offsets = np.array([*starts, rows.n_rows], dtype=np.int64)
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    numbers = dict(zip(dict.fromkeys(names), count()))
     query_ids = query_names(list(numbers))
     known: dict[str, Any] = {"doc_ids": rows.doc_ids, "comments": rows.comments, "feature_names": feature_names}
     if len(numbers) == len(names):
