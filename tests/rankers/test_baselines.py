@@ -60,17 +60,15 @@ def test_ridge_says_at_once_that_wide_data_are_not_for_it():
 
 
 def test_ridge_adds_few_matrices_at_a_time(monkeypatch):
-    from truerank.rankers import query_moments
+    from truerank.rankers import linear
 
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(1500, 300)), rng.integers(0, 3, 1500), np.arange(1500) // 10
-    monkeypatch.setattr(query_moments, "_BLOCK_VALUES", 1)  # blocks of 64 rows
+    monkeypatch.setattr(linear, "_BLOCK_VALUES", 1)  # blocks of 64 rows
     usual = RidgeRanker().fit(X, y, qid=qid).coef_
-    monkeypatch.setattr(query_moments, "_PARTS_BYTES", 1)
-    most, run = [], query_moments.run_blocks
-    monkeypatch.setattr(
-        query_moments, "run_blocks", lambda work, blocks, n: most.append(len(blocks)) or run(work, blocks, n)
-    )
+    monkeypatch.setattr(linear, "_PARTS_BYTES", 1)
+    most, run = [], linear.run_blocks
+    monkeypatch.setattr(linear, "run_blocks", lambda work, blocks, n: most.append(len(blocks)) or run(work, blocks, n))
     np.testing.assert_array_equal(RidgeRanker().fit(X, y, qid=qid).coef_, usual)
     assert len(most) > 4
     assert max(most) == 4

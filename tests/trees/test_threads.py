@@ -7,7 +7,7 @@ from truerank import ObliviousBoosting
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import row_blocks
 from truerank.data.samples import load_sample
-from truerank.losses import by_query as objectives
+from truerank.losses import protocols as objectives
 from truerank.losses.protocols import FunctionObjective
 from truerank.matrices import binning as borders
 from truerank.trees import boosted_rows, ensemble, grower, histogram

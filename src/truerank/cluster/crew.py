@@ -185,6 +185,7 @@ class Crew:
 
     def _ask_once(self, call: Call, merge: Merge) -> Any:
         arguments = (*call, merge, self.n_partitions)
+        answers: list[Any]
         if self.client is None:
             answers = [self._here.run(*arguments)]
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ class ClusterRankingData(RowSource):
     """
 
     def __init__(
-        self, sources: list[Source], client: object = None, hold: bool = True, n_jobs: int | None = None
+        self, sources: Sequence[Source], client: object = None, hold: bool = True, n_jobs: int | None = None
     ) -> None:
         if not sources:
             raise InvalidInputError("there are no partitions; expected at least one")
@@ -50,7 +50,7 @@ class ClusterRankingData(RowSource):
         self._check_kinds([shape.queries for shape in shapes])
         ordered = _ordered(sources, [shape.names for shape in shapes])
         whole = self._join(ordered, [shape.queries for shape in shapes])
-        if whole != sources:
+        if whole != list(sources):
             self.crew = Crew(self.client, whole, hold, n_jobs)
             shapes = self._shapes()
         self._take(shapes)
@@ -172,7 +172,7 @@ class ClusterRankingData(RowSource):
         return type(self)([partial(given_rows, rows)], self.client, True, self.n_jobs)
 
 
-def _ordered(sources: list[Source], names: list[list[str] | None]) -> list[Source]:
+def _ordered(sources: Sequence[Source], names: list[list[str] | None]) -> list[Source]:
     """Return sources with the columns in the order of the first. Raise if the names of columns differ."""
     first = names[0] or []
     ordered = list(sources)

@@ -37,14 +37,11 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.types import MeasureLike
 from truerank.data.grouping import sums_by_query
 from truerank.losses.boosting_kernels import discounted_pairs, neighbour_pairs
-from truerank.losses.by_query import Block, ByQuery
 from truerank.losses.lambda_rank import IPSLambdaRank, LambdaRank
 from truerank.losses.listwise import LISTWISE
 from truerank.losses.position_bias import UnbiasedLambdaRank
-from truerank.losses.protocols import BoostingObjective, FunctionObjective, PlainObjective
+from truerank.losses.protocols import Block, BoostingObjective, ByQuery, Derivatives, FunctionObjective, PlainObjective
 from truerank.matrices.exact_sums import exact_sum
-
-Arrays = tuple[np.ndarray, np.ndarray]
 
 
 class SquaredError(PlainObjective):
@@ -53,7 +50,7 @@ class SquaredError(PlainObjective):
     quadratic = True
     by_row = True
 
-    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
+    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
         return scores - y, np.broadcast_to(1.0, scores.shape)  # a view of one number: no memory
 
     def start(self, y: np.ndarray, weights: np.ndarray | None) -> float:
@@ -101,7 +98,7 @@ class YetiRank(ByQuery):
     def begin(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Arrays:
+    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
         # Score plus logistic noise: the order of exp(s) u / (1 - u).
         self._noise = self._rng.logistic(size=(self.permutations, len(y)))
         return super().__call__(y, scores, offsets)

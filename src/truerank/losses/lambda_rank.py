@@ -21,7 +21,7 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.core.errors import InvalidInputError
 from truerank.losses.boosting_kernels import discounted_pairs, given_pairs
-from truerank.losses.by_query import Block, ByQuery
+from truerank.losses.protocols import Block, ByQuery
 from truerank.losses.swap_costs import SwapCosts
 from truerank.measures.base import Measure
 from truerank.measures.rank_form import SUM

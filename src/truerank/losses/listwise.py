@@ -15,7 +15,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.data.grouping import mixed_queries, query_of_rows, sums_by_query
-from truerank.losses.by_query import Block, ByQuery
+from truerank.losses.protocols import Block, ByQuery
 
 _LARGEST_GRADE = 1000.0  # 2^grade and sums of it stay finite
 

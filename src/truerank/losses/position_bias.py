@@ -24,8 +24,8 @@ from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.data.ranking_data import RankingData
-from truerank.losses.by_query import Block
 from truerank.losses.lambda_rank import LambdaRank
+from truerank.losses.protocols import Block
 from truerank.matrices.sorting import best_first
 from truerank.measures.base import Measure
 

@@ -1,13 +1,14 @@
-"""Protocols of losses for solvers and boosted trees."""
+"""Protocols of losses for solvers and boosted trees, and base classes of objectives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.threads import query_blocks, run_blocks
 
 Derivatives = tuple[np.ndarray, np.ndarray]
 
@@ -63,6 +64,52 @@ class FunctionObjective(PlainObjective):
         return self.function(y, scores, offsets)
 
 
+class Block(NamedTuple):
+    """The queries first … last - 1, and the arrays for their derivatives: the first arguments of each kernel."""
+
+    y: np.ndarray
+    scores: np.ndarray
+    offsets: np.ndarray
+    first: int
+    last: int
+    gradients: np.ndarray
+    hessians: np.ndarray
+
+    def mixed(self) -> Iterator[tuple[int, slice]]:
+        """Yield the number and the rows of each query whose grades differ."""
+        for q in range(self.first, self.last):
+            rows = slice(int(self.offsets[q]), int(self.offsets[q + 1]))
+            if rows.start < rows.stop and np.ptp(self.y[rows]) > 0:
+                yield q, rows
+
+
+class ByQuery(PlainObjective):
+    """Base of objectives over queries; a subclass writes `add`.
+
+    `by_place` says that places of rows break ties or order random numbers. Boosting then passes the rows in an order
+    by content, so that the model does not depend on the order of the file, and calls `reorder(rows)` if it exists.
+    """
+
+    by_place = False
+    n_jobs: int | None = None
+
+    def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:
+        gradients, hessians = np.zeros(len(y)), np.zeros(len(y))
+
+        def work(first: int, last: int) -> Any:
+            return self.add(Block(y, scores, offsets, first, last, gradients, hessians))
+
+        self.collect(run_blocks(work, query_blocks(offsets, 16_384), self.n_jobs))
+        return gradients, hessians
+
+    def add(self, block: Block) -> Any:
+        """Write the gradients and hessians of a block of queries."""
+        raise NotImplementedError
+
+    def collect(self, answers: list[Any]) -> None:
+        """Receive what `add` returned for each block, in order."""
+
+
 def checked(
     objective: BoostingObjective, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray, first_row: int = 0
 ) -> Derivatives:
@@ -102,31 +149,3 @@ class Oracle(Protocol):
         """Return the loss (m,) of each worst outcome and coefficients c (n,) of the scores: the value is `loss + Σ
         c·s`.
         """
-
-
-class SumOverQueries(Protocol):
-    """A differentiable loss of linear weights that adds up over queries, for steps by query (`cross_entropy`)."""
-
-    n_weights: int
-
-    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the objective, penalty included, and its gradient (n_weights,)."""
-
-    def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
-        """Step after each query; `weights` change in place."""
-
-
-class SmoothLoss(Protocol):
-    """A smooth convex loss of linear weights, for L-BFGS (`cross_entropy`); `hessian` needs `has_hessian`."""
-
-    n_weights: int
-    has_hessian: bool
-
-    def value_and_gradient(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """See `SumOverQueries`."""
-
-    def hessian(self, weights: np.ndarray, max_rows: float = ...) -> np.ndarray:
-        """Return second derivatives (n_weights, n_weights), from the first queries up to `max_rows` rows."""
-
-    def curvature(self) -> np.ndarray:
-        """Return an upper bound of the diagonal of the second derivatives at 0, (n_weights,)."""

@@ -18,8 +18,7 @@ from truerank.measures import Measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import column_of
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.linear import LinearRanker, Problem
-from truerank.rankers.query_moments import within_query_moments
+from truerank.rankers.linear import LinearRanker
 from truerank.rankers.sums.linear import make_problem
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
@@ -95,7 +94,7 @@ class RidgeRanker(LinearRanker):
                 "keep fewer columns"
             )
         problem = make_problem(data, self.scale, self.n_jobs)
-        gram, moment = within_query_moments(problem) if isinstance(problem, Problem) else problem.moments()
+        gram, moment = problem.moments()
         with one_blas_thread():
             values, vectors = np.linalg.eigh(gram)
         values = np.maximum(values, 0.0)

@@ -10,9 +10,11 @@ import numpy as np
 
 from truerank.core.checks import check_choice, require_array, require_value
 from truerank.core.errors import InvalidInputError
+from truerank.core.kernel import kernel
+from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
 from truerank.core.types import Matrix, MeasureLike
 from truerank.data.columns import shown_names
-from truerank.data.grouping import offsets_of, sums_by_query
+from truerank.data.grouping import offsets_of, query_of_rows, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.losses.cross_entropy import CrossEntropy
 from truerank.losses.graded_pairs import GradedPairs, HingeOracle, weight_by
@@ -29,6 +31,8 @@ from truerank.solvers.result import SolverResult
 OracleOf = Callable[[np.ndarray, np.ndarray], Any]
 LARGEST_WEIGHT = 1e200
 """Of a model file: sums over columns must not overflow."""
+_BLOCK_VALUES = 1 << 19  # numbers in a block of rows, for moments
+_PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before they are added up
 
 
 class Problem:
@@ -60,6 +64,48 @@ class Problem:
     def coef(self, weights: np.ndarray) -> np.ndarray:
         """Return weights (p,) for the original columns, from those of the learner."""
         return self.rows.coef(weights)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return `sum_q w_q Xc' Xc` (p, p) and `sum_q w_q Xc' yc` (p,) of rows and grades centred within queries."""
+        p = self.n_weights
+        blocks = query_blocks(self.offsets, max(64, _BLOCK_VALUES // max(p, 1)))
+        at_once = max(4, _PARTS_BYTES // (8 * max(p, 1) ** 2))
+        gram, moment = np.zeros((p, p)), np.zeros(p)
+        with one_blas_thread():
+            for k in range(0, len(blocks), at_once):
+                for part in run_blocks(self._moments, blocks[k : k + at_once], self.n_jobs):
+                    gram += part[0]
+                    moment += part[1]
+        return gram, moment
+
+    def _moments(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the moments of queries first … last - 1."""
+        start, stop = int(self.offsets[first]), int(self.offsets[last])
+        offsets = self.offsets[first : last + 1] - start
+        query, sizes = query_of_rows(offsets), np.diff(offsets)
+        counts = np.maximum(sizes, 1)
+        own = np.ones(last - first) if self.query_weight is None else self.query_weight[first:last]
+        grades = self.y[start:stop]
+        centred = grades - (np.bincount(query, weights=grades, minlength=last - first) / counts)[query]
+        X: Any = self.rows.block(start, stop)
+        if not hasattr(X, "tocsr"):
+            filled = np.flatnonzero(sizes)
+            origin = np.zeros((last - first, X.shape[1]))
+            origin[filled] = X[offsets[filled]]
+            _subtract_by_query(X, origin, offsets)  # first, so that a constant column gives exactly 0
+            _subtract_by_query(X, sums_by_query(X, offsets) / counts[:, None], offsets)
+            moment = np.einsum("ij,i->j", X, own[query] * centred)
+            if (own != 1.0).any():
+                X *= np.sqrt(own[query])[:, None]
+            return X.T @ X, moment
+        # Sparse rows stay sparse: `sum w x x'` less each query's size times w mean mean'.
+        from scipy.sparse import csr_matrix
+
+        indicator = csr_matrix((np.ones(len(query)), (query, np.arange(len(query)))), shape=(last - first, len(query)))
+        means = (indicator @ X).toarray() / counts[:, None]
+        gram = (X.T @ X.multiply(own[query][:, None]).tocsr()).toarray()
+        gram -= means.T @ (means * (own * sizes)[:, None])
+        return gram, np.asarray(X.T @ (own[query] * centred))
 
     def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> CrossEntropy:
         """Return the loss of ListNet, or another listwise loss, over these data."""
@@ -270,3 +316,12 @@ class BinnedLinearRanker(LinearRanker):
         Ranker.check_model(self)
         require_value(self, "bin_edges_", np.ndarray, self.n_features_in_)
         require_array(self, "coef_", "float64", sum(len(one) + 1 for one in edges))
+
+
+@kernel
+def _subtract_by_query(X, values, offsets):
+    """Subtract `values` (m, p) of each query from its rows."""
+    for query in range(len(offsets) - 1):
+        for i in range(offsets[query], offsets[query + 1]):
+            for j in range(X.shape[1]):
+                X[i, j] -= values[query, j]

@@ -9,7 +9,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import one_blas_thread
-from truerank.losses.protocols import SmoothLoss, SumOverQueries
+from truerank.losses.cross_entropy import CrossEntropy
 from truerank.solvers.result import SolverResult, Status
 
 _DENSE_HESSIAN = 512  # largest number of columns for a matrix of second derivatives
@@ -18,7 +18,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 
 def minimise(
-    problem: SmoothLoss, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
+    problem: CrossEntropy, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
     """L-BFGS in preconditioned coordinates, and Newton steps after rounding has stopped its line search.
 
@@ -84,7 +84,7 @@ def minimise(
 
 
 def descend(
-    problem: SumOverQueries, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
+    problem: CrossEntropy, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
     """The paper's algorithm 1: a step after each query, in their order; `after` gets NaN for the objective."""
     p = problem.n_weights
@@ -103,7 +103,7 @@ def descend(
     return SolverResult(coef, status, n_iter, value, gap=float(np.linalg.norm(gradient)))
 
 
-def _preconditioner(problem: SmoothLoss, dense: bool) -> np.ndarray:
+def _preconditioner(problem: CrossEntropy, dense: bool) -> np.ndarray:
     """Return T, triangular or a diagonal (p,), so that `coef = T' v` gives about unit curvature at v = 0."""
     if dense:
         return _inverse_factor(problem.hessian(np.zeros(problem.n_weights), _SAMPLE_ROWS))

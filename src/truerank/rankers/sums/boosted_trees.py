@@ -26,8 +26,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, RowSource
 from truerank.data.rows import beside
 from truerank.losses.boosting import SquaredError, make_objective
-from truerank.losses.by_query import ByQuery
-from truerank.losses.protocols import FunctionObjective, checked
+from truerank.losses.protocols import ByQuery, FunctionObjective, checked
 from truerank.matrices.binning import code_rows
 from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total

@@ -28,7 +28,6 @@ from truerank.matrices.content import (
     squares_and_counts,
 )
 from truerank.rankers.linear import OracleOf, Problem
-from truerank.rankers.query_moments import within_query_moments
 from truerank.solvers.cutting_planes import CuttingPlanes, block_bounds
 from truerank.solvers.newton import PairSums
 
@@ -107,7 +106,7 @@ class PartitionedProblem:
 
 
 class PartitionedCrossEntropy:
-    """The sum of the partitions' cross entropies, plus the penalty; `SmoothLoss` documents the methods."""
+    """The sum of the partitions' cross entropies, plus the penalty; `CrossEntropy` documents the methods."""
 
     def __init__(self, problem: PartitionedProblem, alpha: float, normalize: bool, objective: object) -> None:
         self._rows, self.alpha, self.n_weights = problem.data, alpha, problem.n_weights
@@ -296,7 +295,7 @@ def _problem(partition: Part) -> Problem:
 
 
 def _moments(partition: Part) -> tuple[np.ndarray, np.ndarray]:
-    return within_query_moments(_problem(partition))
+    return _problem(partition).moments()
 
 
 def _open_cross_entropy(partition: Part, objective: object) -> tuple[int, float]:
