@@ -113,14 +113,12 @@ def test_a_refused_fit_leaves_the_calibrator_as_it_was(name):
     np.testing.assert_array_equal(calibrator.predict_proba(scores), p)
 
 
-def test_partial_fit_and_distance_are_refused_whole():
+def test_partial_fit_is_refused_whole():
     wide = judged(WIDE)
     ranker = ranker_class("pairwise-descent")(max_iter=2000).fit(wide)
     before, frozen = dict(vars(ranker)), pickle.dumps(ranker)
     with pytest.raises(ValueError, match="features"):
         ranker.partial_fit(judged(NARROW))
-    with pytest.raises(ValueError, match="features"):
-        ranker.distance_to_optimum(judged(NARROW))
     with pytest.raises(ValueError, match="n_steps"):
         ranker.partial_fit(wide, n_steps=-1)
     assert same_state(vars(ranker), before)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError
 from truerank.core.fitting import fits_whole
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.rounds import tell
-from truerank.core.types import ArrayLike, Matrix, MatrixLike
+from truerank.core.types import Matrix
 from truerank.data.ranking_data import RankingData
-from truerank.losses.graded_pairs import HINGE, GradedPairs, weight_by
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import estimator
@@ -29,7 +26,6 @@ from truerank.solvers.pair_descent import (
     LOSSES,
     STEPS,
     averaged_weights,
-    new_state,
     rates,
     take_steps,
 )
@@ -37,31 +33,8 @@ from truerank.solvers.pair_sampling import SAMPLINGS, make_sampler
 from truerank.solvers.path import best_of_path, path_values
 from truerank.solvers.result import SolverResult, Status
 
-_WEIGHTINGS = {"rank": "pairs", "row-norm-rank": "rows", "query-norm-rank": "queries"}  # those of RankSVM
 # Number of draws made at a time: an interrupt takes effect between two pieces.
 _PIECE_DRAWS, _PIECE_ENTRIES = 32_768, 1 << 24
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The objective of the fitted weights compared with the optimum.
-
-    Attributes
-    ----------
-    objective, optimum : float
-        `λ/2 ‖w‖² + mean hinge` of the fitted weights, and of the exact solution (`RankSVM` with the hinge).
-    gap : float
-        Certificate of the exact solution: no weights have an objective below `optimum - gap`.
-    """
-
-    objective: float
-    optimum: float
-    gap: float
-
-    @property
-    def relative_distance(self) -> float:
-        """Return `(objective - optimum) / optimum`."""
-        return (self.objective - self.optimum) / self.optimum
 
 
 @estimator
@@ -318,49 +291,6 @@ class PairwiseDescent(LinearRanker):
         self._keep()
         return self
 
-    def distance_to_optimum(
-        self,
-        X: MatrixLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        tol: float = 1e-4,
-    ) -> Objective:
-        """Compare the objective of the fitted weights with the optimum that `RankSVM(loss="hinge")` finds.
-
-        Parameters
-        ----------
-        X, y, qid, query_weight
-            The training data.
-        tol : float, default 1e-4
-            Relative precision of the optimum.
-
-        Raises
-        ------
-        InvalidInputError
-            If the loss is not the hinge, the sampling is "combined-ranking", or there are no pairs.
-        """
-        from truerank.rankers.rank_svm import RankSVM
-
-        check_choice(self.loss, "loss", ("hinge",))
-        check_choice(self.sampling, "sampling", tuple(_WEIGHTINGS))
-        reg = check_number(self.alpha, "alpha", minimum=0.0, open_minimum=True)
-        check_is_fitted(self)
-        data = clone(self)._training_data(X, y, qid, query_weight)
-        self._check_width(data.n_features)
-        grades, offsets, weight = np.asarray(data.y), data.offsets, data.query_weight
-        pairs = GradedPairs(grades, offsets, weight)
-        pairs.set_weight(weight_by(_WEIGHTINGS[self.sampling], pairs.n_pairs, offsets, weight))
-        if pairs.total_weight == 0:
-            raise InvalidInputError("these data have no pairs of different grades")
-        scores = LinearRanker._predict(self, data.X)
-        loss, _ = pairs.loss(scores, HINGE)
-        objective = 0.5 * reg * float(self.coef_ @ self.coef_) + loss / pairs.total_weight
-        exact = RankSVM(C=1.0 / (reg * pairs.total_weight), loss="hinge", tol=tol)
-        exact.fit(RankingData.from_grouped(data.X, grades, offsets, query_weight=pairs.weight))
-        return Objective(objective, reg * exact.objective_, reg * exact.gap_)
-
     def _predict(self, X: Any) -> np.ndarray:
         return super()._predict(X) + self.intercept_
 
@@ -408,7 +338,8 @@ class PairwiseDescent(LinearRanker):
             )
 
     def _start(self, problem: Problem, reg: float) -> None:
-        weights, scalars = new_state(problem.rows.n_weights + 1)
+        weights = np.zeros((2, problem.rows.n_weights + 1))
+        scalars = np.array([1.0, 0.0, 0.0, 0.0])
         self.descent_state_ = {"weights": weights, "scalars": scalars, "seed": seed_of(self.random_state)}
         self.scale_, self.alpha_ = problem.scale, reg
         self._status = Status.NOTHING_TO_LEARN

@@ -20,7 +20,7 @@ _HINGE, _LOGISTIC, _SQUARED = range(3)
 LEARNING_RATES = ("pegasos", "basic", "constant")
 # Rows of the array of weights.
 V, R = 0, 1
-# Entries of the array of scalars that goes with the weights: s, σ, number of averaged steps, number of steps.
+# Entries of the array of scalars that goes with the weights: s (at first 1), σ, numbers of averaged steps and of steps.
 SCALE, SIGMA, AVERAGED, STEPS = range(4)
 # Entries of the array of options: λ; first step that is averaged; value of the intercept's feature in single rows;
 # radius of the ball that Pegasos projects to (infinite without projection).
@@ -29,13 +29,6 @@ REG, AVERAGE_FROM, INTERCEPT, RADIUS = range(4)
 _LEAST_SCALE = 1e-6
 # The differences of so many draws are made before their steps, so that reads of rows from memory overlap.
 _AHEAD = 32
-
-
-def new_state(width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return weights (2, width) and scalars before the first step."""
-    scalars = np.zeros(4)
-    scalars[SCALE] = 1.0
-    return np.zeros((2, width)), scalars
 
 
 def averaged_weights(weights: np.ndarray, scalars: np.ndarray) -> np.ndarray:
@@ -47,16 +40,10 @@ def averaged_weights(weights: np.ndarray, scalars: np.ndarray) -> np.ndarray:
 
 def rates(learning_rate: str, first: float, n: int, reg: float, eta0: float) -> np.ndarray:
     """Return η of the steps first, first + 1, …, float64 (n,)."""
-    t = np.arange(n, dtype=np.float64)
-    t += first
-    if learning_rate == "basic":
-        return 10.0 / (10.0 + t)
-    if learning_rate != "pegasos":
-        return np.full(n, eta0)
-    if reg == 0:
-        return np.zeros(n)
-    t *= reg
-    return np.divide(1.0, t, out=t)
+    t = first + np.arange(n)
+    if learning_rate == "pegasos":
+        return 1.0 / (t * reg)
+    return 10.0 / (10.0 + t) if learning_rate == "basic" else np.full(n, eta0)
 
 
 def take_steps(
