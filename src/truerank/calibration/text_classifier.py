@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration.classifier import CalibratedClassifier
 from truerank.calibration.decisions import decide
-from truerank.core.checks import check_choice, check_positive_int, require_value
+from truerank.core.checks import check_choice, check_positive_int, column_labels, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
@@ -102,7 +102,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.classifier, str):
             check_choice(self.classifier, "classifier", CLASSIFIERS)
         self.__dict__.pop("feature_names_in_", None)  # an earlier fit's
-        columns = _columns(X) if feature_names is None else feature_names
+        columns = column_labels(X) or None if feature_names is None else feature_names
         X, self.from_text_ = _as_rows(X)
         if columns is not None:
             self.feature_names_in_ = np.array(list(columns), dtype=str)
@@ -200,8 +200,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def _rows(self, X: Matrix) -> Any:
-        given, wanted = _columns(X), getattr(self, "feature_names_in_", None)
-        if given is not None and wanted is not None:
+        given, wanted = column_labels(X), getattr(self, "feature_names_in_", None)
+        if given and wanted is not None:
             missing = [name for name in wanted.tolist() if name not in given]
             if missing:
                 raise InvalidInputError(f"the data lack {missing[0]!r}, a column that the classifier was trained on")
@@ -220,12 +220,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         binary = self.multi_label_ and len(self.classes_) == 1
         if n != (2 if binary else len(self.classes_)):
             raise ModelFileError(f"TextClassifier: {len(self.classes_)} labels for a classifier of {n}")
-
-
-def _columns(X: Matrix) -> dict[str, Any] | None:
-    """Return the labels of a data frame's columns by their text; None for other types."""
-    labels = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's, or any other's
-    return None if labels is None else {str(label): label for label in labels}
 
 
 def _as_rows(X: Matrix) -> tuple[Any, bool]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, by_name, measure_of
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.core.rounds import Callback, Lines
@@ -113,20 +113,17 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     `InvalidInputError`.
     """
     _refuse_foreign(X, _FOREIGN_DATA)
-    is_arrow = hasattr(X, "column_names")  # its `columns` are the values
-    names = list(X.column_names if is_arrow else getattr(X, "columns", ()))
-    if QUERY_COLUMN not in names or (features is not None and QUERY_COLUMN in list(features)):
+    labels = column_labels(X)
+    if QUERY_COLUMN not in labels or (features is not None and QUERY_COLUMN in list(features)):
         return X, qid
-    if names.count(QUERY_COLUMN) > 1:
-        raise InvalidInputError("X has two columns named 'qid'; keep one of them")
     there = elsewhere(X)
     column = np.asarray(X[QUERY_COLUMN]) if there is None else X[QUERY_COLUMN]
     if qid is not None and there is not None:
         raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them")
     if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
         raise InvalidInputError("the column 'qid' of X differs from qid=…; drop the wrong one")
-    others = [name for name in names if name != QUERY_COLUMN]
-    return X.select(others) if is_arrow else X[others], column
+    others = [label for name, label in labels.items() if name != QUERY_COLUMN]
+    return X.select(others) if hasattr(X, "column_names") else X[others], column
 
 
 def _refuse_foreign(value: object, sentence: str) -> None:

@@ -61,6 +61,20 @@ def as_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
+def column_labels(table: Any, name: str = "X") -> dict[str, Any]:
+    """Return the labels of a data frame's or an Arrow table's columns by their text, {} for other values.
+
+    Two columns of one name are an error.
+    """
+    labels = list(getattr(table, "column_names", getattr(table, "columns", ())))  # Arrow's `columns` are the values
+    texts = list(map(str, labels))
+    if len(set(texts)) < len(texts):
+        double = next(text for text in texts if texts.count(text) > 1)
+        also = ", or keep the first: X.loc[:, ~X.columns.duplicated()]" if hasattr(table, "loc") else ""
+        raise InvalidInputError(f"{name} has two columns named {double!r}. Rename one{also}.")
+    return dict(zip(texts, labels))
+
+
 def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Convert values to float64, including nan and infinite ones. Values that are not real numbers are an error."""
     array = as_array(values, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array, as_numbers, check_plain
+from truerank.core.checks import as_array, as_numbers, check_plain, column_labels
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import Grouping, RowsByQuery, group_rows, id_texts, offsets_of, one_query, places_of
@@ -93,8 +93,7 @@ class RankingData(Grouping):
         sample_weight: ArrayLike | None = None,
     ) -> None:
         if feature_names is None and hasattr(X, "columns"):
-            check_column_names(X)
-            feature_names = X.columns
+            feature_names = list(column_labels(X))
         X = as_matrix(X)
         n = X.shape[0]
         grouping = one_query(n) if qid is None and y is None else group_rows(qid, n)
@@ -452,16 +451,6 @@ def check_ranking_data(data: object, name: str = "data") -> None:
         raise InvalidInputError(
             f"{name} must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of "
             "arrays with RankingData(X, y, qid)"
-        )
-
-
-def check_column_names(X: object) -> None:
-    """Raise an error for a data frame with two columns of the same name."""
-    names = [] if hasattr(X, "column_names") else list(map(str, getattr(X, "columns", ())))
-    if len(set(names)) < len(names):
-        double = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(
-            f"X has two columns named {double!r}. Rename one, or keep the first: X.loc[:, ~X.columns.duplicated()]."
         )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from truerank.core.checks import as_array
+from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import id_text, is_missing
 
@@ -36,7 +36,7 @@ def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None
     if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
         return dict(value.to_dict())
     if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        names = {str(name): name for name in getattr(value, "column_names", value.columns)}  # Arrow's, or any other's
+        names = column_labels(value, "the table")
         chosen = (_column(names, known) for known in (_QUERY, _DOCUMENT, _VALUE[kind]))
         return _grouped(*(as_array(value[name], str(name)).tolist() for name in chosen))
     if isinstance(value, Iterable):

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.checks import as_array, check_choice
+from truerank.core.checks import as_array, check_choice, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
 from truerank.core.types import ArrayLike, DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
@@ -487,23 +487,14 @@ def first_line(error: BaseException) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def _columns(table: object) -> tuple[list[str], Callable[[str], np.ndarray]]:
+def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:
     """Return the column names of a table, and a function that returns a column as an array."""
-    if hasattr(table, "column_names") and hasattr(table, "column"):  # pyarrow
-        names = [str(name) for name in table.column_names]
-        places = {name: place for place, name in enumerate(names)}
-        if len(places) < len(names):
-            double = next(name for name in names if names.count(name) > 1)
-            raise InvalidInputError(f"the table has two columns named {double!r}")
-        return names, lambda name: as_array(table.column(places[name]), name)
-    if hasattr(table, "columns") and hasattr(table, "__getitem__"):  # pandas, polars
-        labels = {str(label): label for label in table.columns}
-        if len(labels) < len(list(table.columns)):
-            raise InvalidInputError("the table has two columns of one name")
-        return list(labels), lambda name: as_array(table[labels[name]], name)
-    raise InvalidInputError(
-        f"expected a path, a pandas or polars data frame or a pyarrow table, got {type(table).__name__}"
-    )
+    if not hasattr(table, "columns") or not hasattr(table, "__getitem__"):
+        raise InvalidInputError(
+            f"expected a path, a pandas or polars data frame or a pyarrow table, got {type(table).__name__}"
+        )
+    labels = column_labels(table, "the table")
+    return list(labels), lambda name: as_array(table[labels[name]], name)
 
 
 def _is_numeric(values: np.ndarray) -> bool:
