@@ -284,5 +284,5 @@ def test_models_beyond_what_sixteen_bits_count_are_refused():
     with pytest.raises(ModelFileError, match="at most 16 levels"):
         ensemble(17).check(1, None)
     places(2**15 - 1).check(1, ensemble(1))
-    with pytest.raises(ModelFileError, match="place tables"):
+    with pytest.raises(ModelFileError, match="sizes must hold int values from 0 to"):
         places(2**15).check(1, ensemble(1))

@@ -137,14 +137,14 @@ def require_array(
     name: str,
     dtype: str,
     *shape: int | None,
-    low: float = -_LARGEST,
+    low: float | None = -_LARGEST,
     high: float = _LARGEST,
     rising: bool = False,
-) -> None:
-    """Raise `ModelFileError` unless an attribute of a loaded model is an array of this dtype and shape.
+) -> np.ndarray:
+    """Return an attribute of a loaded model, or raise `ModelFileError` unless it is such an array.
 
     `name` may have the key of a dict, "history_.alpha". `dtype` may be a prefix, "int". A size None allows any size.
-    Numbers must be in [low, high], which excludes nan.
+    Numbers must be in [low, high], which excludes nan; low None allows any.
     """
     array = _attribute(model, name)
     what = f"{type(model).__name__}: {name} must hold {dtype} values"
@@ -152,11 +152,14 @@ def require_array(
         raise ModelFileError(f"{what}, got {array.dtype if isinstance(array, np.ndarray) else repr(array)[:60]}")
     if array.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, array.shape)):
         raise ModelFileError(f"{what} of shape {shape}, got {array.shape}".replace("None", "any"))
-    outside = array[~((array >= low) & (array <= high))] if array.dtype.kind in "iuf" else array[:0]
+    bounded = low is not None and array.dtype.kind in "iuf"
+    outside = array[~((array >= low) & (array <= high))] if bounded else array[:0]
     if len(outside):
-        raise ModelFileError(f"{what} from {low:g} to {high:g}, got {outside[0]}")
+        wanted = "that are finite" if (low, high) == (-_LARGEST, _LARGEST) else f"from {low:g} to {high:g}"
+        raise ModelFileError(f"{what} {wanted}, got {outside[0]}")
     if rising and (array[1:] <= array[:-1]).any():
         raise ModelFileError(f"{what} in ascending order")
+    return array
 
 
 def require_value(model: object, name: str, kind: type, size: int | None = None) -> None:

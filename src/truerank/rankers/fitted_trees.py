@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.errors import ModelFileError
+from truerank.core.checks import require_array, require_value
+from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.float32 import numbers_of
 from truerank.core.types import Matrix
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
-from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, check_attributes, keep, kept, params_for_file
+from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, keep, kept, params_for_file
 from truerank.rankers.category_columns import CategoryColumns
 from truerank.rankers.continued_boosting import fit_settings
 from truerank.trees.boosting import Progress
@@ -23,7 +24,7 @@ from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.linear_start import LinearStart, Start
-from truerank.trees.scaling import Scaling, check_scaling
+from truerank.trees.scaling import Scaling
 from truerank.trees.training_columns import TrainingColumns
 
 
@@ -185,20 +186,36 @@ class FittedTrees(CategoryColumns):
     def check_model(self) -> None:
         """Check after loading that the arrays of the trees fit together."""
         super().check_model()
-        check_attributes(self)
-        kind = self.kind_of_leaves
-        n_values = kind.n_values(self._ensemble().depth)
+        try:
+            kind, p = self.kind_of_leaves, self.n_features_in_
+        except InvalidInputError as error:
+            raise ModelFileError(f"ObliviousBoosting: {error}") from error
+        for name in TREES:
+            require_value(self, name, np.ndarray)
+        trees = self._ensemble()
+        trees.check(p, kind.n_values(trees.depth))
+        require_array(self, "tree_gains_", "float", trees.n_trees, p, low=None)
+        require_array(self, "validation_scores_", "float", None, low=None)
+        for name in self.history_:
+            require_array(self, f"history_.{name}", "float", None, low=None)
+        if getattr(self, "n_iter_", None) != trees.n_trees:
+            raise ModelFileError("ObliviousBoosting: n_iter_ must be the number of trees")
+        require_value(self, "start_", float)
         if isinstance(self.leaves, dict):
             self.leaves = kind
-        self._ensemble().check(self.n_features_in_, n_values)
-        if kind.needs_scaling or hasattr(self, "start_weights_"):
-            check_scaling(self._scaling(), self.n_features_in_)
-            self._start().check(self.n_features_in_)
-        if hasattr(self, "category_features_"):
-            self._category_tables().check(self.n_features_in_)
+        linear = hasattr(self, "start_weights_") or self.start == "linear"
+        if kind.needs_scaling or linear:
+            self._scaling().check(p)
+        if linear:
+            require_array(self, "start_weights_", "float", p)
+        if hasattr(self, "category_features_") or self.categorical is not None:
+            self._category_tables().check(p)
         names = getattr(self, "category_names_", {})
         if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
             raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
         if kind.needs_places:
-            self._flat_places().check(self.n_features_in_, self._ensemble())
+            require_value(self, "p_swap_", float)
+            if not -1.0 < self.p_swap_ < 1.0:
+                raise ModelFileError(f"ObliviousBoosting: p_swap_ must be inside (-1, 1), got {self.p_swap_}")
+            self._flat_places().check(p, trees)
         self._prepare()

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
@@ -17,7 +18,6 @@ from truerank.trees.ensemble import Ensemble
 _TASK = 16_384  # rows of one task of a thread
 _ROWS = 1_024  # rows that are coded at once
 _ZERO = 1e-35  # values up to it count as zero, and so as missing, with `zero_missing` (LightGBM's kZeroThreshold)
-_FIELDS = ("roots", "features", "thresholds", "missing_right", "zero_missing", "left", "right", "values")
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,16 @@ class BinaryTrees:
 
     def check(self, n_features: int) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together, or are not trees."""
-        kinds = dict(zip(_FIELDS, "iifbbiif"))
-        nodes = len(self.features)
-        for name, kind in kinds.items():
-            array = getattr(self, name)
-            if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind != kind:
-                raise ModelFileError(f"the trees' {name} must be a flat array of {kind}-numbers")
-            if name not in ("roots", "values") and len(array) != nodes:
-                raise ModelFileError(f"the trees have {nodes} nodes and {len(array)} {name}")
-        if nodes and not (self.features.min() >= 0 and self.features.max() < n_features):
-            raise ModelFileError(f"a tree asks about a feature outside 0 … {n_features - 1}")
-        if np.isnan(self.thresholds).any() or not np.isfinite(self.values).all():
-            raise ModelFileError("thresholds must be numbers and leaf values finite")
+        nodes = len(require_array(self, "features", "int", None, low=0, high=n_features - 1))
+        require_array(self, "thresholds", "float", nodes, low=-np.inf, high=np.inf)
+        require_array(self, "missing_right", "bool", nodes)
+        require_array(self, "zero_missing", "bool", nodes)
+        leaves = len(require_array(self, "values", "float", None))
+        for name, size in (("roots", None), ("left", nodes), ("right", nodes)):
+            require_array(self, name, "int", size, low=-leaves, high=nodes - 1)
         children = np.concatenate([self.roots, self.left, self.right])
         parents = np.concatenate([np.full(len(self.roots), -1), np.arange(nodes), np.arange(nodes)])
         inner = children >= 0
-        if (children >= nodes).any() or (~children[~inner] >= len(self.values)).any():
-            raise ModelFileError("a tree's child is a node or a leaf that does not exist")
         if (children[inner] <= parents[inner]).any() or (np.bincount(children[inner], minlength=nodes) != 1).any():
             raise ModelFileError("a tree has a cycle, or a node that does not belong to exactly one parent")
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.data.grouping import query_of_rows
@@ -49,19 +50,12 @@ class CategoryTables:
 
     def check(self, n_features: int) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        total = int(self.sizes.sum()) if self.sizes.size else 0
-        if (
-            self.sizes.shape != self.features.shape
-            or (self.sizes < 0).any()
-            or self.values.shape != (total,)
-            or self.statistics.shape != (total,)
-            or (np.diff(self.features) <= 0).any()
-            or (self.features.size and not 0 <= self.features.min() <= self.features.max() < n_features)
-            or not np.isfinite(self.values).all()
-            or not np.isfinite(self.statistics).all()
-            or any((np.diff(part) <= 0).any() for part in np.split(self.values, np.cumsum(self.sizes)[:-1]))
-        ):
-            raise ModelFileError("ObliviousBoosting: the tables of the categorical features do not fit together")
+        features = require_array(self, "features", "int", None, low=0, high=n_features - 1, rising=True)
+        total = int(require_array(self, "sizes", "int", len(features), low=0).sum())
+        require_array(self, "statistics", "float", total)
+        values = require_array(self, "values", "float", total)
+        if any((np.diff(part) <= 0).any() for part in np.split(values, np.cumsum(self.sizes)[:-1])):
+            raise ModelFileError("ObliviousBoosting: the tables of the categorical features must have ascending values")
 
 
 def fit_categories(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import row_blocks, run_blocks
@@ -39,16 +40,12 @@ class Ensemble:
 
     def check(self, n_features: int, n_values: int | None) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        t, d = self.features.shape if self.features.ndim == 2 else (-1, -1)
-        shape = (t, 1 << max(d, 0)) if n_values is None else (t, 1 << max(d, 0), n_values)
-        if t < 0 or self.borders.shape != (t, d) or self.missing_right.shape != (t, d) or self.values.shape != shape:
-            raise ModelFileError("ObliviousBoosting: the arrays of the trees do not fit together")
+        t, d = require_array(self, "features", "int", None, None, low=0, high=n_features - 1).shape
         if d > MOST_LEVELS:
             raise ModelFileError(f"ObliviousBoosting: trees have at most {MOST_LEVELS} levels, got {d}")
-        if self.features.size and not (self.features.min() >= 0 and self.features.max() < n_features):
-            raise ModelFileError(f"ObliviousBoosting: a tree asks about a feature outside 0 … {n_features - 1}")
-        if np.isnan(self.borders).any() or not np.isfinite(self.values).all():
-            raise ModelFileError("ObliviousBoosting: borders must be numbers and leaf values finite")
+        require_array(self, "borders", "float", t, d, low=-np.inf, high=np.inf)
+        require_array(self, "missing_right", "bool", t, d)
+        require_array(self, "values", "float", t, 1 << d, *(() if n_values is None else (n_values,)))
 
 
 def pad_tree(

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import one_blas_thread, query_blocks, row_blocks, run_blocks
 from truerank.trees.leaves.polynomial import least_norm_solutions
@@ -43,11 +42,6 @@ class LinearStart:
         run_blocks(work, row_blocks(len(X), _ROWS), n_jobs)
         return scores
 
-    def check(self, n_features: int) -> None:
-        """Raise `ModelFileError` if arrays from a file do not fit together."""
-        if self.weights.shape != (n_features,) or not np.isfinite(self.weights).all():
-            raise ModelFileError(f"ObliviousBoosting: start_weights_ must hold {n_features} finite numbers")
-
 
 @dataclass(frozen=True)
 class Start:
@@ -60,10 +54,6 @@ class Start:
         """Return the scores (n,) of the rows of X, which may be sparse without a linear ranker."""
         constant = np.full(X.shape[0], self.constant)
         return constant if self.linear is None else constant + self.linear.scores(X, n_jobs)
-
-    def check(self, n_features: int) -> None:
-        if self.linear is not None:
-            self.linear.check(n_features)
 
 
 def linear_start_sums(

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 
 _FAR = 1e30  # standard deviations
-_LARGEST = float(np.finfo(np.float64).max)
+_LARGEST, _LEAST = float(np.finfo(np.float64).max), 5e-324
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,15 @@ class Scaling:
         z[np.isnan(z)] = 0.0
         return z
 
+    def check(self, n_features: int) -> None:
+        """Raise `ModelFileError` if arrays from a file do not fit together."""
+        require_array(self, "mean", "float", n_features)
+        require_array(self, "scale", "float", n_features, low=_LEAST, high=np.inf)
+        require_array(self, "low", "float", n_features, low=-np.inf, high=np.inf)
+        require_array(self, "high", "float", n_features, low=-np.inf, high=np.inf)
+        if not (self.low <= self.high).all():
+            raise ModelFileError("ObliviousBoosting: feature_low_ must not exceed feature_high_")
+
 
 def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
     """Return mean, deviation (1 for 0), least and largest of sorted values; `ends` as in `binning.find_borders`."""
@@ -62,14 +72,3 @@ def column_scaling(values: np.ndarray, ends: np.ndarray | None = None) -> np.nda
     mean = float(np.clip(middle * unit, low, high))
     scale = spread * unit
     return np.array([mean, scale if scale > 0 else 1.0, low, high])
-
-
-def check_scaling(scaling: Scaling, n_features: int) -> None:
-    """Raise `ModelFileError` if arrays from a file do not fit together."""
-    for array in (scaling.mean, scaling.scale, scaling.low, scaling.high):
-        if array.shape != (n_features,) or np.isnan(array).any():
-            raise ModelFileError(f"ObliviousBoosting: the scaling must hold {n_features} numbers")
-    if not np.isfinite(scaling.mean).all() or not (scaling.scale > 0).all() or not (scaling.low <= scaling.high).all():
-        raise ModelFileError(
-            "ObliviousBoosting: the scaling's means must be finite, its scales positive, its ranges not empty"
-        )

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from truerank.core.checks import require_array
 from truerank.core.errors import ModelFileError
 from truerank.core.kernel import kernel
 from truerank.matrices.binning import BLOCK, count_of, values_at
@@ -109,18 +110,13 @@ class FlatPlaces:
 
     def check(self, n_features: int, ensemble: Ensemble) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
-        total, used = int(self.sizes.sum()) if self.sizes.size else 0, len(self.features)
-        if (
-            self.sizes.shape != (used,)
-            or ((self.sizes < 0) | (self.sizes > MOST_KNOTS)).any()
-            or self.lower.shape != (total,)
-            or self.upper.shape != (total,)
-            or self.starts.shape != (total + used,)
-            or (used and not (self.features.min() >= 0 and self.features.max() < n_features))
-            or not np.isin(ensemble.features, self.features).all()
-            or (np.diff(self.features) <= 0).any()
-        ):
-            raise ModelFileError("ObliviousBoosting: the place tables of the fuzzy leaves do not fit together")
+        used = len(require_array(self, "features", "int", None, low=0, high=n_features - 1, rising=True))
+        total = int(require_array(self, "sizes", "int", used, low=0, high=MOST_KNOTS).sum())
+        require_array(self, "lower", "float", total, low=None)
+        require_array(self, "upper", "float", total, low=None)
+        require_array(self, "starts", "int", total + used)
+        if not np.isin(ensemble.features, self.features).all():
+            raise ModelFileError("ObliviousBoosting: a feature of the trees has no place table")
         for table in self.tables():
             upward = (np.diff(table.starts) > 0).all() and (np.diff(table.upper) > 0).all()  # False for nan
             if not upward or not (table.lower <= table.upper).all() or table.starts[0] != 0:
