@@ -193,7 +193,7 @@ def test_refusals(tmp_path):
     with pytest.raises(DataFileError, match="cannot be read as csv"):
         read_table(tmp_path / "t.csv")
     (tmp_path / "u.csv").write_text("qid,y,a\n1,0,2\n,1,3\n")
-    with pytest.raises(DataFileError, match="u.csv: qid is missing in row 2"):
+    with pytest.raises(DataFileError, match="u.csv: column 'qid' has no query id in row 2"):
         read_table(tmp_path / "u.csv")
     with pytest.raises(FileNotFoundError):
         read_table(tmp_path / "none.parquet")

@@ -43,8 +43,7 @@ QUERY_FIELDS = ("text", "title", "query")  # default fields of a query's text, i
 SMART_FIELDS = {"T": "title", "A": "author", "B": "source", "K": "keywords", "W": "text"}
 # The best grade of Cranfield is 1; -1 marks pairs that are not relevant.
 CRANFIELD_GRADES = {"1": 4.0, "2": 3.0, "3": 2.0, "4": 1.0, "-1": 0.0}
-
-
+_NONE = "the file holds no {}; expected JSON lines, a table, TREC SGML or SMART records"
 _HTML = re.compile(r"</(?:html|body|div|span|p|a|b|i|em|strong|li|ul|td|tr|h[1-6])>|<br ?/?>", re.IGNORECASE)
 
 
@@ -113,18 +112,16 @@ def read_documents(
         if isinstance(record, _Bad) and record.unnamed is not None and numbered and (number == 1 or nameless):
             nameless, record = True, record.unnamed._replace(id=str(number))
         if isinstance(record, Document):
-            document = record
-            taken = next((field for field in document.text if field in reserved), None)
-            if taken is not None:
-                record = _Bad(f"document {document.id!r}: a text field must not be called {taken!r}")
-            elif document.id not in seen:
-                seen.add(document.id)
-                n_empty += not any(map(str.strip, document.text.values()))
-                n_html += any(_HTML.search(text) for text in document.text.values() if "<" in text)
-                yield document
+            taken = next((field for field in record.text if field in reserved), None)
+            if taken is None and record.id not in seen:
+                seen.add(record.id)
+                n_empty += not any(map(str.strip, record.text.values()))
+                n_html += any(_HTML.search(text) for text in record.text.values() if "<" in text)
+                yield record
                 continue
-            else:
-                record = _Bad(f"document {document.id!r} is repeated as number {number}; ids must differ")
+            again = f" is repeated as number {number}; ids must differ"
+            wrong = again if taken is None else f": a text field must not be called {taken!r}"
+            record = _Bad(f"document {record.id!r}{wrong}")
         if bad == "error":
             raise DataFileError(
                 f"{record.reason}; bad='skip' (--bad skip) leaves such documents out", name, record.line
@@ -133,7 +130,8 @@ def read_documents(
         if len(skipped) < 3:
             skipped.append(record.reason if record.line is None else f"line {record.line}: {record.reason}")
     if not seen:
-        raise DataFileError(_no_records("documents", n_skipped), name)
+        none = f"all {n_skipped} documents are bad; nothing is left" if n_skipped else _NONE.format("documents")
+        raise DataFileError(none, name)
     if n_skipped:
         more = "" if n_skipped <= len(skipped) else f"; and {n_skipped - len(skipped)} more"
         warn(f"{name}: {n_skipped} bad documents were left out ({'; '.join(skipped)}{more})")
@@ -182,7 +180,7 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
             raise DataFileError(f"query {record.id!r} has no text field {wanted!r}; it has: {there}", name)
         queries.append(record._replace(text={"text": record.text[wanted]}))
     if not queries:
-        raise DataFileError(_no_records("queries", 0), name)
+        raise DataFileError(_NONE.format("queries"), name)
     empty = [query.id for query in queries if not query.text["text"].strip()]
     if empty:
         warn(f"{name}: {len(empty)} queries are empty and find nothing, the first is {empty[0]!r}")
@@ -239,12 +237,6 @@ def _as_qrels(rows: Iterable[tuple[object, object, float]]) -> Qrels:
     return as_qrels(judged)
 
 
-def _no_records(kind: str, n_skipped: int) -> str:
-    if n_skipped:
-        return f"all {n_skipped} {kind} are bad; nothing is left"
-    return f"the file holds no {kind}; expected JSON lines, a table, TREC SGML or SMART records"
-
-
 def _records(source: object, part: str, texts: Collection[str] = ()) -> tuple[str, Iterator[Document | _Bad]]:
     """Return the name of the source and its records, bad ones as `_Bad`."""
     dataset = _dataset(source)
@@ -282,27 +274,27 @@ def _of_json(lines: Iterator[tuple[int, bytes | None]], texts: Collection[str]) 
                 record = json.loads(line.decode("utf-8"))
             except UnicodeDecodeError as error:
                 yield _Bad(f"the line is not UTF-8 (byte {line[error.start]:#04x} at column {error.start + 1})", number)
-                continue
             except (ValueError, RecursionError) as error:  # not JSON, or a number with thousands of digits
                 yield _Bad(f"the line is not JSON ({error})", number)
-                continue
-            if not isinstance(record, dict):
-                yield _Bad(f"expected a JSON object with id and text, got {str(record)[:40]!r}", number)
-                continue
-            yield _of_mapping(record, number, texts)
+            else:
+                if isinstance(record, dict):
+                    yield _of_mapping(record, number, texts)
+                else:
+                    yield _Bad(f"expected a JSON object with id and text, got {str(record)[:40]!r}", number)
 
 
 def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collection[str] = ()) -> Document | _Bad:
     key = next((name for name in ID_NAMES if name in record), None)
-    name = None if key is None else record.pop(key)
-    if isinstance(name, bool) or not isinstance(name, str | int) or not str(name).strip():
+    given = None if key is None else record.pop(key)
+    name = str(given).strip()
+    if isinstance(given, bool) or not isinstance(given, str | int) or not name:
         other = _of_mapping({"id": "1"} | record, line, texts) if key is None else None
         unnamed = other if isinstance(other, Document) else None
         return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line, unnamed)
-    if not is_word(str(name).strip()):
-        return _Bad(f"id {str(name)[:40]!r} is not one word, as TREC runs require", line)
-    if re.search("[\ud800-\udfff]", str(name)):
-        return _Bad(f"id {str(name)[:40]!r} has half a surrogate pair, which UTF-8 cannot encode", line)
+    if not is_word(name):
+        return _Bad(f"id {name[:40]!r} is not one word, as TREC runs require", line)
+    if re.search("[\ud800-\udfff]", name):
+        return _Bad(f"id {name[:40]!r} has half a surrogate pair, which UTF-8 cannot encode", line)
     text: dict[str, str] = {}
     numbers: dict[str, float] = {}
     vectors: dict[str, list[float]] = {}
@@ -325,7 +317,7 @@ def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collecti
             vectors[field] = [float(item) for item in value]
     if not (text or vectors or numbers):
         text = {"text": ""}
-    return Document(str(name).strip(), text, numbers, vectors)
+    return Document(name, text, numbers, vectors)
 
 
 def _plain_texts(values: Iterable[Any]) -> Iterator[str]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, check_choice, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
-from truerank.core.types import ArrayLike, DTypeLike, PathLike
+from truerank.core.types import DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
@@ -214,12 +214,8 @@ def _checked_rows(
         comments = column(COMMENT)
         roles = [*roles, COMMENT]
     features = _features(names, roles, wanted)
-    qid: Any = column(query)  # type: ignore[arg-type]
-    if kind in ("csv", "tsv"):
-        qid = _csv_queries(qid)
-    _check_queries(qid, str(query))
-    n = len(qid)
-    X = np.empty((n, len(features)), dtype=wanted.dtype)
+    qid = _queries(column(str(query)), str(query), kind in ("csv", "tsv"))
+    X = np.empty((len(qid), len(features)), dtype=wanted.dtype)
     coded: dict[str, list[str]] = {}
     coding = wanted.coded(features)
     for place, name in enumerate(features):
@@ -548,25 +544,18 @@ def _codes(
     return np.array([np.nan if text is None else number.get(text, UNSEEN) for text in texts], dtype=np.float64)
 
 
-def _check_queries(qid: ArrayLike, name: str) -> None:
-    """Raise if a query id is missing or is a list of values."""
-    if not isinstance(qid, np.ndarray) or qid.dtype.kind != "O":
-        return
-    for row, value in enumerate(qid.tolist(), 1):
-        if value is None:
+def _queries(values: np.ndarray, name: str, are_texts: bool) -> Any:
+    """Return the query ids; those of a text file are whole numbers if all can be, as in LETOR text."""
+    ids = values.tolist()
+    for row, value in enumerate(ids if values.dtype.kind == "O" else (), 1):
+        if value is None or (are_texts and value == ""):
             raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row a query id")
         if isinstance(value, list | dict | set | np.ndarray):
             raise InvalidInputError(
                 f"column {name!r} holds a {type(value).__name__} in row {row}; a query id is one number or text"
             )
-
-
-def _csv_queries(values: np.ndarray) -> Any:
-    """Return the query ids of a text file, as whole numbers if all are, as in LETOR text."""
-    texts = values.tolist()
-    for row, text in enumerate(texts):
-        if text is None or text == "":
-            raise InvalidInputError(f"qid is missing in row {row + 1}; give every row a query id")
-    unique = list(dict.fromkeys(texts))
+    if not are_texts:
+        return values
+    unique = list(dict.fromkeys(ids))
     names = dict(zip(unique, query_names([text.encode("utf-8") for text in unique]).tolist()))
-    return [names[text] for text in texts]
+    return [names[text] for text in ids]
