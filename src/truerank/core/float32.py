@@ -14,7 +14,7 @@ INPUTS = {
 }  # fmt: skip
 """Kinds of numbers that columns hold: which float64 numbers a float32 number can come from."""
 _SAMPLE, _LONG = 4096, 256  # rows, and numbers without a short text
-_SORTED = 65_536  # numbers, or 1,024 rows of them
+_SORTED = 16_384  # numbers, or 1,024 rows of them
 _MERGED = 0.01  # share of a column's different values; rounding merges fewer of values that fill a range
 _BLOCK_VALUES = 16_384  # that stay in a processor's cache
 
@@ -85,7 +85,8 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
     """Return `inputs_of(X)`, and the columns that make a matrix "close"."""
     values: np.ndarray = X.data if hasattr(X, "tocsr") else np.asarray(X)  # type: ignore[attr-defined]
     step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
-    if values.dtype != np.float32 and _are_decimals(values[::step].ravel()):
+    sample = values[::step].ravel()
+    if values.dtype != np.float32 and _are_decimals(sample[:_LONG]) and _are_decimals(sample):
         return "decimal", []
     if are_float32(values):
         return "float32", []
@@ -96,7 +97,7 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
 def _close_columns(X: Matrix) -> list[int]:
     """Return the columns in which rounding to float32 merges different numbers, in a sample of rows."""
     n_rows = min(_SAMPLE, max(1024, _SORTED // max(1, X.shape[1])))
-    rows = X[:: max(1, X.shape[0] // n_rows)]
+    rows = X[:: max(1, -(-X.shape[0] // n_rows))]
     if hasattr(rows, "tocsc"):
         rows = rows.tocsc()
         parts = np.split(rows.data, rows.indptr[1:-1])
