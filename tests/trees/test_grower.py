@@ -171,14 +171,14 @@ def test_histogram_of_the_other_child_is_the_difference():
         for j in range(8):
             child[leaf[i], 256 * j + int(codes[i, j])] += words[i]
     hist = np.zeros((4, 2048), dtype=np.int64)
-    parents = child[:2] + child[2:]
     small_is_right = np.array([True, False])
     taken = np.flatnonzero((leaf == 2) | (leaf == 1)).astype(np.int32)
     taken = taken[np.argsort(leaf[taken] & 1, kind="stable")]
     counts = np.bincount(leaf[taken] & 1, minlength=2)[None, :]
     eight = np.ascontiguousarray(codes.view(np.uint64)[:, 0])
     accumulate(eight, taken, words[taken], counts, hist[2:])
-    split_histograms(parents, hist, small_is_right)
+    hist[:2] = child[:2] + child[2:]
+    split_histograms(hist, small_is_right)
     np.testing.assert_array_equal(hist, child)
     root = np.zeros(2048, dtype=np.int64)
     accumulate_all(eight, words, root)

@@ -86,7 +86,7 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
     values: np.ndarray = X.data if hasattr(X, "tocsr") else np.asarray(X)  # type: ignore[attr-defined]
     step = max(1, len(values) // max(1, _SAMPLE // max(1, values.size // max(1, len(values)))))
     sample = values[::step].ravel()
-    if values.dtype != np.float32 and _are_decimals(sample[:_LONG]) and _are_decimals(sample):
+    if values.dtype != np.float32 and _are_decimals(sample[:8]) and _are_decimals(sample):
         return "decimal", []
     if are_float32(values):
         return "float32", []
@@ -106,11 +106,13 @@ def _close_columns(X: Matrix) -> list[int]:
     close = []
     for values in parts:
         finite = np.isfinite(values)
+        if not finite.all():
+            values = np.where(finite, values, np.nan)
         most = np.count_nonzero(finite, axis=-1)
         different = []
         for kind in (np.float32, np.float64):
             with np.errstate(over="ignore"):
-                ordered = np.sort(np.where(finite, values, np.nan).astype(kind))  # nan comes last
+                ordered = np.sort(values.astype(kind))  # nan comes last
             steps = ordered[..., 1:] > ordered[..., :-1]
             different.append(np.count_nonzero(steps, axis=-1) + (most > 0))
             if (different[0] >= (1.0 - _MERGED) * most).all():

@@ -182,8 +182,8 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
         return Overlap(np.zeros(m, dtype=bool), 0, reason=why)
     matched, known, same = np.zeros(m, dtype=bool), np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
     for sketch, (rows, ids) in found:
-        matched |= np.isin(rows, sketch.rows)
-        same |= np.isin(ids, sketch.ids)
+        matched |= _are_among(rows, sketch.rows)
+        same |= _are_among(ids, sketch.ids)
         if not sketch.complete[0]:
             known &= rows <= sketch.rows[-1:].max(initial=0)
     known |= matched
@@ -244,6 +244,13 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
         return [(rows, _digests(ids.astype("S").tolist(), b"id"))]
     texts = map(str if ids.dtype.kind == "U" else id_text, ids.tolist())
     return [(rows, _digests([text.encode("utf-8", "surrogatepass") for text in texts], b"id"))]
+
+
+def _are_among(digests: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return which digests are among `kept`, which ascend: bool (m,)."""
+    if len(kept) == 0:
+        return np.zeros(len(digests), dtype=bool)
+    return np.asarray(kept[np.minimum(np.searchsorted(kept, digests), len(kept) - 1)] == digests)
 
 
 def _digests(contents: list[bytes], kind: bytes) -> np.ndarray:

@@ -44,7 +44,11 @@ class AcceptedData:
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return rows (n, p) as checked values, or a BinnedMatrix if the ranker allows it; `reset` is for training."""
-        if getattr(X, "is_binned_matrix", False):
+        plain = type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size > 0
+        # A plain array needs no conversion, and names of an earlier fit are scikit-learn's to compare.
+        if getattr(X, "is_binned_matrix", False) or (
+            plain and X.flags.c_contiguous and (reset or not hasattr(self, "feature_names_in_"))
+        ):
             self._check_values(X)
             if reset:
                 self.n_features_in_ = int(X.shape[1])
@@ -109,7 +113,8 @@ class AcceptedData:
                 raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
             matrix = self._checked(X, reset=True)
             check_not_masked(y, "y")
-            grades = as_grades(y if hasattr(y, "to_numpy") else column_or_1d(y, warn=True), matrix.shape[0])
+            column = hasattr(y, "to_numpy") or (type(y) is np.ndarray and y.ndim == 1)
+            grades = as_grades(y if column else column_or_1d(y, warn=True), matrix.shape[0])
             if qid is None:
                 refuse_one_long_list(
                     len(grades),

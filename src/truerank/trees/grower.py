@@ -193,8 +193,7 @@ class HistogramSearch(LevelSearch):
         self._block_of = np.zeros(p, dtype=np.int64)
         for block, own in enumerate(self._members):
             self._block_of[own] = block
-        self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 2), BLOCK * 256), dtype=np.int64)
-        self._spare: list[np.ndarray] = []  # one for each thread, so that it stays in the thread's cache
+        self._hist = np.zeros((n_kept, 1 << max(0, rules.depth - 1), BLOCK * 256), dtype=np.int64)
         self._columns = Columns(
             np.empty(0, dtype=np.bool_),
             np.array(n_bins, dtype=np.int32),
@@ -241,21 +240,13 @@ class HistogramSearch(LevelSearch):
     def _search_block(self, level: Level, block: int) -> float:
         """Fill the histograms of a block, and find the best question of each of its features."""
         n_leaves = 1 << level.number
-        half = n_leaves >> 1
-        try:
-            hist = self._spare.pop()
-        except IndexError:
-            hist = np.empty((1 << (self.rules.depth - 1), BLOCK * 256), dtype=np.int64)
-        fresh = hist[half:n_leaves] if half else hist[:1]
+        hist = self._hist[block, :n_leaves]
+        fresh = hist[n_leaves >> 1 :]
         fresh[:] = 0
         self._fill(block, fresh)
-        if half:
-            split_histograms(self._hist[block], hist, level.small_is_right)
-        if level.number + 1 < self.rules.depth:
-            self._hist[block, :n_leaves] = hist[:n_leaves]
-        before = self._search_members(hist, block, self._members[block], level)
-        self._spare.append(hist)
-        return before
+        if level.number:
+            split_histograms(hist, level.small_is_right)
+        return self._search_members(hist, block, self._members[block], level)
 
     def _search_members(self, hist: np.ndarray, block: int, features: np.ndarray, level: Level) -> float:
         rules, weights = self.rules, level.weights

@@ -227,16 +227,16 @@ def _add_eight(eight, word, hist):
 
 
 @kernel
-def split_histograms(parents, hist, small_is_right):
-    """Turn the smaller children in `hist[n_parents:]` into the right ones; write the left ones before them."""
+def split_histograms(hist, small_is_right):
+    """Turn the parents in `hist[:n_parents]` into left children, and the smaller children after them into right ones."""
     n_parents, width = small_is_right.size, hist.shape[1]
     for q in range(n_parents):
-        parent, left, right = parents[q], hist[q], hist[q + n_parents]
+        left, right = hist[q], hist[q + n_parents]
         if small_is_right[q]:
             for j in range(width):
-                left[j] = parent[j] - right[j]
+                left[j] -= right[j]
         else:
             for j in range(width):
                 small = right[j]
-                right[j] = parent[j] - small
+                right[j] = left[j] - small
                 left[j] = small
