@@ -119,17 +119,21 @@ def squares_and_counts(
 def largest_magnitudes(X: np.ndarray | SparseMatrix) -> np.ndarray:
     """Return the largest magnitude in each column of an array or a CSR matrix, float64 (p,); 0 without entries."""
     if isinstance(X, np.ndarray):
-        rows = X
-        if X.flags.c_contiguous and X.shape[1]:  # reduce several rows as one: a quarter of the time
-            several = max(1, 1024 // X.shape[1])
-            whole = len(X) // several * several
-            wide = X[:whole].reshape(-1, several * X.shape[1])
-            ends = [end.reduce(wide, axis=0, initial=0).reshape(-1, X.shape[1]) for end in (np.minimum, np.maximum)]
-            rows = np.concatenate([*ends, X[whole:]])
-        return np.maximum(rows.max(axis=0, initial=0), -rows.min(axis=0, initial=0)).astype(np.float64)
+        low, high = (reduced_columns(extreme, X, initial=0) for extreme in (np.minimum, np.maximum))
+        return np.maximum(high, -low).astype(np.float64)
     largest = np.zeros(X.shape[1])
     np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64)))
     return largest
+
+
+def reduced_columns(extreme: np.ufunc, X: np.ndarray, initial: float) -> np.ndarray:
+    """Return `extreme.reduce(X, axis=0)` of rows (n, p); several rows at once cost a quarter of the time."""
+    n, p = X.shape
+    several = max(1, 1024 // max(1, p))
+    whole = n // several * several
+    wide = extreme.reduce(X[:whole].reshape(whole // several, several * p), axis=0, initial=initial)
+    ends: np.ndarray = extreme.reduce(np.concatenate([wide.reshape(several, p), X[whole:]]), axis=0, initial=initial)
+    return ends
 
 
 def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import row_blocks, run_blocks
 from truerank.data.grouping import offsets_of
 from truerank.matrices.binning import MAX_BORDERS, MISSING, code_rows
+from truerank.matrices.content import reduced_columns
 from truerank.trees.stumps import TOLERANCE, Stump
 
 _SAMPLE = 16_384  # rows by which columns are paired
@@ -74,8 +75,9 @@ class GridStumps:
             codes = code_rows(part, thresholds, 1) if coded else None
             for u, k in enumerate(self.columns.tolist()):
                 if codes is not None:
-                    below = codes.column(k)
-                    self.codes[u, first:last] = np.where(below == MISSING, self.n_thresholds[u] + 1, below)
+                    self.codes[u, first:last] = codes.column(k)
+                    if self.missing_bin[u]:
+                        self.codes[u, first:last][codes.column(k) == MISSING] = self.n_thresholds[u] + 1
                 else:  # more thresholds than a byte can number
                     below = np.searchsorted(self.thresholds[u], part[:, k].astype(np.float64))
                     self.codes[u, first:last] = below + np.isnan(part[:, k])
@@ -85,27 +87,24 @@ class GridStumps:
 
     def _pair(self) -> None:
         """Set the codes by row, one for each pair of columns, without those of the pairs' fullest bins."""
-        n = self.codes.shape[1]
         self.pairs = _pair_columns(self.codes[:, :_SAMPLE], self.n_bins)
         self.pair_start = offsets_of([self.n_bins[a] * (self.n_bins[b] if b >= 0 else 1) for a, b in self.pairs])
-        total = int(self.pair_start[-1])
-        paired = np.empty((n, len(self.pairs)), dtype=np.uint16 if total <= 2**16 else np.uint32)
+        kind = np.uint16 if self.pair_start[-1] <= 2**16 else np.uint32
+        joined = np.empty((len(self.pairs), self.codes.shape[1]), dtype=kind)
+        self.fullest = self.pair_start[:-1].copy()
 
-        def join(first: int, last: int) -> np.ndarray:
-            for q, (a, b) in enumerate(self.pairs):
-                codes = self.codes[a, first:last].astype(np.int64)
-                if b >= 0:
-                    codes = codes * self.n_bins[b] + self.codes[b, first:last]
-                paired[first:last, q] = codes + self.pair_start[q]
-            return np.bincount(paired[first:last].ravel(), minlength=total)
+        def join(q: int) -> None:
+            a, b = self.pairs[q]
+            codes = self.codes[a].astype(np.int64)
+            if b >= 0:
+                codes = codes * self.n_bins[b] + self.codes[b]
+            self.fullest[q] += np.argmax(np.bincount(codes, minlength=1))
+            joined[q] = codes + self.pair_start[q]
 
-        counts = np.sum([np.zeros(total, dtype=np.int64), *run_blocks(join, row_blocks(n), self.n_jobs)], axis=0)
-        bounds = zip(self.pair_start[:-1], self.pair_start[1:])
-        self.fullest = np.array([a + np.argmax(counts[a:b]) for a, b in bounds], dtype=np.int64)
-        kept = np.ones(total, dtype=bool)
-        kept[self.fullest] = False
-        stays = kept[paired]
-        self.row_start, self.row_codes = offsets_of(stays.sum(axis=1)), paired[stays]
+        run_blocks(join, [(q,) for q in range(len(self.pairs))], self.n_jobs)
+        paired = np.ascontiguousarray(joined.T)
+        stays = paired != self.fullest.astype(kind)
+        self.row_start, self.row_codes = offsets_of(np.count_nonzero(stays, axis=1)), paired[stays]
 
     def histogram(self, potentials: np.ndarray, first: int, last: int) -> np.ndarray:
         """Return the sums of the potentials of rows first … last - 1 by pair bin, 0 for the fullest; they add up."""
@@ -163,8 +162,12 @@ def column_ranges(
 
     def look(first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         part = X[rows[first:last]]
-        lowest, highest = np.fmin.reduce(part, axis=0, initial=np.inf), np.fmax.reduce(part, axis=0, initial=-np.inf)
-        return lowest.astype(np.float64), highest.astype(np.float64), np.isnan(part).any(axis=0)
+        lowest = reduced_columns(np.minimum, part, np.inf)
+        highest = reduced_columns(np.maximum, part, -np.inf)
+        missing = np.isnan(lowest)
+        lowest[missing] = np.fmin.reduce(part[:, missing], axis=0, initial=np.inf)
+        highest[missing] = np.fmax.reduce(part[:, missing], axis=0, initial=-np.inf)
+        return lowest.astype(np.float64), highest.astype(np.float64), missing
 
     lowest, highest, with_missing = zip(*run_blocks(look, row_blocks(max(1, len(rows))), n_jobs))
     return np.min(lowest, axis=0), np.max(highest, axis=0), np.any(with_missing, axis=0)

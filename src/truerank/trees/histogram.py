@@ -228,7 +228,7 @@ def _add_eight(eight, word, hist):
 
 @kernel
 def split_histograms(hist, small_is_right):
-    """Turn the parents in `hist[:n_parents]` into left children, and the smaller children after them into right ones."""
+    """Turn the parents in `hist[:n_parents]` into left children, and the smaller children behind into right ones."""
     n_parents, width = small_is_right.size, hist.shape[1]
     for q in range(n_parents):
         left, right = hist[q], hist[q + n_parents]
