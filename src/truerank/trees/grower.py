@@ -201,7 +201,7 @@ class HistogramSearch(LevelSearch):
             np.zeros(p, np.int8) if rules.monotone is None else np.array(rules.monotone, dtype=np.int8),
             np.empty((0, 4, 256)) if rules.smoothing is None else rules.smoothing,
         )
-        self._permitted = self._used = np.empty(0, dtype=np.int64)
+        self._permitted, self._used = np.empty(0, dtype=np.int64), [(0,)]
         children = np.empty((p, 2, 1 << max(0, rules.depth - 1)), dtype=np.int64)
         self._found = Found(np.empty(p), np.empty((p, 2), dtype=np.int32), children)
 
@@ -221,21 +221,21 @@ class HistogramSearch(LevelSearch):
         if level.permitted is not self._columns.permitted:  # mostly the same on all levels of a tree
             self._columns = self._columns._replace(permitted=level.permitted)
             self._permitted = np.flatnonzero(level.permitted)
-            self._used = np.flatnonzero(np.bincount(self._block_of[self._permitted]))
-        permitted, used = self._permitted, self._used
+            self._used = [(block,) for block in np.unique(self._block_of[self._permitted]).tolist()]
+        permitted = self._permitted
         if not len(permitted):
             return None
         self._begin(level)
-        before = self.workers.run(partial(self._search_block, level), list(zip(used.tolist())))[-1]
+        before = self.workers.run(partial(self._search_block, level), self._used)[-1]
         gains = self._found.gains[permitted]
         best = int(np.argmax(gains))  # of equal gains that of the lowest feature
         feature = int(permitted[best])
         code, side = int(self._found.questions[feature, 0]), bool(self._found.questions[feature, 1])
-        left, right = self._found.children[feature, :, : 1 << level.number].copy()
+        children = self._found.children[feature, :, : 1 << level.number].copy()
         if not self.has_missing[feature]:  # values that are missing in prediction only go with most of the rows
-            mask = (1 << level.weights.shift) - 1
-            side = bool((left & mask).sum() < (right & mask).sum())
-        return Question(feature, code, side, before, float(gains[best]), left, right)
+            left, right = (children.sum(axis=1) & ((1 << level.weights.shift) - 1)).tolist()  # sums of hessians
+            side = left < right
+        return Question(feature, code, side, before, float(gains[best]), *children)
 
     def _search_block(self, level: Level, block: int) -> float:
         """Fill the histograms of a block, and find the best question of each of its features."""
@@ -394,9 +394,10 @@ def _penalty(H, weights):
 
 @kernel
 def _sum(hist, q, start, stop):
+    own = hist[q, start:stop]
     total = np.int64(0)
-    for i in range(start, stop):
-        total += hist[q, i]
+    for i in range(own.size):
+        total += own[i]
     return total
 
 
@@ -416,10 +417,11 @@ def _leaf_totals(hist, start, f, columns, weights, totals):
 @kernel
 def _left_words(hist, q, start, side, n_borders, words):
     """Write running sums of a leaf's words: `words[side, b]` is the left child of border b."""
-    total = hist[q, start + MISSING] if side == MISSING_LEFT else np.int64(0)
+    own, out = hist[q, start : start + 256], words[side]
+    total = own[MISSING] if side == MISSING_LEFT else np.int64(0)
     for b in range(n_borders):
-        total += hist[q, start + b]
-        words[side, b] = total
+        total += own[b]
+        out[b] = total
 
 
 @kernel
