@@ -46,7 +46,7 @@ def fit(name, settings, on, *others):
     for given in (settings, *others):
         try:
             model = cls(**given)
-        except TypeError:
+        except (TypeError, ValueError):  # no such parameter
             continue
         break
 
@@ -64,7 +64,9 @@ def trees(leaves, **own):
 WORK = {
     "trees, constant leaves": fit("ObliviousBoosting", trees("constant"), made),
     "trees, constant leaves, lambdarank": fit("ObliviousBoosting", trees("constant", objective="lambdarank"), made),
-    "trees, fuzzy leaves": fit("ObliviousBoosting", trees("fuzzy", n_estimators=5, ties="near"), made),
+    "trees, fuzzy leaves": fit(
+        "ObliviousBoosting", trees("fuzzy", n_estimators=5, ties="near"), made, trees("fuzzy", n_estimators=5)
+    ),
     "trees, polynomial leaves": fit("ObliviousBoosting", trees("polynomial", n_estimators=5), made),
     "trees, the sample": fit("ObliviousBoosting", trees("constant", n_estimators=5), data),
     "AdaRank": fit("AdaRank", dict(measure="AP", n_estimators=100), made),
