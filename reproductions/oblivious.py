@@ -24,7 +24,7 @@ from truerank import ListNet, ObliviousBoosting
 from truerank.core.printing import print_json, progress, table
 from truerank.matrices.binning import find_borders
 from truerank.measures import parse_measure
-from truerank.report.figures import Figure
+from truerank.report.plots import Figure
 from truerank.trees.leaves.places import Norms, make_places, make_shares
 
 COLLECTIONS = ("mq2008", "ohsumed")

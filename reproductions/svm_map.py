@@ -30,7 +30,7 @@ from truerank.core.threads import resolve_n_jobs
 from truerank.data.grouping import offsets_of, places_of
 from truerank.io.trec import Qrels, Run, files_of
 from truerank.measures import parse_measure
-from truerank.report.figures import Figure
+from truerank.report.plots import Figure
 from truerank.significance import wilcoxon, win_loss
 
 # Manual runs of TREC-9's web track, by NIST's list of the track's runs ("Type: manual").

@@ -37,7 +37,7 @@ from truerank.core.printing import print_json, progress, table
 from truerank.core.random_streams import stream
 from truerank.data.splits import query_folds
 from truerank.measures import Measure, parse_measure
-from truerank.report.figures import Figure
+from truerank.report.plots import Figure
 
 CONVENTION = "ranklib"
 MEASURES = ("AP(rel=2)", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10")

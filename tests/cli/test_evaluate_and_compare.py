@@ -249,7 +249,7 @@ def test_compare_every_pair_in_every_format(files, capsys):
             2,
             "is not among the compared systems",
         ),
-        (["compare", "--qrels", "q", "a", "b", "--all-pairs", "--baseline", "a"], 2, "has no baseline"),
+        (["compare", "--qrels", "q", "a", "b", "--all-pairs", "--baseline", "a"], 2, "not go with --all-pairs"),
     ],
 )
 def test_misuse(files, capsys, monkeypatch, arguments, code, message):

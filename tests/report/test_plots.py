@@ -7,7 +7,7 @@ import math
 import pytest
 
 from truerank.report import plots
-from truerank.report.figures import Figure
+from truerank.report.plots import Figure
 
 pytest.importorskip("matplotlib")
 

@@ -13,7 +13,7 @@ from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.diagnostics import reliability
 from truerank.calibration.posteriors import LogisticCalibrator
 from truerank.core.errors import InvalidInputError
-from truerank.report.figures import Figure
+from truerank.report.plots import Figure
 
 CHARTS = [
     Figure("bars", "bars", "A title", "classes", "MAP", ["a", "b"], {"one": [0.1, 0.2]}),

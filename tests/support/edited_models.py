@@ -23,10 +23,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from truerank.calibration import CALIBRATORS, calibrator_class
+from truerank.calibration import CALIBRATORS, SOFTMAX_METHODS, calibrator_class
 from truerank.calibration.base import LARGEST_SCORE, Calibrator
 from truerank.calibration.joint import (
-    SOFTMAX_METHODS,
     JointCalibrator,
     JointPool,
     OneVsRestCalibrator,

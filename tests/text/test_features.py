@@ -362,13 +362,13 @@ def test_the_pipeline_ends_with_a_model_that_ranks(collection, capsys):
 
 
 def test_the_reported_log_loss_is_of_rankers_that_had_not_seen_the_test_fold(collection, monkeypatch, capsys):
-    calls, scored = [], pipeline._Learner.scored
+    calls, scored = [], pipeline._scored
 
-    def recorded(self, data, train, test, settings):
+    def recorded(args, data, train, test, settings):
         calls.append((set(train.tolist()), set(test.tolist())))
-        return scored(self, data, train, test, settings)
+        return scored(args, data, train, test, settings)
 
-    monkeypatch.setattr(pipeline._Learner, "scored", recorded)
+    monkeypatch.setattr(pipeline, "_scored", recorded)
     words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
     words += ["--qrels", str(collection / "qrels"), "--ranker", "ridge", "--families", "coverage", "--splits", "3"]
     assert main([*words, "--out", str(collection / "nested"), "--json"]) == 0

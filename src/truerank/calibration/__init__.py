@@ -1,5 +1,7 @@
 """Calibration: scores into probabilities, decisions made with them, and tests of whether they mean what they say."""
 
+from typing import Any
+
 from truerank.core.names import look_up
 
 # Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
@@ -19,6 +21,14 @@ CALIBRATORS: dict[str, str] = {
     "pool": "truerank.calibration.pool:PooledCalibrator",
 }
 SYNONYMS = {"sigmoid": "platt"}  # scikit-learn's names
+# Forms of `SoftmaxCalibrator` by their names in `CalibratedClassifier(method=…)`.
+SOFTMAX_METHODS: dict[str, dict[str, Any]] = {
+    "temperature": {"form": "temperature"},
+    "vector": {"form": "vector"},
+    "matrix": {"form": "matrix"},
+    "dirichlet": {"form": "matrix", "inputs": "log-softmax"},
+}
+QUERY_SCORES = ("mean-top", "expected-relevant", "best", "gap", "agreement", "learned")
 
 
 def calibrator_class(name: str) -> type:

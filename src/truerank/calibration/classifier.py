@@ -13,10 +13,10 @@ from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
 
+from truerank.calibration import SOFTMAX_METHODS
 from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide
 from truerank.calibration.joint import (
-    SOFTMAX_METHODS,
     JointCalibrator,
     JointPool,
     OneVsRestCalibrator,

@@ -19,8 +19,9 @@ from scipy.special import bdtr, betaincinv
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from truerank.calibration import QUERY_SCORES
 from truerank.calibration.log_odds_fits import fit_standardised
-from truerank.calibration.query_losses import QUERY_SCORES, STATISTICS, QueryLoss, list_statistics, parse_loss
+from truerank.calibration.query_losses import STATISTICS, QueryLoss, list_statistics, parse_loss
 from truerank.core.checks import as_numbers, check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
@@ -214,7 +215,7 @@ class Cutoff(BaseEstimator):
     def plot(self) -> Figure:
         """Return a matplotlib `Figure` of risk and bound by the share answered or shown (extra `plots`)."""
         check_is_fitted(self)
-        return resolve("truerank.report.cutoffs:draw_curve")(self)
+        return resolve("truerank.report.plots:draw_curve")(self)
 
     def summary(self) -> str:
         """Return the promise, its confidence and its cost in one paragraph."""

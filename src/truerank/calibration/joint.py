@@ -49,6 +49,7 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from truerank.calibration import SOFTMAX_METHODS
 from truerank.calibration.base import (
     LARGEST_SCORE,
     Calibrator,
@@ -68,13 +69,6 @@ from truerank.core.types import ArrayLike, RandomState
 
 FORMS = ("temperature", "vector", "matrix")
 INPUTS = ("scores", "log-softmax", "log-sigmoid")
-# Forms by their names in `CalibratedClassifier(method=…)`.
-SOFTMAX_METHODS: dict[str, dict[str, Any]] = {
-    "temperature": {"form": "temperature"},
-    "vector": {"form": "vector"},
-    "matrix": {"form": "matrix"},
-    "dirichlet": {"form": "matrix", "inputs": "log-softmax"},
-}
 _MAX_ITERATIONS = 1000
 # Name -> (the scores of a member, its softmax; None for the two members without a fit).
 _MEMBERS: dict[str, tuple[str, dict[str, Any] | None]] = {

@@ -29,7 +29,6 @@ from truerank.data.ranking_data import Judgements
 
 BY_DEPTH = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelevant-shown": "shown"}
 STATISTICS = ("best", "mean-top", "gap", "mean", "spread", "size", "agreement")
-QUERY_SCORES = ("mean-top", "expected-relevant", "best", "gap", "agreement", "learned")
 
 
 class QueryLoss(NamedTuple):

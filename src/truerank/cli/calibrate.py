@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+import truerank
 from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
-from truerank.io.scores import read_scores
-from truerank.models.model_file import save_model
+from truerank.cli.systems import about_training
+
+if TYPE_CHECKING:
+    import numpy as np
 
 CHOOSE = "choose"
+FEWEST = 10
+"""Queries below which no calibration error is printed: so few cannot show its uncertainty."""
 
 
 class _Found(NamedTuple):
@@ -28,38 +31,46 @@ class _Found(NamedTuple):
     seen: Any = None
 
 
-FEWEST = 10
-"""Queries below which no calibration error is printed: so few cannot show its uncertainty."""
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("model [MODEL]", "a ranker that `truerank train` wrote")
     add("judged [DATA]", "judged queries that MODEL was not trained on (with --cv: any judged queries)")
     add("--scores FILE", "in place of MODEL: the scores of the rows of --data, one on each line")
     add("--data FILE", "judged documents of --scores")
-    text = (
-        f"calibrator: {', '.join(CALIBRATORS)}, or {CHOOSE}: average them with weights from cross-validated log loss, "
-    )
-    text += f"unless one of them is clearly better (default: {CHOOSE})"
+    text = f"calibrator: {', '.join(CALIBRATORS)}, or {CHOOSE}: average them with weights from cross-validated log "
+    text += f"loss, unless one of them is clearly better (default: {CHOOSE})"
     add("--method NAME", text, choices=[*CALIBRATORS, *SYNONYMS, CHOOSE], default=CHOOSE)
     add("--rel G", "lowest grade that is relevant (default: 1)", type=float, default=1)
     add("--monotone", f"never give a higher score a lower probability (always so with {CHOOSE})")
-    add("--cv K", "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)", type=int)
-    add("--query-statistics", "let the probability depend also on the rank of the score within its query")
+    of_ranker = {"to": "model", "why": "needs MODEL DATA: it uses the ranker"}
+    text = "train the ranker again on DATA, and calibrate its cross-validated scores (K folds)"
+    add("--cv K", text, type=int, **of_ranker)
+    add("--query-statistics", "let the probability depend also on the rank of the score within its query", **of_ranker)
     add("--seed N", "seed of the folds (default: 0)", type=int)
     add("-o --output --model FILE", "the model to write", required=True, dest="output", type=options.OutputFile)
-    options.share(parser, "cluster", "out-of-core", "training", "json")
+    options.share(parser, "cluster", to="model", why="needs MODEL DATA: scores in a file are calibrated here")
+    options.share(parser, "out-of-core", "training", "json")
     options.add_data_options(parser)
+    options.refuse(parser, "scores data", "model", "is in place of MODEL DATA: give either, not both")
+    options.refuse(parser, "features exclude", "scores", "chooses columns for a model, and --scores needs none")
+    options.refuse(parser, "monotone", f"method={CHOOSE}", f"has no effect: --method {CHOOSE} makes all monotone")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
-    _check_usage(args)
+    from truerank.calibration.diagnostics import expected_calibration_error
+
+    if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
+        raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
+    if args.model is None and (args.scores is None or args.data is None):
+        raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
+    if args.model is not None and args.judged is None:
+        raise common.UsageError("DATA is missing: judged queries for calibration")
+    common.check_one_stdin([args.scores, args.data])
     found = _scores(args) if args.model is None else _ranker(args)
     choice, relevant, seen = found.choice, found.relevant, found.seen
     common.remember_reading(found.model, args, getattr(found.model, "ranker_", None))
-    save_model(found.model, args.output)
+    truerank.save_model(found.model, args.output)
     error, about_error = None, "calibration error: not measured, a class has fewer than two rows"
     n_queries = len(set(found.query.tolist()))
     if n_queries < FEWEST:
@@ -98,99 +109,66 @@ def run(args: argparse.Namespace) -> int:
     return common.tell(args, report, text)
 
 
-def _check_usage(args: argparse.Namespace) -> None:
-    if args.monotone and args.method == CHOOSE:
-        raise common.UsageError(f"--monotone: --method {CHOOSE} makes every calibrator monotone; leave it out")
-    if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
-        raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
-    if args.cluster is not None and args.model is None:
-        raise common.UsageError("--cluster needs MODEL DATA: scores in a file are calibrated here")
-    if args.model is not None:
-        if args.scores is not None or args.data is not None:
-            raise common.UsageError("give either MODEL DATA or --scores FILE --data FILE, not both")
-        if args.judged is None:
-            raise common.UsageError("DATA is missing: judged queries for calibration")
-        return
-    if args.scores is None or args.data is None:
-        raise common.UsageError("give MODEL DATA, or --scores FILE --data FILE")
-    if args.cv is not None or args.query_statistics:
-        raise common.UsageError("--cv and --query-statistics need MODEL DATA: they use the ranker")
-    common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model, and --scores needs none")
-    common.check_one_stdin([args.scores, args.data])
-
-
-def _choice(args: argparse.Namespace, scores: Any, relevant: Any, query: Any) -> Any:
+def _choice(args: argparse.Namespace, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:
     """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
-    from truerank.calibration.pool import DEFAULT_METHODS, choose_calibrator
+    from truerank.calibration.pool import DEFAULT_METHODS
 
     if (n_queries := len(set(query.tolist()))) < 2:
         raise common.InvalidInputError(
             f"{args.judged or args.data} has {common.counted(n_queries, 'query')}, and a calibrator is cross-validated "
             "over whole queries. Give the judgements of 2 queries at least"
         )
-
-    monotone = args.monotone or args.method == CHOOSE
-    methods = DEFAULT_METHODS if args.method == CHOOSE else [args.method]
+    choose = args.method == CHOOSE
     with warnings.catch_warnings():
-        if args.method != CHOOSE:
+        if not choose:
             warnings.filterwarnings("ignore", message="only ")  # nothing is being chosen
-        return choose_calibrator(
-            scores, relevant, methods=methods, groups=query, monotone=monotone, random_state=args.seed
-        )
+        return truerank.choose_calibrator(
+            scores, relevant, methods=DEFAULT_METHODS if choose else [args.method], groups=query,
+            monotone=args.monotone or choose, random_state=args.seed,
+        )  # fmt: skip
 
 
 def _ranker(args: argparse.Namespace) -> _Found:
-    from truerank.calibration.ranker import cross_fitted_scores
-    from truerank.rankers.base import Ranker
+    from truerank.calibration.base import make_calibrator
+    from truerank.calibration.ranker import CalibratedRanker, cross_fitted_probabilities, cross_fitted_scores
 
-    model = common.load_as(Ranker, args.model, "not a ranker; calibrate its scores with --scores and --data")
+    advice = "not a ranker; calibrate its scores with --scores and --data"
+    model = common.load_as(truerank.Ranker, args.model, advice)
     with common.cluster_of(args) as client:
         data = common.read_graded(args.judged, args, client=client, like=model)
         seen = None  # with --cv the model itself scores nothing
+        about = "scores: by rankers that were trained on other queries"
         if args.cv is None:
-            seen = common.about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
-        if client is None or not (seen is None or seen.keep.all()):
-            data = data.take_queries(np.ones(data.n_queries, dtype=bool) if seen is None else seen.keep)
+            seen = about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
+            data, about = seen.kept(data), seen.text
+        if client is None:
+            data = data.as_grouped()
         light = data.without_features()
-        _grades(light, args.judged)
+        relevant, query = _grades(light, args.judged) >= args.rel, light.query_index
         if args.cv is None:
             scores = data.scores(model)
         else:
             scores = cross_fitted_scores(model, data, args.cv, random_state=args.seed)
-        return _fitted(args, model, scores, data, light, seen)
-
-
-def _fitted(args: argparse.Namespace, model: Any, scores: Any, data: Any, light: Any, seen: Any) -> _Found:
-    """The ranker calibrated on its scores (n,); `light` are the data whose features may be missing."""
-    from truerank.calibration.ranker import cross_fitted_probabilities
-
-    relevant = light.y >= args.rel
-    choice = _choice(args, scores, relevant, light.query_index)
-    calibrated = _calibrated(args, model, choice).fit(data)
-    probabilities = choice.held_out
-    if args.query_statistics and probabilities is not None:
-        probabilities = cross_fitted_probabilities(calibrated, scores, light)
-    about = "scores: by rankers that were trained on other queries" if seen is None else seen.text
-    return _Found(calibrated, choice, probabilities, relevant, light.query_index, about, seen)
-
-
-def _calibrated(args: argparse.Namespace, model: Any, choice: Any) -> Any:
-    from truerank.calibration.base import make_calibrator
-    from truerank.calibration.ranker import CalibratedRanker
-
-    # Unfitted: with query statistics it is fitted to other scores than these.
-    calibrator = make_calibrator(choice.method, monotone=True if args.monotone or args.method == CHOOSE else None)
-    return CalibratedRanker(
-        model, calibrator, cv="prefit" if args.cv is None else args.cv, rel=args.rel,
-        query_statistics=args.query_statistics, random_state=args.seed,
-    )  # fmt: skip
+        choice = _choice(args, scores, relevant, query)
+        # Unfitted: with query statistics it is fitted to other scores than these.
+        calibrator = make_calibrator(choice.method, monotone=True if args.monotone or args.method == CHOOSE else None)
+        calibrated = CalibratedRanker(
+            model, calibrator, cv="prefit" if args.cv is None else args.cv, rel=args.rel,
+            query_statistics=args.query_statistics, random_state=args.seed,
+        ).fit(data)  # fmt: skip
+        probabilities = choice.held_out
+        if args.query_statistics and probabilities is not None:
+            probabilities = cross_fitted_probabilities(calibrated, scores, light)
+        return _Found(calibrated, choice, probabilities, relevant, query, about, seen)
 
 
 def _scores(args: argparse.Namespace) -> _Found:
     """Like `_ranker`, for a file of scores."""
+    from truerank.io.scores import read_scores
+
     data = common.read_graded(args.data, args, features=False)
-    scores = np.asarray(read_scores(args.scores, data.n_rows))
-    relevant = data.restore(np.asarray(_grades(data, args.data))) >= args.rel
+    scores = read_scores(args.scores, data.n_rows)
+    relevant = data.restore(_grades(data, args.data)) >= args.rel
     query = data.restore(data.query_index)
     choice = _choice(args, scores, relevant, query)
     about = f"{args.scores}: the figures hold if the ranker was not trained on these queries, which scores do not show"

@@ -6,23 +6,18 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from truerank.calibration import CALIBRATORS, SYNONYMS
+import truerank
+from truerank.calibration import CALIBRATORS, SOFTMAX_METHODS, SYNONYMS
 from truerank.cli import common, options
-from truerank.io.documents import BETWEEN, Document, read_documents
-from truerank.io.tables import table_kind
-from truerank.models.model_file import save_model
+
+if TYPE_CHECKING:
+    import numpy as np
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 LABELS = ("labels", "label")
-
-
-LEARNING = {"classifier": "classifier", "method": "method", "words": "n_words", "min_documents": "min_documents",
-            "cv": "cv", "seed": "random_state"}  # fmt: skip
-"""Options of learning, and the parameters that they are."""
+LEARNING = ("classifier", "method", "n_words", "min_documents", "cv", "random_state")  # parameters
 
 
 class Examples(NamedTuple):
@@ -35,8 +30,6 @@ class Examples(NamedTuple):
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from truerank.calibration.joint import SOFTMAX_METHODS
-
     add = options.adder(parser)
     add(
         "data [DATA]",
@@ -52,10 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     methods = list(dict.fromkeys([*CALIBRATORS, *SYNONYMS, *SOFTMAX_METHODS]))
     text = f"calibrator: {', '.join(methods)} (default: pool, their average weighted by cross-validated log loss)"
     learn("--method NAME", text, choices=methods)
-    learn("--words N", "keep the N words with the highest mutual information (default: all)", type=int)
+    learn("--words N", "keep the N words with the highest mutual information (default: all)", type=int, dest="n_words")
     learn("--min-documents N", "minimum number of documents that contain a word (default: 3)", type=int)
     learn("--cv K", "folds of the calibration scores (default: 5)", type=int)
-    learn("--seed N", "random seed (default: 0)", type=int)
+    learn("--seed N", "random seed (default: 0)", type=int, dest="random_state")
     add("--label-field NAME", "field of the labels (default: labels, else label)")
     add("--text-field NAME", "text field to use; may be repeated (default: all)", action="append")
     add("--separator C", "separator of several labels in a cell of a table (default: ;)")
@@ -73,16 +66,15 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("give DATA to classify, or --train FILE to learn from, or both")
     if args.separator == "":
         raise common.UsageError("--separator must be at least one character")
-    if not any(_is_table(path) for path in (args.train, args.data)):
+    if not any(map(common.table_kind, (args.train, args.data))):
         common.refuse_idle(args, ("separator",), "belongs to tables, and no file is a table")
     report: dict[str, Any] = {"model": args.model}
     if args.train is not None:
-        common.check_file("--model", args.model)
+        options.OutputFile(args.model).check("--model")
         model = _train(args, report)
     else:
-        from truerank.calibration.text_classifier import TextClassifier
-
-        model = common.load_as(TextClassifier, args.model, "not a classifier of documents. Write one with --train FILE")
+        advice = "not a classifier of documents. Write one with --train FILE"
+        model = common.load_as(truerank.TextClassifier, args.model, advice)
     if args.data is not None:
         _classify(args, model, report)
     if args.json:
@@ -91,16 +83,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace, report: dict[str, Any]) -> Any:
-    from truerank.calibration.text_classifier import TextClassifier
-
     examples = read_examples(args.train, args)
     if examples.labels is None:
         raise common.InvalidInputError(
             f"{args.train}: no document has a label; expected a field named labels or label, or --label-field NAME"
         )
-    settings = {LEARNING[name]: value for name, value in common.given(args, *LEARNING).items()}
-    model = TextClassifier(**settings).fit(examples.rows, examples.labels, feature_names=examples.columns)
-    save_model(model, args.model)
+    model = truerank.TextClassifier(**common.given(args, *LEARNING))
+    model.fit(examples.rows, examples.labels, feature_names=examples.columns)
+    truerank.save_model(model, args.model)
     words = model.classifier_.estimators_[0]
     n_words = len(words.named_steps["words"].vocabulary_) if words is not None and model.from_text_ else None
     report |= {
@@ -153,6 +143,8 @@ def _figures(
 
     A label that the model does not know is a decision that was missed; its log loss would be infinite.
     """
+    import numpy as np
+
     names = [str(name) for name in model.classes_]
     true = np.array([[name in some for name in names] for some in labels])
     given = np.array([[name in some for name in names] for some in decided])
@@ -184,12 +176,14 @@ def _figures(
 
 def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | None = None) -> Examples:
     """Documents of a file or folder: ids, texts or numbers (those of `columns` where they are given), labels."""
+    from truerank.io.documents import BETWEEN
+
     if path != "-" and Path(path).is_dir():
         records = list(_of_folder(Path(path)))
         return Examples([r[0] for r in records], [r[1] for r in records], [[r[2]] for r in records])
-    separator = (args.separator or ";") if _is_table(path) else BETWEEN
+    separator = (args.separator or ";") if common.table_kind(path) else BETWEEN
     fields = LABELS if args.label_field is None else (args.label_field,)
-    documents = list(read_documents(path, bad=args.bad, texts=fields, numbered=True))
+    documents = list(truerank.read_documents(path, bad=args.bad, texts=fields, numbered=True))
     there = {name for document in documents for name in document.text}
     field = next((name for name in fields if name in there), None)
     wrong = [name for name in args.text_field or () if name not in there - {field}]
@@ -200,29 +194,22 @@ def read_examples(path: str, args: argparse.Namespace, columns: Iterable[str] | 
         cells = [document.text.get(field, "").replace(BETWEEN, separator) for document in documents]
         labels = [_labels(cell, separator) for cell in cells]
     ids = [document.id for document in documents]
-    texts = [_text(document, field, args.text_field) for document in documents]
-    if any(text is not None for text in texts):
-        return Examples(ids, [text or "" for text in texts], labels)
+    used = there - {field} if not args.text_field else {*args.text_field}
+    texts = [[text for name, text in document.text.items() if name in used] for document in documents]
+    if any(texts):
+        return Examples(ids, ["\n".join(fields) for fields in texts], labels)
     names = list(dict.fromkeys(name for document in documents for name in document.numbers))
     names = names if columns is None else list(map(str, columns))
     return Examples(ids, _numbers(path, documents, names), labels, names)
-
-
-def _is_table(path: str | None) -> bool:
-    return path is not None and path != "-" and not Path(path).is_dir() and table_kind(path) is not None
 
 
 def _labels(text: str, separator: str) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in text.split(separator) if part.strip()))
 
 
-def _text(document: Document, label_field: str | None, fields: list[str] | None) -> str | None:
-    """Text of a document, a line a field; None where it has no field of text."""
-    taken = [value for name, value in document.text.items() if name != label_field and (not fields or name in fields)]
-    return "\n".join(taken) if taken else None
+def _numbers(path: str, documents: list[Any], names: list[str]) -> np.ndarray:
+    import numpy as np
 
-
-def _numbers(path: str, documents: list[Document], names: list[str]) -> np.ndarray:
     if not names:
         raise common.InvalidInputError(f"{path}: document {documents[0].id!r} has neither text nor numbers")
     for document in documents:

@@ -12,15 +12,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+import truerank
 from truerank.cli import common, options
+from truerank.core.files import atomic_write
 
 if TYPE_CHECKING:
     from truerank.clicks.examination import Examination
     from truerank.clicks.log import ClickLog
-from truerank.core.files import atomic_write
-from truerank.io.tables import write_table
-from truerank.report.figures import Figure
-from truerank.report.plots import draw
 
 LOG = ("format", "queries", "columns", "first_position", "bad", "shown_action", "click_action")
 FIT = ("model", "method", "max_position")
@@ -117,6 +115,8 @@ def _examine(args: argparse.Namespace) -> int:
 
 
 def _plot(seen: Examination, path: str) -> None:
+    from truerank.report.plots import Figure, draw
+
     ending = path.rpartition(".")[2].lower()
     if ending not in ("png", "svg", "pdf"):
         raise common.UsageError(f"--plot writes .png, .svg or .pdf, got {path}")
@@ -152,7 +152,7 @@ def _train_data(args: argparse.Namespace) -> int:
     log = _read(args, args.files[0])
     seen = _fitted(args, log)
     found = training_data(log, common.read_data(args.data, args), seen, **common.given(args, "least"))
-    write_table(found.data, args.output)
+    truerank.write_table(found.data, args.output)
     report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_}
     report |= {"reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}
     text = (

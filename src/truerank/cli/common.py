@@ -13,13 +13,11 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import filterfalse
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
+import truerank
 from truerank.cli import options
 from truerank.cli.options import UsageError as UsageError
-from truerank.compat.other_names import advice
 from truerank.core.errors import DataFileError, ModelFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.files import read_text
@@ -30,23 +28,22 @@ from truerank.core.printing import plain as plain
 from truerank.core.printing import print_json as print_json
 from truerank.core.printing import progress as progress
 from truerank.core.printing import table as table
-from truerank.data.columns import Columns, as_in_training, chosen_columns, names_of, take_columns
-from truerank.data.provenance import training_queries
-from truerank.data.ranking_data import RankingData
-from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
-from truerank.io.letor.read import read_letor
-from truerank.io.streams import open_output
-from truerank.io.tables import read_table, table_kind
-from truerank.io.trec import Qrels, files_of, read_run, run_name
 from truerank.models import registry
-from truerank.models.model_file import load_model
-from truerank.significance import paired_t, randomisation, win_loss
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from truerank.data.columns import Columns
+    from truerank.data.ranking_data import RankingData
+    from truerank.io.trec import Qrels
 
 _POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has digits on both sides of the point
 
 
 def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
     """Tell the ranker which columns of `data` `--categorical` names; misuse where it has no use for categories."""
+    from truerank.data.columns import chosen_columns, names_of
+
     if "categorical" not in ranker.get_params(deep=False):
         what = f"{args.ranker} has no use for categories" if not args.prepare else "--prepare makes other columns"
         raise UsageError(f"--categorical: {what}. oblivious-boosting can use them")
@@ -56,6 +53,8 @@ def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) ->
 
 def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence[Any]) -> RankingData:
     """Return the data with the column of `--position` as positions; an error if none of the rankers reads them."""
+    from truerank.data.columns import chosen_columns, names_of, take_columns
+
     columns = chosen_columns(names_of(data), [args.position])
     if len(columns) != 1:
         raise UsageError(f"--position: {args.position!r} names {len(columns)} columns; name one")
@@ -75,7 +74,7 @@ def with_position(data: RankingData, args: argparse.Namespace, rankers: Sequence
 @contextmanager
 def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
     """Yield a client for `--cluster`, or None, and close it; prints the address of its dashboard."""
-    if args.cluster is None:
+    if getattr(args, "cluster", None) is None:
         yield None
         return
     from truerank.cluster import connect
@@ -97,20 +96,25 @@ DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil
 """Arguments that name files which the options of reading are about."""
 
 
+def table_kind(path: str | None) -> str | None:
+    """Return "csv", "tsv", "parquet" or "arrow" by the ending of a file; None for text, a folder and no file."""
+    from truerank.io.tables import table_kind
+
+    return None if path is None or os.path.isdir(path) else table_kind(path)
+
+
 def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
-    """Misuse where an option of reading is about the other kind of files, and none that is named is of that kind."""
+    """Refuse options on reading the other kind of files, unless a file of that kind is named."""
     kinds = {table}
     for key in DATA_FILES:
         named = getattr(args, key, None) or []
-        for file in [named] if isinstance(named, str) else named:
-            if file != "-":
-                kinds.add(bool(table_kind(file)))
+        kinds.update(bool(table_kind(file)) for file in ([named] if isinstance(named, str) else named) if file != "-")
     if len(kinds) == 2:
         return
-    idle, of, what = (
-        (options.OF_LETOR, "LETOR text", "a table") if table else (options.OF_TABLES, "tables", "LETOR text")
-    )
-    refuse_idle(args, list(filter(partial(hasattr, args), idle)), f"is for {of}, and {path} is {what}")
+    idle, what = (options.OF_LETOR, "LETOR text"), "a table"
+    if not table:
+        idle, what = (options.OF_TABLES, "tables"), "LETOR text"
+    refuse_idle(args, filter(partial(hasattr, args), idle[0]), f"is for {idle[1]}, and {path} is {what}")
 
 
 def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like: Any = None) -> Any:
@@ -147,6 +151,8 @@ def settle_convention(args: argparse.Namespace) -> str:
 
 def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     """The columns of `like`, if it is a model or data with column names; else those of the options."""
+    from truerank.data.columns import Columns
+
     features, exclude = getattr(args, "features", None), getattr(args, "exclude", None)
     position = getattr(args, "position", None)
     if position is not None:  # is read even if the others leave it out
@@ -196,13 +202,15 @@ def read_data(
     LETOR text without qid, where it has another name than the text. What `like` knows of the columns of query, grade
     and document, and of missing values, need not be given again; `graded` refuses a table without grades.
     """
+    from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
+
     columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     known = reading_of(like) if reading is None else dict(reading)
     missing = args.missing or known.pop("missing", "error")
-    _check_kind(args, path, path != "-" and bool(table_kind(path)))
-    if path != "-" and table_kind(path):
-        return read_table(
+    _check_kind(args, path, bool(table_kind(path)))
+    if table_kind(path):
+        return truerank.read_table(
             path,
             query=args.query_column,
             grade=args.grade_column,
@@ -221,17 +229,16 @@ def read_data(
         source = with_query_ids(path, read_group_sizes(groups))
     elif path != "-":
         source = with_sizes_beside(path)
-    return columns.of(
-        read_letor(
-            source,
-            missing=missing,
-            dtype=dtype,
-            sparse=args.sparse,
-            n_features=args.n_features,
-            comments=comments,
-            max_line=args.max_line,
-        )
+    data = truerank.read_letor(
+        source,
+        missing=missing,
+        dtype=dtype,
+        sparse=args.sparse,
+        n_features=args.n_features,
+        comments=comments,
+        max_line=args.max_line,
     )
+    return columns.of(data)
 
 
 def read_graded(
@@ -251,48 +258,6 @@ def read_graded(
     return data
 
 
-class Provenance(NamedTuple):
-    """Training queries found in data: queries to keep (bool (m,)), a text, and an entry for JSON."""
-
-    keep: np.ndarray
-    text: str
-    report: dict[str, Any]
-
-
-def about_training(
-    args: argparse.Namespace, models: Mapping[str, Any], data: Any, *, instead: str = "Use other queries"
-) -> Provenance:
-    """Queries of `data` that did not train the models (by file), with a text to print first.
-
-    With `--allow-training-queries` all are kept. `instead` is the remedy that the error names first.
-
-    Raises
-    ------
-    InvalidInputError
-        Where more than half of the queries trained a model.
-    """
-    allowed = args.allow_training_queries
-    keep, lines, report = np.ones(data.n_queries, dtype=bool), [], {}
-    for path, model in models.items():
-        found = training_queries(model, data)
-        about = f"{path}: {found}"
-        if found.mostly and not allowed:
-            raise InvalidInputError(
-                f"{about}. Values on training queries are too optimistic. {instead}, or add "
-                "--allow-training-queries to print them anyway"
-            )
-        if found.recognised and allowed:
-            about += "; the values include them and are too optimistic for new queries"
-        elif found.recognised:
-            about += "; they are left out"
-            keep &= ~found.matched
-        lines.append(about)
-        report[path] = found.to_dict() | {"left_out": 0 if allowed else found.recognised}
-    if not keep.any():
-        raise InvalidInputError(f"{'; '.join(lines)}. No query is left. Use queries that trained none of the models")
-    return Provenance(keep, "\n".join(lines), report)
-
-
 def with_note(path: str, qrels: Qrels) -> Qrels:
     """The qrels of a file; prints a note on negative grades."""
     negative = int((qrels.grades < 0).sum())
@@ -306,6 +271,8 @@ def with_note(path: str, qrels: Qrels) -> Qrels:
 
 def run_paths(arguments: Iterable[str]) -> list[str]:
     """The files; a folder is replaced by its files in order of names, without hidden ones."""
+    from truerank.io.trec import files_of
+
     paths: list[str] = []
     for argument in arguments:
         if os.path.isdir(argument):
@@ -323,6 +290,8 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
 
     Two runs of one name are misuse; with `or_paths` the paths are the names then.
     """
+    from truerank.io.trec import run_name
+
     names = [run_name(path.removesuffix(".json")) for path in paths]
     if len(set(names)) < len(names):
         if or_paths:
@@ -335,33 +304,31 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
 def read_runs(arguments: Iterable[str]) -> dict[str, Any]:
     """Return the TREC runs in files and folders by name."""
     paths = run_paths(arguments)
-    return {name: read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
+    return {name: truerank.read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
 
 
-def load_as(kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str) -> Any:
-    """Load a model of these classes; `advice` follows the name of another class in the error."""
-    return _check_kind_of(load_model(path), kinds, path, advice)
+def load_as(kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str, *, steps: bool = False) -> Any:
+    """Load a model of these classes, or with `steps` also a pipeline that ends in one.
+
+    In the error, `advice` follows the name of another class.
+    """
+    model = truerank.load_model(path)
+    last = model.steps[-1][1] if steps and hasattr(model, "steps") else model
+    if not isinstance(last, kinds):
+        raise ModelFileError(f"{path}: holds a {type(last).__name__}, {advice}")
+    return model
 
 
-def load_ranker(path: str, model: Any = None) -> Any:
-    """Load a ranker, or a pipeline that ends in one; or check a model that was loaded from `path`."""
-    from truerank.rankers.base import Ranker
-
-    model = load_model(path) if model is None else model
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+def load_ranker(path: str) -> Any:
+    """Load a ranker, or a pipeline that ends in one."""
     advice = "which does not rank; expected a model of `truerank train`, or a calibrated ranker"
-    _check_kind_of(last, Ranker, path, advice)
-    return model
-
-
-def _check_kind_of(model: Any, kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str) -> Any:
-    if not isinstance(model, kinds):
-        raise ModelFileError(f"{path}: holds a {type(model).__name__}, {advice}")
-    return model
+    return load_as(truerank.Ranker, path, advice, steps=True)
 
 
 def predicted(model: Any, data: RankingData) -> np.ndarray:
     """Scores in the file's row order, from a ranker or a pipeline that ends in one."""
+    from truerank.data.columns import as_in_training
+
     data = as_in_training(data, getattr(model, "feature_names_in_", None))
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
@@ -437,6 +404,8 @@ def make_ranker(
 
     Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
+    from truerank.compat.other_names import advice
+
     cls = ranker_class(name)
     known = cls().get_params(deep=False)
     unknown = list(filterfalse(known.__contains__, settings))
@@ -468,6 +437,8 @@ def output(path: str | None) -> Iterator[IO[str]]:
     if path is None or path == "-":
         yield sys.stdout
         return
+    from truerank.io.streams import open_output
+
     with open_output(path) as raw:
         stream = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         yield stream
@@ -485,23 +456,31 @@ def write_scores(path: str | None, scores: np.ndarray) -> None:
         stream.writelines(f"{score!r}\n" for score in scores.tolist())
 
 
+def few(names: Sequence[str]) -> str:
+    """The first three names, with an ellipsis if there are more."""
+    return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+
+
 def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
     """Print a note on queries (with an `id`) without a document."""
     there = set(map(str, found))
     without = [str(query.id) for query in queries if str(query.id) not in there]
     if without:
-        shown = ", ".join(without[:3]) + (" …" if len(without) > 3 else "")
-        note(f"truerank: {len(without)} of the queries find no document: {shown}")
+        note(f"truerank: {len(without)} of the queries find no document: {few(without)}")
 
 
-def check_folder(folder: Path, taken: Sequence[str]) -> None:
-    """Refuse to overwrite the existing files `taken` of a folder."""
+def made_folder(args: argparse.Namespace, path: str, names: Iterable[str]) -> Path:
+    """Make a folder; without `--replace`, refuse to overwrite its files `names`."""
+    folder = Path(path)
+    taken = [] if args.replace else [name for name in names if os.path.lexists(folder / name)]
     if taken:
         names = ", ".join(taken[:3]) + (f" and {len(taken) - 3} more" if len(taken) > 3 else "")
         raise InvalidInputError(
             f"{folder} already contains {names}. Choose another folder, or add --replace to overwrite "
             f"{'it' if len(taken) == 1 else 'them'}"
         )
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
@@ -515,6 +494,8 @@ def write_summary(folder: Path, summary: dict[str, Any], text: str) -> None:
 
 def compared(a: np.ndarray, b: np.ndarray) -> dict[str, Any]:
     """Numbers of queries that a wins, loses and ties against b, and p-values of two paired tests."""
+    from truerank.significance import paired_t, randomisation, win_loss
+
     return win_loss(a, b)._asdict() | {"p": {"paired t": paired_t(a, b).p, "randomisation": randomisation(a, b).p}}
 
 
@@ -544,6 +525,16 @@ def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
     return show(args, report, text, note)
 
 
+def show_lines(args: argparse.Namespace, report: dict[str, Any], lines: Iterable[str]) -> int:
+    """Write the lines to `--output`; with `--json` print the report, and write lines only to a file. Returns 0."""
+    if not args.json or args.output not in (None, "-"):
+        with output(args.output) as stream:
+            stream.writelines(lines)
+    if args.json:
+        print_json(report)
+    return 0
+
+
 def read_names(path: str | None) -> list[str] | None:
     """The names in a file, one on each line; None without a file."""
     if path is None:
@@ -555,17 +546,6 @@ def check_one_stdin(paths: Sequence[str]) -> None:
     """Refuse standard input for more than one file."""
     if list(paths).count("-") > 1:
         raise UsageError("only one of the files can be standard input (-)")
-
-
-def check_writable(path: str | None) -> None:
-    """Fail early if the output cannot be written."""
-    options.Output("-" if path is None else path).check("-o")
-
-
-def check_file(option: str, path: str | None) -> None:
-    """Like `check_writable`, for output that must be a file."""
-    if path is not None:
-        options.OutputFile(path).check(option)
 
 
 def refuse_idle(args: argparse.Namespace, names: Iterable[str], why: str) -> None:

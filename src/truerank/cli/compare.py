@@ -7,14 +7,8 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.judge import from_plan
-from truerank.cli.systems import baseline_name, judged_rankings, ranking_names
-from truerank.data.provenance import UNRECOGNISED
-from truerank.measures import parse_measures
+from truerank.cli.systems import baseline_name, judged_rankings, settle_systems
 from truerank.measures.conventions import titled
-from truerank.measures.coverage import exceptions, over_topics
-from truerank.significance.comparison import compare_measures, judged_values
-from truerank.significance.tables import paper_table
-from truerank.significance.unjudged import about_unjudged
 
 FEW_PAIRS = 30  # that are printed one by one
 
@@ -24,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("--measure --measures NAME …", 'measures, such as "AP nDCG@10"', default=["nDCG@10"], dest="measure")
     add("--all-pairs", "compare all pairs instead of pairs with a baseline")
-    options.share(parser, "baseline", "plan", "judges", "topics", "training", "test")
+    options.share(parser, "baseline", "topics", "training", "test")
     text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
     add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
     add("--margin D", "also test each pair for being not worse by more than D, and equivalent within D", type=float)
@@ -33,26 +27,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_convention(parser)
     options.share(parser, "seed", "json")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
+    options.refuse(parser, "format", "json", "has no effect with --json, which prints no tables")
+    options.refuse(parser, "baseline", "all_pairs")
+    options.add_plan(parser, "qrels data scores baseline correction margin format")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare each ranker with the baseline, or all pairs."""
+    from truerank.data.provenance import UNRECOGNISED
+    from truerank.measures import parse_measures
+    from truerank.measures.coverage import exceptions, over_topics
+    from truerank.significance.comparison import compare_measures, judged_values
+    from truerank.significance.tables import paper_table
+
     if args.plan is not None:
-        idle = ["qrels", "data", "scores", "baseline", "correction", "margin", "format"]
-        estimates = from_plan(args, args.measure, idle)
+        estimates = from_plan(args, args.measure)
         return common.show(args, estimates.to_dict(), str(estimates))
-    if args.json:
-        common.refuse_idle(args, ["format"], "has no effect with --json, which prints no tables")
     args.format = args.format or "text"
     default = common.settle_convention(args)
     measures = parse_measures(" ".join(args.measure), args.convention)
     if args.qrels is not None:
         measures = over_topics(measures, args.topics)
-    files, names = ranking_names(args)
-    if args.all_pairs and args.baseline:
-        raise common.UsageError("--all-pairs has no baseline")
-    baseline = None if args.all_pairs else baseline_name(args.baseline, files, names)
-    judged, coverage, seen = judged_rankings(args, names)
+    settle_systems(args, least=2)
+    baseline = None if args.all_pairs else baseline_name(args)
+    judged, coverage, seen = judged_rankings(args)
     query_ids = next(iter(judged.values()))[0].query_ids
     found = compare_measures(
         [judged_values(measure, judged)._replace(measure=name) for name, measure in measures.items()],
@@ -77,19 +75,18 @@ def _told(
     results: dict[str, Any], measures: Any, judged: Any, args: argparse.Namespace, default: str
 ) -> tuple[dict[str, Any], str]:
     """The report, for several measures by measure, and the text, with the effect of unjudged documents."""
+    from truerank.significance.unjudged import about_unjudged
+
     reports, texts = {}, []
     for name, result in results.items():
         pairs = [(pair.a, pair.b) for pair in result.pairs]
         figures, lines = about_unjudged(measures[name], judged, pairs)
         reports[name] = result.to_dict() | figures
-        texts.append("\n".join([_text(result, args, default), *_totals(name, measures[name]), *lines]))
+        if measures[name].AGGREGATE == "sum":
+            lines = [f"{name}: means over queries here; `truerank evaluate` prints the total", *lines]
+        texts.append("\n".join([_text(result, args, default), *lines]))
     first = next(iter(reports.values()))
     return first if len(reports) == 1 else first | {"measures": reports}, "\n\n".join(texts)
-
-
-def _totals(name: str, measure: Any) -> list[str]:
-    summed = measure.AGGREGATE == "sum"
-    return [f"{name}: means over queries here; `truerank evaluate` prints the total"] if summed else []
 
 
 def _text(result: Any, args: argparse.Namespace, default: str) -> str:

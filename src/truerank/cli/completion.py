@@ -47,16 +47,12 @@ def script(shell: str) -> str:
         return "\n".join(lines) + "\n"
     firsts = list(dict.fromkeys(command.partition(" ")[0] for command in options))
     seconds = {first: [c.partition(" ")[2] for c in options if c.startswith(f"{first} ")] for first in firsts}
-    pairs = {first: own for first, own in seconds.items() if own}
-    inner = "\n".join(
-        f'    if [ "$COMP_CWORD" -eq 2 ] && [ "${{COMP_WORDS[1]}}" = {first} ]; then\n'
-        f'        COMPREPLY=( $(compgen -W "{" ".join(own)}" -- "$current") ); return\n    fi'
-        for first, own in pairs.items()
-    )
     cases = "\n".join(
-        f'        "{command}{"" if " " in command else " "}"*) words="{" ".join(words)}" ;;'
-        for command, (words, _) in options.items()
-    )
+        [f'        "{command}{"" if " " in command else " "}"*) words="{" ".join(words)}" ;;'
+         for command, (words, _) in options.items()]
+        + [f'        "{first} "*) COMPREPLY=( $(compgen -W "{" ".join(own)}" -- "$current") ); return ;;'
+           for first, own in seconds.items() if own]
+    )  # fmt: skip
     start = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
     return f"""{start}_truerank() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" words=""
@@ -64,7 +60,6 @@ def script(shell: str) -> str:
         COMPREPLY=( $(compgen -W "{" ".join(firsts)}" -- "$current") )
         return
     fi
-{inner}
     case "$before" in
         --ranker) COMPREPLY=( $(compgen -W "{" ".join(RANKERS)}" -- "$current") ); return ;;
         --convention) COMPREPLY=( $(compgen -W "{" ".join(CONVENTIONS)}" -- "$current") ); return ;;

@@ -10,17 +10,9 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
 from truerank.core.errors import DataFileError
-from truerank.data.grouping import offsets_of
-from truerank.data.ranking_data import RankingData
-from truerank.io.group_sizes import write_group_sizes
-from truerank.io.letor.write import write_letor, write_rows
-from truerank.io.streams import open_outputs
-from truerank.io.tables import table_kind, write_table
-from truerank.io.trec import Qrels, write_qrels
 
 FORMATS = ("letor", "table", "lightgbm", "xgboost", "qrels")
 
@@ -34,27 +26,34 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--float32", "keep values as 32-bit numbers")
     add("--no-comments", "drop comments, and keep document ids")
     options.add_data_options(parser)
+    own = "features exclude float32 no_comments"
+    options.refuse(parser, own, "to=qrels", "has no effect on qrels, which have no features and comments")
+    why = "has no effect: files for {to} have no comments"
+    options.refuse(parser, "no_comments", "to=lightgbm to=xgboost", why)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, write, and print a summary."""
-    target = args.to or ("table" if args.output != "-" and table_kind(args.output) else "letor")
+    from truerank.io.group_sizes import write_group_sizes
+    from truerank.io.letor.write import write_rows
+    from truerank.io.streams import open_outputs
+
+    target = args.to or ("table" if common.table_kind(args.output) else "letor")
     if args.output == "-" and target not in ("letor", "qrels"):
         raise common.UsageError(f"--to {target} writes files; name one instead of -")
-    if target == "table" and not table_kind(args.output):
+    if target == "table" and not common.table_kind(args.output):
         raise common.UsageError(f"{args.output}: a table's name ends in .csv, .tsv, .parquet, .arrow or .feather")
-    _check_idle(args, target)
     data = _read(args)
     written = [args.output]
     if target == "table":
-        write_table(data, args.output)
+        truerank.write_table(data, args.output)
     elif target == "letor":
-        write_letor(data, args.output, comments=not args.no_comments)
+        truerank.write_letor(data, args.output, comments=not args.no_comments)
     elif target == "qrels":
         _write_qrels(data, args.output)
     else:
         written.append(f"{args.output}.{'query' if target == 'lightgbm' else 'group'}")
-        common.check_writable(written[-1])
+        options.Output(written[-1]).check("-o")
         with open_outputs(written) as (rows, sizes):
             write_rows(data, rows, comments=False, plain=True)
             write_group_sizes(data.group_sizes, sizes)
@@ -65,17 +64,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_idle(args: argparse.Namespace, target: str) -> None:
-    """Misuse where an option is about what OUT does not hold."""
-    if target == "qrels":
-        own = ("features", "exclude", "float32", "no_comments")
-        common.refuse_idle(args, own, "has no effect on qrels, which have no features and comments")
-    if target in ("lightgbm", "xgboost"):
-        common.refuse_idle(args, ["no_comments"], f"has no effect: files for {target} have no comments")
-
-
-def _read(args: argparse.Namespace) -> RankingData:
-    if args.input != "-" and table_kind(args.input) and (args.groups or args.sparse or args.n_features):
+def _read(args: argparse.Namespace) -> truerank.RankingData:
+    if common.table_kind(args.input) and (args.groups or args.sparse or args.n_features):
         raise common.UsageError("--groups, --sparse and --n-features are for LETOR text, and IN is a table")
     try:
         return common.read_data(
@@ -94,7 +84,12 @@ def _read(args: argparse.Namespace) -> RankingData:
         raise DataFileError(what, str(error.path), error.line) from None
 
 
-def _write_qrels(data: RankingData, output: str) -> None:
+def _write_qrels(data: truerank.RankingData, output: str) -> None:
+    import numpy as np
+
+    from truerank.data.grouping import offsets_of
+    from truerank.io.trec import Qrels
+
     if data.doc_ids is None or data.y is None:
         raise common.InvalidInputError("qrels need document ids and grades, which the data do not have")
     query_ids = np.array([str(name) for name in data.query_ids.tolist()])
@@ -105,4 +100,4 @@ def _write_qrels(data: RankingData, output: str) -> None:
             f"truerank: warning: {len(data.missing_grades)} judged documents have no row, and so no id to be written by"
         )
     sizes = np.bincount(data.query_index[known], minlength=data.n_queries)
-    write_qrels(Qrels(query_ids, offsets_of(sizes), data.doc_ids[known], own.grades[known]), output)
+    truerank.write_qrels(Qrels(query_ids, offsets_of(sizes), data.doc_ids[known], own.grades[known]), output)

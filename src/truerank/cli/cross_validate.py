@@ -9,13 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
-from truerank.data.ranking_data import RankingData
-from truerank.data.splits import query_folds
-from truerank.io.streams import find_file
-from truerank.measures import parse_measure
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,29 +34,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "splits", "cluster", "out-of-core", "position", "json")
+    options.refuse(parser, "grid select scores cluster position categorical", "against")
+    options.refuse(parser, "grid select scores cluster position", "curve")
+    options.refuse(parser, "position scores prepare", "cluster")
 
 
 def run(args: argparse.Namespace) -> int:
     """One row per fold: the settings chosen by validation and the measures on the test queries."""
+    import numpy as np
+
+    from truerank.measures import parse_measure
+
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
+    tie_averaged = [measure.tie_averaged() for measure in measures]
     settings = common.parse_settings(args.set)
-    if args.against:
-        return _compared(args, settings)
-    if args.curve:
-        return _curve(args, settings)
+    place = Path(args.folds)
+    if args.against or args.curve:
+        if not place.is_file():
+            option = "--against" if args.against else "--curve"
+            raise common.UsageError(f"{option} divides the queries of one file, and {args.folds} is none")
+        settle_splits(args)
+        return _compared(args, settings) if args.against else _curve(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
     select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
-    place = Path(args.folds)
     settle_splits(args)
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
-    if args.cluster is not None:
-        common.refuse_idle(args, ("position", "scores", "prepare"), "does not go with --cluster")
     if args.scores is not None and place.is_file():
-        common.check_file("--scores", args.scores)
+        options.OutputFile(args.scores).check("--scores")
     elif args.scores is not None:
         options.OutputFolder(args.scores).check("--scores")
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
@@ -77,11 +80,12 @@ def run(args: argparse.Namespace) -> int:
         judgements, scores = test.judgements(), test.scores(rankers[best])
         if args.scores is not None:
             _keep_scores(args.scores, name, test, scores, by_query)
-        figures = {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, measures)}
-        results.append({"fold": name, "params": candidates[best], "measures": figures})
-        tied.append(
-            {label: float(measure.tie_averaged().mean(judgements, scores)) for label, measure in zip(names, measures)}
+        figures, averaged = (
+            {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, kind)}
+            for kind in (measures, tie_averaged)
         )
+        results.append({"fold": name, "params": candidates[best], "measures": figures})
+        tied.append(averaged)
     if whole is not None and by_query:
         grouped = np.concatenate([by_query[query] for query in whole.query_ids.tolist()])
         common.write_scores(args.scores, whole.restore(grouped))
@@ -127,13 +131,6 @@ def _fit_best(rankers: list[Any], train: Any, valid: Any, select: Any, args: arg
 
 def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     """Several rankers over the same folds: their means, and each against `--ranker` by the first measure."""
-    from truerank.inspection.cross_validation import cross_validate
-
-    alone = ("grid", "select", "scores", "cluster", "position", "categorical")
-    common.refuse_idle(args, alone, "does not go with --against")
-    if not Path(args.folds).is_file():
-        raise common.UsageError(f"--against draws folds of one file, and {args.folds} is none")
-    settle_splits(args)
     names = [args.ranker, *args.against]
     if len(set(names)) < len(names):
         raise common.UsageError(f"each ranker is named once, got {', '.join(names)}")
@@ -141,7 +138,7 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
         name: common.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare) for name in names
     }
     data = common.read_graded(args.folds, args)
-    found = cross_validate(
+    found = truerank.cross_validate(
         rankers, data, args.measures, folds=args.splits, repeats=args.repeats or 1, validate=True,
         convention=args.convention, random_state=args.seed or 0,
     )  # fmt: skip
@@ -154,19 +151,17 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
 
 def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     """The learning curve of one ranker, measured on the first fold."""
-    from truerank.inspection.learning_curve import learning_curve
+    import numpy as np
 
-    common.refuse_idle(args, ("grid", "select", "scores", "cluster", "position"), "does not go with --curve")
-    if not Path(args.folds).is_file():
-        raise common.UsageError(f"--curve draws queries of one file, and {args.folds} is none")
-    settle_splits(args)
+    from truerank.data.splits import query_folds
+
     ranker = common.make_ranker(args.ranker, settings, args.seed, args.prepare)
     data = common.read_graded(args.folds, args)
     if args.categorical:
         common.set_categorical(ranker, data, args)
     held_out = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)[0]
     train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), held_out))
-    found = learning_curve(
+    found = truerank.learning_curve(
         ranker, train, data.take_queries(held_out), measure=args.measures.split()[0], convention=args.convention,
         random_state=args.seed or 0,
     )  # fmt: skip
@@ -177,6 +172,8 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
 
 def _keep_scores(out: str, name: str, test: Any, scores: Any, by_query: dict[Any, Any] | None) -> None:
     """Write the scores (n,) of a fold's test rows to a file of the folder `out`, or collect them by query."""
+    import numpy as np
+
     if by_query is None:
         Path(out).mkdir(parents=True, exist_ok=True)
         common.write_scores(str(Path(out) / f"{name.replace(' ', '-')}.txt"), test.restore(scores))
@@ -222,12 +219,16 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
         return
     data = [common.read_graded(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
     for k in range(5):
-        train = RankingData.concatenate([data[(k + shift) % 5] for shift in (1, 2, 3)])
+        train = truerank.RankingData.concatenate([data[(k + shift) % 5] for shift in (1, 2, 3)])
         yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]
 
 
-def _folds_of(data: RankingData, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
+def _folds_of(data: truerank.RankingData, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
     """The same of queries that are split here."""
+    import numpy as np
+
+    from truerank.data.splits import query_folds
+
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)
     for k, test in enumerate(parts):
         valid = parts[k - 1]
@@ -249,6 +250,8 @@ def fold_folders(place: Path) -> list[Path]:
 
 def file_of(folder: Path, stem: str) -> Path:
     """The file of this name with any of the endings that are read."""
+    from truerank.io.streams import find_file
+
     path = find_file(folder, f"{stem}.txt")
     if path is None:
         raise common.InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder")

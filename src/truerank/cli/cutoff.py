@@ -8,16 +8,12 @@ scores come from MODEL and DATA, from --scores and --data, or from --runs.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from truerank.calibration.query_losses import QUERY_SCORES
+import truerank
+from truerank.calibration import QUERY_SCORES
 from truerank.cli import common, options
-from truerank.io.scores import read_scores
-from truerank.io.trec import read_qrels, read_run
-from truerank.models.model_file import save_model
-
-if TYPE_CHECKING:
-    from truerank.calibration.cutoffs import Cutoff
+from truerank.cli.systems import about_training
 
 FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
@@ -29,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scores FILE", "scores of the rows of --data, one on each line")
     add("--data FILE", "documents of --scores")
     add("--runs RUN …", "TREC runs; the first ranks, and the agreement of the others is a score of a query")
-    add("--qrels QRELS", "judgements of --runs")
+    add("--qrels QRELS", "judgements of --runs", to="runs")
     add(
         "--loss NAME",
         "to decide when to answer: no-relevant@K, irrelevant@K or 1-MEASURE; to decide how many documents to show: "
@@ -45,31 +41,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     options.share(parser, "training", "json")
     options.add_data_options(parser)
+    why = "belongs to fit, which stores it in the file"
+    options.refuse(parser, " ".join([*FIT, "qrels"]), "action=apply", why)
 
 
 def run(args: argparse.Namespace) -> int:
     """Fit a cutoff, or apply one."""
-    from truerank.calibration.cutoffs import Cutoff
-
     if args.action == "apply":
-        common.refuse_idle(args, (*FIT, "qrels"), "belongs to fit, which stores it in the file")
         return _apply(args)
     if args.output is None:
         raise common.UsageError("name the file to write with -o cutoff.json")
-    common.check_file("-o", args.output)
-    cutoff = Cutoff(**{"random_state": 0} | common.given(args, *FIT))
+    options.OutputFile(args.output).check("-o")
+    cutoff = truerank.Cutoff(**{"random_state": 0} | common.given(args, *FIT))
     scores, y, qid = _lists(args, args.files)
-    save_model(cutoff.fit(scores, y, qid=qid), args.output)
+    truerank.save_model(cutoff.fit(scores, y, qid=qid), args.output)
     report = {name: getattr(cutoff, f"{name}_") for name in ("threshold", "answered", "withheld", "curve")}
     report |= {"queries": cutoff.n_queries_, "promise": cutoff.summary()}
-    return common.tell(args, common.plain(report), f"{args.output}: {cutoff.summary()}")
+    return common.tell(args, report, f"{args.output}: {cutoff.summary()}")
 
 
-def load_cutoff(path: str) -> Cutoff:
+def load_cutoff(path: str) -> truerank.Cutoff:
     """Return the cutoff in a file that `truerank cutoff fit` wrote."""
-    from truerank.calibration.cutoffs import Cutoff
-
-    cutoff: Cutoff = common.load_as(Cutoff, path, "not a cutoff; make a cutoff with truerank cutoff fit")
+    cutoff: truerank.Cutoff = common.load_as(
+        truerank.Cutoff, path, "not a cutoff; make a cutoff with truerank cutoff fit"
+    )
     return cutoff
 
 
@@ -81,33 +76,29 @@ def _apply(args: argparse.Namespace) -> int:
     names = list(dict.fromkeys(map(str, qid.tolist())))
     found = (cutoff.answers if cutoff.kind_ == "answer" else cutoff.depth)(scores, qid=qid).astype(int).tolist()
     drift = cutoff.check(scores, qid=qid)
-    if not args.json or args.output not in (None, "-"):
-        with common.output(args.output) as stream:
-            stream.writelines(f"{name} {value}\n" for name, value in zip(names, found))
     what = "answered" if cutoff.kind_ == "answer" else "shown"
     report = {"queries": len(names), what: dict(zip(names, found)), "moved": drift.moved, "p": drift.p}
-    text = f"{sum(value > 0 for value in found)} of {len(names)} queries answered; promise: {cutoff.summary()}"
-    return common.tell(args, common.plain(report), text)
+    common.show_lines(args, report, (f"{name} {value}\n" for name, value in zip(names, found)))
+    if not args.json:
+        common.note(f"{sum(v > 0 for v in found)} of {len(names)} queries answered; promise: {cutoff.summary()}")
+    return 0
 
 
 def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
     """Scores (n,) or (n, r), grades (None in apply) and query of each row."""
-    from truerank.calibration.ranker import CalibratedRanker
+    from truerank.io.scores import read_scores
 
     graded = args.action == "fit"
     ways = (len(files) == 2, None not in (args.scores, args.data), args.runs is not None)
     if sum(ways) != 1 or len(files) not in (0, 2) or (args.scores is None) != (args.data is None):
         raise common.UsageError("give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN …")
     if args.runs is not None:
-        from truerank.features.runs import join_runs
-
         if graded and args.qrels is None:
             raise common.UsageError("--runs needs --qrels, the judgements")
-        runs = [read_run(path) for path in common.run_paths(args.runs)]
-        data = join_runs(runs, read_qrels(args.qrels) if graded else None, missing="nan").data
+        runs = [truerank.read_run(path) for path in common.run_paths(args.runs)]
+        data = truerank.join_runs(runs, truerank.read_qrels(args.qrels) if graded else None, missing="nan").data
         ranked = data.X[:, 0] == data.X[:, 0]  # documents that only the other runs hold are not ranked
         return data.X[ranked], None if data.y is None else data.y[ranked], data.qid[ranked]
-    common.refuse_idle(args, ("qrels",), "belongs to --runs")
     model = common.load_ranker(files[0]) if files else None
     read = common.read_graded if graded else common.read_data
     data = read(files[1] if files else args.data, args, like=model, features=model is not None)
@@ -115,9 +106,9 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
         scores = read_scores(args.scores, data.n_rows)
     else:
         if graded:
-            seen = common.about_training(args, {files[0]: model}, data, instead="Use other queries")
+            seen = about_training(args, {files[0]: model}, data, instead="Use other queries")
             data = data.take_queries(seen.keep.nonzero()[0])
-        calibrated = isinstance(model, CalibratedRanker)
+        calibrated = isinstance(model, truerank.CalibratedRanker)
         scores = model.predict_proba(data)[:, 1] if calibrated else model.predict(data)
     if graded and data.y is None:
         raise common.InvalidInputError("the data have no grades; fit needs judged queries")

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from typing import Any
 
-from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
+import truerank
 from truerank.cli import common, options
-from truerank.core.types import Scorer
-from truerank.data.provenance import training_queries
-from truerank.data.ranking_data import RankingData
-from truerank.io.scores import read_scores
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,14 +25,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--allow-training-queries", text)
     options.add_data_options(parser, to="data", why="belongs to DATA, and only scores are read")
     options.share(parser, "json")
+    own = "cost_fp cost_fn cost_tp cost_tn cost_abstain"
+    options.refuse(parser, own, "top", "has no effect with --top, which makes no decisions")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write one line for each row, in their order: P(relevant), then 1 (take), 0 (leave) or -1 (abstain)."""
-    names = ("cost_fp", "cost_fn", "cost_tp", "cost_tn")
-    costs = common.given(args, *names)
-    if args.top is not None:
-        common.refuse_idle(args, (*names, "cost_abstain"), "has no effect with --top, which makes no decisions")
+    from truerank.calibration.decisions import cost_threshold, decide, expected_costs, expected_relevant
+
+    costs = common.given(args, "cost_fp", "cost_fn", "cost_tp", "cost_tn")
     threshold = cost_threshold(**costs)
     probabilities, scores, data, seen = _probabilities(args)
     if args.top is not None:
@@ -49,20 +45,17 @@ def run(args: argparse.Namespace) -> int:
         by_query = dict(zip(map(str, queries), expected.tolist()))
         mean = None if seen.get("withheld") else float(expected.mean())
         report = {"top": args.top, "queries": len(by_query), "mean": mean, "expected_relevant": by_query} | seen
-        _write(args, report, (f"{name} {value!r}\n" for name, value in by_query.items()))
-        return 0
+        return common.show_lines(args, report, (f"{name} {value!r}\n" for name, value in by_query.items()))
     decisions = decide(probabilities, cost_abstain=args.cost_abstain, **costs)
     table = expected_costs(probabilities, **costs)
     abstain = 0.0 if args.cost_abstain is None else args.cost_abstain
-    cost = (
-        None
-        if seen.get("withheld")
-        else sum(abstain if d < 0 else row[d] for row, d in zip(table.tolist(), decisions.tolist()))
-    )
+    cost = None
+    if not seen.get("withheld"):
+        cost = sum(abstain if d < 0 else row[d] for row, d in zip(table.tolist(), decisions.tolist()))
     counts = {name: int((decisions == value).sum()) for name, value in (("take", 1), ("leave", 0), ("abstain", -1))}
     report = {"rows": len(decisions), "threshold": threshold, "decisions": counts, "expected_cost": cost}
     report |= seen | {"probabilities": probabilities.tolist(), "decided": decisions.tolist()}
-    _write(args, report, (f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist())))
+    common.show_lines(args, report, (f"{p!r} {d}\n" for p, d in zip(probabilities.tolist(), decisions.tolist())))
     if not args.json:
         common.note(
             f"threshold {threshold:.4f}; take {counts['take']}, leave {counts['leave']}, abstain {counts['abstain']}; "
@@ -71,23 +64,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write(args: argparse.Namespace, report: dict[str, Any], lines: Iterator[str]) -> None:
-    """Write the lines to their file or stdout; with --json print the report instead."""
-    if not args.json or args.output not in (None, "-"):
-        with common.output(args.output) as stream:
-            stream.writelines(lines)
-    if args.json:
-        common.print_json(report)
-
-
 def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, Any]]:
     """P(relevant) and score of each row in the file's order, the data or None, and the result of `_seen`."""
     from truerank.calibration.base import Calibrator
-    from truerank.calibration.ranker import CalibratedRanker
+    from truerank.io.scores import read_scores
 
     advice = "which has no probabilities. Run `truerank calibrate`"
-    model = common.load_as((CalibratedRanker, Calibrator), args.calibrated, advice)
-    if isinstance(model, CalibratedRanker):
+    model = common.load_as((truerank.CalibratedRanker, Calibrator), args.calibrated, advice)
+    if isinstance(model, truerank.CalibratedRanker):
         if args.data is None or args.scores is not None:
             raise common.UsageError(f"{args.calibrated} holds a calibrated ranker: give DATA (and no --scores)")
         documents = common.read_data(args.data, args, like=model)
@@ -101,9 +85,9 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
     return model.predict_proba(scores)[:, 1], scores, data, {}
 
 
-def _seen(args: argparse.Namespace, model: Scorer, data: RankingData) -> dict[str, Any]:
+def _seen(args: argparse.Namespace, model: truerank.CalibratedRanker, data: truerank.RankingData) -> dict[str, Any]:
     """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
-    found = training_queries(model, data)
+    found = truerank.training_queries(model, data)
     withheld = bool(found.recognised) and not args.allow_training_queries
     if found.recognised:
         effect = (

@@ -6,10 +6,9 @@ import argparse
 import json
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
 from truerank.core.files import atomic_write, read_text
-from truerank.io.documents import read_queries
-from truerank.models.model_file import load_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +30,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--certify DATA", "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise")
     add("--replace", "overwrite a model of this name, and keep the old one in a file")
     add("--params FILE", "output file of the script's parameters, for requests", type=options.OutputFile)
-    _add_verification_options(parser)
+    group = parser.add_argument_group("verification")
+    add = options.adder(group)
+    add("--verify", "after the deployment, rerank test queries, and compare orders and scores with the model")
+    add("--verify-only", "verify a model that was deployed before")
+    add = options.adder(group, to="verify verify_only", why="belongs to --verify")
+    add("--queries Q", "queries, as for `truerank text search`")
+    add(
+        "--requests FILE",
+        'JSON {"base": query, "features": {name: query}} with {{query}} in place of the text; for the LTR plugin '
+        '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
+        "store}",
+    )
+    add("--index NAME", "index to search (for Solr, the address names it)")
+    add("--key FIELD", "keyword field that identifies a document (default: id)")
+    why = "belongs to --verify-only; after a deployment the factor is known"
+    text = "with --verify-only: factor of the scores that deploy printed (default: 1)"
+    add("--times X", text, type=float, to="verify_only", why=why)
+    add("--tolerance T", "accepted difference of scores, divided by the largest score (default: 1e-05)", type=float)
+    add("--window N", "documents to rerank (default: 200)", type=options.positive)
     options.add_data_options(parser, columns=False, to="certify", why="belongs to rows that are read: give --certify")
     options.share(parser, "json")
+    options.refuse(parser, "verify feature_set certify replace params", "verify_only")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,11 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     asked = _check_verification(args) if args.verify or args.verify_only else {}
     if args.verify_only:
-        common.refuse_idle(
-            args, ("verify", "feature_set", "certify", "replace", "params"), "does not go with --verify-only"
-        )
         return _verify(args, asked, 1.0 if args.times is None else args.times)
-    common.refuse_idle(args, ["times"], "belongs to --verify-only; after a deployment the factor is known")
     kind = kind_of(args.kind, args.engine)
     if kind != "painless":
         common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
@@ -74,27 +88,6 @@ def run(args: argparse.Namespace) -> int:
     return _verify(args, asked, result["times"])
 
 
-def _add_verification_options(parser: argparse.ArgumentParser) -> None:
-    """`--verify`, `--verify-only`, and what is searched."""
-    group = parser.add_argument_group("verification")
-    add = options.adder(group)
-    add("--verify", "after the deployment, rerank test queries, and compare orders and scores with the model")
-    add("--verify-only", "verify a model that was deployed before")
-    add = options.adder(group, to="verify verify_only", why="belongs to --verify")
-    add("--queries Q", "queries, as for `truerank text search`")
-    add(
-        "--requests FILE",
-        'JSON {"base": query, "features": {name: query}} with {{query}} in place of the text; for the LTR plugin '
-        '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
-        "store}",
-    )
-    add("--index NAME", "index to search (for Solr, the address names it)")
-    add("--key FIELD", "keyword field that identifies a document (default: id)")
-    add("--times X", "with --verify-only: factor of the scores that deploy printed (default: 1)", type=float)
-    add("--tolerance T", "accepted difference of scores, divided by the largest score (default: 1e-05)", type=float)
-    add("--window N", "documents to rerank (default: 200)", type=options.positive)
-
-
 def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
     """Read the queries and requests to verify, before anything is deployed."""
     if args.queries is None or args.requests is None:
@@ -104,7 +97,7 @@ def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
     requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
-    return {"queries": requests, "texts": [query.text["text"] for query in read_queries(args.queries)]}
+    return {"queries": requests, "texts": [query.text["text"] for query in truerank.read_queries(args.queries)]}
 
 
 def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0) -> int:
@@ -112,7 +105,7 @@ def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0)
     from truerank.export.verification import verify
 
     own = verify(
-        load_model(args.model), args.engine, args.name, args.index, **asked, kind=args.kind,
+        truerank.load_model(args.model), args.engine, args.name, args.index, **asked, kind=args.kind,
         feature_names=common.read_names(args.engine_features), timeout=args.timeout, times=times,
         **common.given(args, "key", "window", "tolerance"),
     )  # fmt: skip

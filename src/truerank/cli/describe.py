@@ -13,16 +13,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
 from truerank.core.errors import DataFileError
-from truerank.data.checkup import CODES, Finding, examine, fold_scales, in_order, scored, shared_queries, spreads
-from truerank.data.ranking_data import RankingData
-from truerank.io.scores import read_scores
-from truerank.io.tables import table_kind
-from truerank.measures.file_order import file_order_finding
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
@@ -33,24 +26,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scores FILE", "scores of the rows of a single DATA file, one on each line, to report ties")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "json")
+    options.refuse(parser, "scores categorical", "cluster")
 
 
 def run(args: argparse.Namespace) -> int:
     """Describe each file, and what files share that should share nothing."""
-    if args.cluster is not None:
-        common.refuse_idle(args, ("scores", "categorical"), "does not go with --cluster")
     with common.cluster_of(args) as client:
         return _describe(args, client)
 
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
+    from truerank.data.checkup import Finding, fold_scales, shared_queries
+
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
     if args.scores is not None and n_files != 1:
         raise common.UsageError("--scores belongs to one DATA file")
-    if args.categorical and not any(table_kind(path) for _, paths in groups for path in paths):
+    if args.categorical and not any(common.table_kind(path) for _, paths in groups for path in paths):
         raise common.UsageError("--categorical names columns of tables, and no DATA is one")
-    findings: list[Finding] = []
+    findings: list[Any] = []
     files: list[dict[str, Any]] = []
     for label, paths in groups:
         names, queries, scales = [], [], []
@@ -78,6 +72,10 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
 
 def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
     """Describe one file: its data, rows of each grade, findings, and the spread of each feature."""
+    from truerank.data.checkup import examine, scored, spreads
+    from truerank.io.scores import read_scores
+    from truerank.measures.file_order import file_order_finding
+
     on_cluster = client is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # joined queries become a finding
@@ -91,7 +89,7 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
 
 def _read(path: str, args: argparse.Namespace) -> Any:
     """One file. Options that the columns of a table need are found, used and printed."""
-    if path == "-" or not table_kind(path):
+    if not common.table_kind(path):
         return common.read_data(path, args)
     data, words = read_as_found(path, args)
     if words:
@@ -121,6 +119,8 @@ def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
 
 def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> None:
     """The files and what was found, as a table and lines, or as one JSON object."""
+    from truerank.data.checkup import CODES, in_order
+
     levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
     findings = in_order(findings)
     if as_json:
@@ -149,8 +149,10 @@ def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> No
                 print(f"  {finding.count}  {finding.where}")
 
 
-def _grades(data: RankingData) -> dict[str, int]:
+def _grades(data: Any) -> dict[str, int]:
     """Rows of each grade; grades that are no few numbers are shown by their whole part."""
+    import numpy as np
+
     if data.y is None:
         return {}
     values, counts = np.unique(data.y, return_counts=True)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
-from truerank.cli.systems import judged_runs, score_systems, settle_systems
-from truerank.core.types import ArrayLike
-from truerank.data.provenance import UNRECOGNISED
-from truerank.measures import parse_measures
-from truerank.measures.claim import convert_claim
+from truerank.cli.systems import read_systems, settle_systems
 from truerank.measures.conventions import titled
-from truerank.measures.coverage import Coverage, exceptions, over_topics
-from truerank.measures.evaluation import evaluate_judged
-from truerank.measures.measure_explanation import explain_measure
-from truerank.significance import measure_interval
-from truerank.significance.unjudged import judged_shares
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,36 +22,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "topics", "training", "cluster", "out-of-core", "json")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
+    options.refuse(parser, "convention per_query", "every_convention")
+    options.refuse(parser, "every_convention per_query", "explain")
+    options.refuse(parser, "explain", "data", "needs --qrels FILE and a run")
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and print convention, empty queries, missing topics and ties with the values."""
+    from truerank.data.provenance import UNRECOGNISED
+    from truerank.measures import parse_measures
+    from truerank.measures.coverage import exceptions, over_topics
+    from truerank.measures.evaluation import evaluate_judged
+
     settle_systems(args)
-    systems = [*args.models, *args.runs, *args.scores]
-    if len(systems) > 1:
+    if len(args.files) > 1:
         raise common.UsageError(
-            f"evaluate accepts one system, but got {len(systems)}: {', '.join(systems)}. Use `truerank compare` for "
-            "several"
+            f"evaluate accepts one system, but got {len(args.files)}: {', '.join(args.files)}. Use `truerank compare` "
+            "for several"
         )
-    if not systems:
+    if not args.files:
         raise common.UsageError(f"name what to evaluate: {'a run' if args.data is None else 'MODEL or --scores FILE'}")
-    args.model, args.run_file = (args.models or [None])[0], (args.runs or [None])[0]
-    _check_idle(args)
+    if not args.models and args.data is not None:
+        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model. Name a model")
     default = common.settle_convention(args)
     names = " ".join(args.measures)
     measures = parse_measures(names, args.convention)  # misspelt names fail before any file is read
-    if args.cluster is not None and args.model is None:
+    if args.cluster is not None and not args.models:
         raise common.UsageError("--cluster goes with MODEL --data PATTERN")
     if args.explain is not None:
-        return _explain(args, names)
-    seen = None
-    if args.model is not None:
-        judgements, scores, seen = _scored(args)
-    elif args.qrels is not None:
-        judgements, scores = next(iter(judged_runs(args, systems).values()))
-    else:
-        found = score_systems(args)
-        judgements, scores = found.judgements, found.scores[0]
+        explained = [truerank.explain_measure(args.runs[0], args.qrels, m, args.explain) for m in measures.values()]
+        report = {"explained": [one.to_dict() for one in explained]}
+        return common.show(args, report, "\n\n".join(map(str, explained)))
+    found = read_systems(args)
+    seen, ((judgements, scores),) = found.seen, found.judged.values()
     if seen is not None and not args.json:
         print(seen.text + "\n")
     if args.every_convention:
@@ -83,28 +77,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_idle(args: argparse.Namespace) -> None:
-    """Refuse options that have no effect with another one."""
-    if args.every_convention:
-        common.refuse_idle(args, ("convention", "per_query"), "does not go with --every-convention")
-    if args.explain is not None:
-        if args.run_file is None:
-            raise common.UsageError("--explain needs --qrels FILE and a run")
-        common.refuse_idle(args, ("every_convention", "per_query"), "does not go with --explain")
-    if args.model is None and args.data is not None:
-        common.refuse_idle(args, ("features", "exclude"), "chooses columns for a model. Name a model")
+def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: Sequence[float]) -> int:
+    from truerank.measures import parse_measures
 
-
-def _explain(args: argparse.Namespace, names: str) -> int:
-    measures = parse_measures(names, args.convention).values()
-    explained = [explain_measure(args.run_file, args.qrels, one, args.explain) for one in measures]
-    return common.show(args, {"explained": [one.to_dict() for one in explained]}, "\n\n".join(map(str, explained)))
-
-
-def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: ArrayLike) -> int:
     topics = None if args.qrels is None else args.topics or "common"
     parsed = parse_measures(names, "ranklib")
-    claims = {name: convert_claim(judgements, scores, name, topics=topics) for name in parsed}
+    claims = {name: truerank.convert_claim(judgements, scores, name, topics=topics) for name in parsed}
     first = next(iter(claims.values()))
     fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
     text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
@@ -117,23 +95,19 @@ def _every_convention(args: argparse.Namespace, names: str, judgements: Any, sco
 
 def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
     """The topics that means of a run are over, in the words of `compare`, so that one name never has two figures."""
+    from truerank.measures.coverage import Coverage
+
     n, has = judgements.n_queries, int((judgements.sizes > 0).sum())
     all_topics = args.topics == "all"
-    return Coverage("all" if all_topics else None, n, {args.run_file: has}, n if all_topics else has)
-
-
-def _scored(args: argparse.Namespace) -> tuple[Any, Any, common.Provenance]:
-    """Judgements and scores of a model on the queries that did not train it, and what is known of the others."""
-    model = common.load_ranker(args.model)
-    with common.cluster_of(args) as client:
-        data = common.read_graded(args.data, args, client=client, like=model)
-        seen = common.about_training(args, {args.model: model}, data)
-        judgements, rows = data.judgements().take_queries(seen.keep.nonzero()[0])
-        scores = data.grouped(common.predicted(model, data)) if client is None else data.grouped_scores(model)
-        return judgements, scores[rows], seen
+    return Coverage("all" if all_topics else None, n, {args.runs[0]: has}, n if all_topics else has)
 
 
 def _report(result: Any, per_query: bool) -> dict[str, Any]:
+    import numpy as np
+
+    from truerank.significance import measure_interval
+    from truerank.significance.unjudged import judged_shares
+
     ties, expected = result.tie_range(), result.tie_expected()
     counts = result.empty_by_measure()
     measures = {}

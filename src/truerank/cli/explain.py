@@ -10,9 +10,9 @@ import argparse
 from types import SimpleNamespace
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
-from truerank.data.provenance import TrainingSketch, training_queries
-from truerank.rankers.own_importance import own_importance
+from truerank.cli.systems import about_training
 
 MOST = 12  # features that are listed
 
@@ -32,16 +32,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "training", "json")
     options.add_convention(parser, shown="ranklib")
     options.add_data_options(parser)
+    options.refuse(parser, "train allow_training_queries", "query", "has no effect with --query. Leave --query out")
+    options.refuse(parser, "most", "json", "has no effect with --json, which prints all features")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
-    from truerank.inspection.explanation import explain
-
-    if args.query is not None:
-        common.refuse_idle(args, ("train", "allow_training_queries"), "has no effect with --query. Leave --query out")
-    if args.json:
-        common.refuse_idle(args, ["most"], "has no effect with --json, which prints all features")
     args.most, args.convention = args.most or MOST, args.convention or "ranklib"
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
@@ -49,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
         _features(args, model, data)
         return 0
     if not args.json:
-        print(f"{args.model}: {training_queries(model, data)}\n")
+        print(f"{args.model}: {truerank.training_queries(model, data)}\n")
     above, below = args.above, args.below
     if data.doc_ids is None:
         above, below = (_row(name) for name in (above, below))
-    result = explain(
+    result = truerank.explain(
         model, data, query=args.query, above=above, below=below, measure=args.measure, convention=args.convention
     )
     return common.show(args, result.to_dict(), result.to_text(args.most))
@@ -61,23 +57,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     """Print the weight of each feature in the model, and the loss of the measure without it."""
-    from truerank.inspection.importance import permutation_importance, removal_importance
+    from truerank.rankers.own_importance import own_importance
 
     models = {args.model: model}
     if args.train is not None:
         train = common.read_data(args.train, args, like=model)
         names = getattr(model, "feature_names_in_", None)
-        learned = {"training_sketch_": TrainingSketch.of(train), "feature_names_in_": names}
+        learned = {"training_sketch_": truerank.TrainingSketch.of(train), "feature_names_in_": names}
         models[args.train] = SimpleNamespace(**learned)  # in place of the models without a feature
-    seen = common.about_training(args, models, data)
+    seen = about_training(args, models, data)
     if not args.json:
         print(seen.text + "\n")
-    data = data if seen.keep.all() else data.take_queries(seen.keep)
+    data = seen.kept(data)
     measured = {"measure": args.measure, "convention": args.convention}
-    shuffled = permutation_importance(model, data, random_state=0, **measured)
+    shuffled = truerank.permutation_importance(model, data, random_state=0, **measured)
     found = {"shuffled": shuffled}
     if args.train is not None:
-        found["gone"] = removal_importance(model, train, data, **measured)
+        found["gone"] = truerank.removal_importance(model, train, data, **measured)
     kind, own = own_importance(model) or ("weight", {})
     rows: list[dict[str, Any]] = [
         {"feature": name, "own": own.get(name)}

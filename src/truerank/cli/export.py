@@ -8,15 +8,14 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.core.files import atomic_writes
-from truerank.data.provenance import training_queries
+from truerank.export.format_table import FORMATS
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from truerank.export.formats import FORMATS
-
     add = options.adder(parser)
     add("model MODEL", "a model that `truerank train` or `truerank import` wrote")
     add("--to FORMAT", ", ".join(FORMATS), required=True, choices=list(FORMATS))
@@ -41,18 +40,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     why = "belongs to rows that are read: give --certify or --distil"
     options.add_data_options(parser, columns=False, to="certify distil", why=why)
     options.share(parser, "json")
+    options.refuse(parser, "show_request", "json", "and --json both print JSON; give one")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the export, unless a rank differs, and print its certificate."""
     from truerank.export.deployment import LARGE, SMALLER, search_request
-    from truerank.export.formats import export_model
 
-    if args.show_request:
-        if search_request('{"script": {}}', args.to) is None:
-            raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
-        if args.json:
-            raise common.UsageError("--show-request and --json both print JSON; give one")
+    if args.show_request and search_request('{"script": {}}', args.to) is None:
+        raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
     if args.statistics is not None and os.path.realpath(args.statistics) == os.path.realpath(args.output):
         raise common.UsageError("--statistics and -o name the same file; name two")
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
@@ -62,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
     statistics, trained = None, ""
     if args.statistics is not None:
-        trained = "" if data is None else str(training_queries(model, data))
+        trained = "" if data is None else str(truerank.training_queries(model, data))
         statistics, model, data, distil = _over_statistics(model, data, distil)
-    content = export_model(
+    content = truerank.export_model(
         model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
     )
     own = content.certificate

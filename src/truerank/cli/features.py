@@ -14,14 +14,9 @@ import os
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
-from truerank.data.ranking_data import RankingData
-from truerank.io.documents import read_judgements, read_queries
-from truerank.io.letor.write import write_letor
-from truerank.io.tables import table_kind, write_table
-from truerank.io.trec import read_qrels, read_run
+from truerank.cli.pipeline import families
 
 MAPS = {"percentile": "PercentileInQuery", "min-max": "MinMaxInQuery", "z-score": "ZScoreInQuery"}
 
@@ -36,8 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add(group, "--queries Q", "queries, as for `truerank text search`", to="index engine", why=why)
     options.share(group, "query-field", to="index engine", why=why)
     index = options.adder(parser.add_argument_group("with --index"), to="index")
-    text = "families of features: functions, xu-li, feedback, latent, latent-feedback, coverage, proximity, lengths, "
-    index("--families FAMILY …", f"{text}numbers, vectors (default: all)")
+    text = "families of features: all, papers (those of two papers), functions, xu-li, feedback, latent, "
+    text += "latent-feedback, coverage, proximity, lengths, numbers, vectors (default: all)"
+    index("--families FAMILY …", text)
     index("--depth N", "candidates of each function (default: 1000)", type=options.positive)
     runs = options.adder(parser.add_argument_group("with --runs"), to="runs")
     text = "score of documents that a run lacks: nan, or its lowest score of the topic minus a margin (default: min)"
@@ -50,24 +46,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--per-query", "scale every column within its topic", choices=tuple(MAPS))
     add("-o --output OUT", "output file (default: LETOR text on stdout)", type=options.Output, default="-")
     options.share(parser, "json")
+    options.refuse(parser, "margin", "missing=nan", "belongs to --missing min")
+    options.refuse(parser, "json", "output=-", "prints a summary; name the file of features with -o")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, join, write."""
-    from truerank.features.runs import join_runs
-
-    if args.json and args.output == "-":
-        raise common.UsageError("--json prints a summary; name the file of features with -o")
     if args.runs is None:
         return _of_text(args) if args.engine is None else _of_engine(args)
-    if args.missing == "nan":
-        common.refuse_idle(args, ["margin"], "belongs to --missing min")
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
-    qrels = None if args.qrels is None else common.with_note(args.qrels, read_qrels(args.qrels))
-    joined = join_runs(
-        [read_run(path) for path in paths], qrels, names=names, **common.given(args, "missing", "margin")
-    )
+    qrels = None if args.qrels is None else common.with_note(args.qrels, truerank.read_qrels(args.qrels))
+    runs = [truerank.read_run(path) for path in paths]
+    joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
     data = _mapped(joined.data, args)
     lost = None
     if joined.judgements is not None and joined.judgements.missing_grades is not None:
@@ -78,28 +69,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_text(args: argparse.Namespace) -> int:
     """Features of the candidates of each query in an index."""
-    from truerank.text.features import FAMILIES, TextFeatures
-    from truerank.text.index import Index
-
     if args.queries is None:
         raise common.UsageError("--index needs --queries")
-    index = Index(args.index)
-    families = args.families or list(FAMILIES)
-    unknown = [family for family in families if family not in FAMILIES]
-    if unknown:
-        raise common.UsageError(f"unknown family {unknown[0]!r}; known are: {', '.join(FAMILIES)}")
-    features = TextFeatures(families, scaled=False, **common.given(args, "depth")).fit(index)
-    queries = read_queries(args.queries, field=args.query_field)
-    qrels = None if args.qrels is None else common.with_note(args.qrels, read_judgements(args.qrels))
+    index = truerank.Index(args.index)
+    features = truerank.TextFeatures(
+        families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
+    ).fit(index)
+    queries = truerank.read_queries(args.queries, field=args.query_field)
+    qrels = None if args.qrels is None else common.with_note(args.qrels, truerank.read_judgements(args.qrels))
     data = _mapped(features.transform(queries, index, qrels), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
-    if qrels is not None:
-        unjudged = sorted(set(data.query_ids.tolist()) - set(qrels.query_ids.tolist()))
-        if unjudged:
-            common.note(
-                f"truerank text features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
-                f"{', '.join(unjudged[:3])}{' …' if len(unjudged) > 3 else ''}"
-            )
+    unjudged = [] if qrels is None else sorted({*data.query_ids.tolist()} - {*qrels.query_ids.tolist()})
+    if unjudged:
+        common.note(
+            f"truerank text features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
+            f"{common.few(unjudged)}"
+        )
     return _written(args, data)
 
 
@@ -111,14 +96,10 @@ def _of_engine(args: argparse.Namespace) -> int:
     if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
         raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
     partial = f"{args.output}.partial"
-    queries = read_queries(args.queries, field=args.query_field)
-    data, missing = engine_features(
-        Engine(args.engine, timeout=60.0, retries=5),
-        read_spec(args.spec),
-        queries,
-        common.with_note(args.qrels, read_judgements(args.qrels)),
-        resume=partial,
-    )
+    queries = truerank.read_queries(args.queries, field=args.query_field)
+    qrels = common.with_note(args.qrels, truerank.read_judgements(args.qrels))
+    engine = Engine(args.engine, timeout=60.0, retries=5)
+    data, missing = engine_features(engine, read_spec(args.spec), queries, qrels, resume=partial)
     text = f"; the engine lacks {missing} of the judged documents, which are left out" if missing else ""
     code = _written(args, _mapped(data, args), text, missing_in_engine=missing)
     with suppress(FileNotFoundError):  # another run of the same command may have removed it
@@ -126,22 +107,21 @@ def _of_engine(args: argparse.Namespace) -> int:
     return code
 
 
-def _mapped(data: RankingData, args: argparse.Namespace) -> Any:
+def _mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:
+    import numpy as np
+
     if data.y is None:
         data.y = np.zeros(data.n_rows)
     if args.per_query:
-        import truerank
-
         data.X = getattr(truerank, MAPS[args.per_query])().fit_transform(data.X, qid=data.qid)
     return data
 
 
 def _written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
     """Write the data and print a summary, which includes `more`."""
+    (truerank.write_table if common.table_kind(args.output) else truerank.write_letor)(data, args.output)
     if args.output == "-":
-        write_letor(data, args.output)
         return 0
-    (write_table if table_kind(args.output) else write_letor)(data, args.output)
     summary = {"rows": data.n_rows, "queries": data.n_queries, "features": data.n_features}
     text = f"wrote {args.output}: {common.size_of(data)}{remark}"
     return common.tell(args, summary | {"relevant": int((data.y > 0).sum())} | more, text)

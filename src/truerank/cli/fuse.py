@@ -10,10 +10,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
-from truerank.io.documents import read_judgements
-from truerank.measures import parse_measures
-from truerank.models.model_file import save_model
 
 METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
@@ -43,21 +41,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learn("--nonnegative", "learn one weight of at least 0 for each run, as search engines require")
     learn("--training-depth N", "learn from the first N ranks of each run (default: 200)", type=int)
-    learn("--folds N", "folds of topics (default: 5)", type=int)
+    learn("--folds N", "folds of topics (default: 5)", type=int, dest="n_folds")
     learn("--measures NAME …", 'measures (default: "AP nDCG@10")')
     options.share(group, "topics", why=of_learning)
     learn("--seed N", "seed of folds, training and tests (default: 0)", type=int)
     options.add_convention(group, shown="trec", to="qrels", why=of_learning)
     engines = ("opensearch", "elasticsearch", "vespa", "weaviate", "bool-query")
     text = "with --model alone: write the weights for this engine to -o, and verify them on the runs"
-    add("--export", text, choices=engines)
+    add("--export", text, choices=engines, to="model", why="writes the weights of a learned model: give --model MODEL")
     options.share(parser, "json")
+    options.refuse(parser, "method", "qrels model", "fuses without learning; leave --qrels and --model out")
+    options.refuse(parser, "export", "qrels", "writes the weights of a learned model; leave --qrels out")
+    options.refuse(parser, "depth tag", "export", "has no effect with --export, which writes weights")
+    options.refuse(parser, "ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner")
 
 
 def run(args: argparse.Namespace) -> int:
     """Learn, apply or fuse by rule."""
-    if args.method is not None and (args.qrels is not None or args.model is not None):
-        raise common.UsageError("--method fuses without learning; leave --qrels and --model out")
     if args.method is None and args.qrels is None and args.model is None:
         raise common.UsageError(
             "give --qrels FILE to learn, --model MODEL to fuse with a learned model, or --method NAME to fuse by a rule"
@@ -65,25 +65,18 @@ def run(args: argparse.Namespace) -> int:
     args.runs = [*args.systems, *args.runs]
     if not args.runs:
         raise common.UsageError("name the runs to fuse: truerank fuse a.run b.run --method rrf -o fused.run")
-    if args.export is not None and (args.model is None or args.qrels is not None):
-        raise common.UsageError("--export writes the weights of a learned model: give --model MODEL, without --qrels")
-    if args.qrels is not None:
-        args.depth, args.seed, args.convention = args.depth or DEPTH, args.seed or 0, args.convention or "trec"
-        return _learn(args)
-    if args.export is not None:
-        common.refuse_idle(args, ("depth", "tag"), "has no effect with --export, which writes weights")
     args.depth = args.depth or DEPTH
-    if args.json and args.output in (None, "-"):
+    if args.json and (args.output == "-" or (args.output is None and args.qrels is None)):
         raise common.UsageError("--json prints a summary; name the file that is written with -o")
-    from truerank.features.run_pool import RunPool
-
+    if args.qrels is not None:
+        return _learn(args)
     model = None
     if args.model is not None:
         from truerank.features.position_fusion import PositionFusion
-        from truerank.rankers.run_fusion import RunFusion
 
-        model = common.load_as((RunFusion, PositionFusion), args.model, "not a RunFusion; learn one with --qrels FILE")
-    pool = RunPool(common.read_runs(args.runs))
+        advice = "not a RunFusion; learn one with --qrels FILE"
+        model = common.load_as((truerank.RunFusion, PositionFusion), args.model, advice)
+    pool = truerank.RunPool(common.read_runs(args.runs))
     _report_findings(pool)
     if args.export is not None:
         return _export(args, model, pool)
@@ -99,45 +92,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _unfitted(args: argparse.Namespace) -> tuple[Any, str]:
-    """Return the unfitted fusion and the name of its ranker."""
-    from truerank.rankers.run_fusion import RunFusion
+def _learn(args: argparse.Namespace) -> int:
+    from truerank.measures import parse_measures
 
+    args.seed, args.convention = args.seed or 0, args.convention or "trec"
+    measures = " ".join(args.measures or ["AP nDCG@10"])
+    if args.model is not None:
+        options.OutputFile(args.model).check("--model")
+    if args.output is None:
+        common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
+    parse_measures(measures, args.convention)  # misspelt names fail before any file is read
     settings = common.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
     ranker = common.make_ranker(ranker_name, settings)
     if "random_state" in ranker.get_params() and "random_state" not in settings:
         ranker.set_params(random_state=args.seed)
     depth = {} if args.training_depth is None else {"depth": args.training_depth}
-    return RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth), ranker_name
-
-
-def _check_learning(args: argparse.Namespace) -> None:
-    """Refuse options that contradict each other, before a file is read."""
-    if args.json and args.output == "-":
-        raise common.UsageError("--json prints figures; name the file of the fused run with -o")
-    if args.nonnegative and args.ranker is not None:
-        raise common.UsageError("--nonnegative has its own learner; leave --ranker out")
-    common.check_file("--model", args.model)
-    if args.output is None:
-        common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
-
-
-def _learn(args: argparse.Namespace) -> int:
-    from truerank.features.run_pool import RunPool
-    from truerank.inspection.fusion_evidence import cross_validate_fusion
-
-    measures = " ".join(args.measures or ["AP nDCG@10"])
-    _check_learning(args)
-    folds = {} if args.folds is None else {"n_folds": args.folds}
-    parse_measures(measures, args.convention)  # misspelt names fail before any file is read
-    model, ranker_name = _unfitted(args)
-    qrels = common.with_note(args.qrels, read_judgements(args.qrels))
-    pool = RunPool(common.read_runs(args.runs), qrels)
+    model = truerank.RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth)
+    qrels = common.with_note(args.qrels, truerank.read_judgements(args.qrels))
+    pool = truerank.RunPool(common.read_runs(args.runs), qrels)
     _report_findings(pool)
-    evidence = cross_validate_fusion(
+    evidence = truerank.cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
-        random_state=args.seed, **folds,
+        random_state=args.seed, **common.given(args, "n_folds"),
     )  # fmt: skip
     model.fit(pool)
     assert pool.unretrieved is not None
@@ -153,7 +130,7 @@ def _learn(args: argparse.Namespace) -> int:
     if args.nonnegative:
         report["weights"] = model.run_weights()
     if args.model is not None:
-        save_model(model, args.model)
+        truerank.save_model(model, args.model)
     if args.output is not None:
         text = _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
         if text and not args.json:
@@ -204,11 +181,8 @@ def _write(fused: Any, args: argparse.Namespace) -> str:
     """Write the run; what was written, "" where stdout shows it."""
     output = args.output or "-"
     fused.write(output)
-    return (
-        ""
-        if output == "-"
-        else f"wrote {output}: {common.counted(fused.n_queries, 'topic')}, {common.counted(fused.n_rows, 'document')}"
-    )
+    counts = f"{common.counted(fused.n_queries, 'topic')}, {common.counted(fused.n_rows, 'document')}"
+    return "" if output == "-" else f"wrote {output}: {counts}"
 
 
 def _report_findings(pool: Any) -> None:
@@ -219,5 +193,5 @@ def _report_findings(pool: Any) -> None:
     }
     for finding in pool.findings():
         topics = finding["topics"]
-        shown = ", ".join(topics[:3]) + (" …" if len(topics) > 3 else "")
-        common.note(f"run {finding['run']} {words[finding['code']]} {common.counted(len(topics), 'topic')}: {shown}")
+        what = f"run {finding['run']} {words[finding['code']]} {common.counted(len(topics), 'topic')}"
+        common.note(f"{what}: {common.few(topics)}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import truerank
 from truerank.cli import common, options
-from truerank.models.model_file import save_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,11 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, check and save the model, and print its kind."""
-    from truerank.models.foreign.read import import_model
-
     names = common.read_names(args.features)
-    ranker = import_model(args.file, feature_names=names, n_features=args.n_features)
-    save_model(ranker, args.output)
+    ranker = truerank.import_model(args.file, feature_names=names, n_features=args.n_features)
+    truerank.save_model(ranker, args.output)
     trees = ranker.parts_.get("roots", ranker.parts_.get("borders", ()))
     report = {"tool": ranker.tool_, "kind": ranker.kind_, "features": ranker.n_features_in_, "trees": len(trees)}
     what = f"{report['trees']} trees" if report["trees"] else f"a {ranker.kind_} model"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+import truerank
 from truerank.cli import common, options
-from truerank.io.documents import read_documents
 from truerank.text.analysers import ANALYSERS
 
 
@@ -29,11 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read and index the documents, and print a summary."""
-    from truerank.text.index import ALL, build_index
+    from truerank.text.index import ALL
 
     reserved = {ALL} if args.fields is None else {ALL} & set(args.fields)
-    documents = read_documents(args.documents, bad=args.bad, reserved=reserved)
-    index = build_index(documents, args.index, analysers=args.analysers, fields=args.fields)
+    documents = truerank.read_documents(args.documents, bad=args.bad, reserved=reserved)
+    index = truerank.build_index(documents, args.index, analysers=args.analysers, fields=args.fields)
     summary = {
         "index": str(index.path),
         "documents": index.n_documents,

@@ -12,11 +12,9 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
 from truerank.core.errors import DataFileError
-from truerank.io.documents import read_queries
-from truerank.io.letor.grammar import check_bytes
-from truerank.io.streams import Source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,29 +28,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--alpha A", "a page's own share (default: 0.8)", type=float, **propagation)
     add("--depth N", "documents of each query (default: 1000)", type=options.positive, **propagation)
     add("-o --output OUT", "output file (default: stdout), or with --queries a folder of runs", default="-")
+    options.refuse(parser, "damping", "queries", "belongs to PageRank; leave --index and --queries out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the links, compute, write."""
-    from truerank.links.graph import read_links
-    from truerank.links.pagerank import hostrank, pagerank
-
     if (args.index is None) != (args.queries is None):
         raise common.UsageError("relevance propagation needs both --index and --queries")
     if args.queries is None:
-        common.check_writable(args.output)
+        options.Output(args.output).check("-o")
     else:
-        common.refuse_idle(args, ["damping"], "belongs to PageRank; leave --index and --queries out")
         options.OutputFolder(args.output).check("-o")
-    graph = read_links(args.edges)
+    graph = truerank.read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)
     if args.queries is not None:
         return _propagate(args, graph, dict(zip(names, urls)) if urls else {})
     damping = common.given(args, "damping")
-    columns: dict[str, Any] = {"pagerank": pagerank(graph, **damping)}
+    columns: dict[str, Any] = {"pagerank": truerank.pagerank(graph, **damping)}
     if urls:
-        columns["hostrank"] = hostrank(graph, urls, **damping)
+        columns["hostrank"] = truerank.hostrank(graph, urls, **damping)
     else:
         common.note("truerank text links: no URLs, so no HostRank (--urls)")
     with common.output(args.output) as stream:
@@ -64,6 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _urls(path: str | None, names: list[str]) -> list[str] | None:
+    from truerank.io.letor.grammar import check_bytes
+    from truerank.io.streams import Source
+
     if path is None:
         return names if names and all("://" in name for name in names) else None
     lines = []
@@ -81,9 +79,8 @@ def _urls(path: str | None, names: list[str]) -> list[str] | None:
 def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> int:
     from truerank.links.graph import site_parents
     from truerank.links.propagation import ALONG_TREE, VARIANTS, graph_of_index, propagated_run
-    from truerank.text.index import Index
 
-    index, queries = Index(args.index), read_queries(args.queries)
+    index, queries = truerank.Index(args.index), truerank.read_queries(args.queries)
     own = graph_of_index(graph, index)
     if not own.n_edges:
         raise common.InvalidInputError(
@@ -91,9 +88,9 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
             f"{(graph.names or [])[:3]}"
         )
     # A document that no link names has no URL: it is the root of a site of its own.
-    parents = (
-        site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids().tolist()]) if urls else None
-    )
+    parents = None
+    if urls:
+        parents = site_parents([urls.get(name, f"//{name}.invalid") for name in index.document_ids().tolist()])
     settings = common.given(args, "alpha", "depth")
     out = Path(args.output)
     out.mkdir(parents=True, exist_ok=True)

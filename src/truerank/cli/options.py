@@ -1,4 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share.
+
+Commands import NumPy and what needs NumPy when they run, so that `--help` is fast.
+"""
 
 from __future__ import annotations
 
@@ -92,12 +95,12 @@ def tag(text: str) -> str:
 
 
 def check_given(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Raise an error for an output that cannot be written, and for an option whose `belongs` is not given."""
+    """Raise an error for an option that its rules refuse, and for an output that cannot be written."""
     for action in parser._actions:
-        value = getattr(args, action.dest, None)
-        others, why = vars(action).get("belongs", ((), ""))
-        if others and is_given(value) and not any(is_given(getattr(args, name)) for name in others):
-            raise UsageError(f"--{action.dest.replace('_', '-')} {why}")
+        for condition, refused, why in vars(action).get("rules", ()):
+            if is_given(getattr(args, action.dest, None)) and _holds(args, condition) == refused:
+                option = next(filter(methodcaller("startswith", "--"), action.option_strings), str(action.metavar))
+                raise UsageError(f"{option} {why.format(**vars(args))}")
     for action in parser._actions:
         value = getattr(args, action.dest, None)
         if isinstance(value, Output | OutputFolder):
@@ -109,14 +112,32 @@ def is_given(value: Any) -> bool:
     return value is not None and value is not False and value != []
 
 
+def _holds(args: argparse.Namespace, condition: str) -> bool:
+    """Return whether one of the arguments is given ("data scores"), or has a value ("how=refit")."""
+    for word in condition.split():
+        name, equals, value = word.partition("=")
+        own = getattr(args, name)
+        if str(own) == value if equals else is_given(own):
+            return True
+    return False
+
+
+def refuse(parser: argparse.ArgumentParser, names: str, condition: str, why: str = "") -> None:
+    """Refuse the options `names` when a condition holds; `why` follows the name of the option in the message."""
+    rule = condition, True, why or f"does not go with --{condition.replace('_', '-')}"
+    for action in parser._actions:
+        if action.dest in names.split():
+            vars(action).setdefault("rules", []).append(rule)
+
+
 def add(
     group: argparse._ActionsContainer, spec: str, text: str, *, to: str = "", why: str = "", **settings: Any
 ) -> argparse.Action:
     """Add an argument that `spec` names, such as "-o --output FILE" or "data DATA"; returns its action.
 
     An option without a value and choices is a flag. "FILE …" accepts one or more values, "[FILE]" at most one, and
-    "[FILE …]" any number. The help states the default, and values have its type. The option is refused unless one of
-    the arguments `to` is given, and `why` follows it in the message.
+    "[FILE …]" any number. The help states the default, and values have its type. The option is refused unless the
+    condition `to` holds, and `why` follows it in the message.
     """
     words, default = spec.split(" "), settings.get("default")
     names = list(filter(methodcaller("startswith", "-"), words)) or words[:1]
@@ -137,7 +158,7 @@ def add(
             settings.setdefault("type", type(default))
     action = group.add_argument(*names, help=text, **settings)
     if to:
-        vars(action)["belongs"] = to.split(), why or f"belongs to --{to.replace(' ', ' or --')}"
+        vars(action)["rules"] = [(to, False, why or f"belongs to --{to.replace(' ', ' or --')}")]
     return action
 
 
@@ -180,8 +201,6 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "trec_eval -c (default: the topics of the runs, which must be the same)",
         {"choices": ("common", "all"), "to": "qrels"},
     ),
-    "plan": ("--plan CSV", "a judged plan of `truerank judge plan`, in place of qrels", {}),
-    "judges": ("--judges FILE …", "with --plan: labels of model judges", {"to": "plan"}),
     "training": ("--allow-training-queries", "include queries that trained the model (default: leave them out)", {}),
     "test": (
         "--test",
@@ -231,6 +250,14 @@ def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
     text = "scores of the rows of --data: files with one score on each line, or columns of --data"
     add("--scores FILE …", text, default=[], to="data")
     add("--qrels FILE", "TREC judgements, in place of --data")
+    parser.set_defaults(baseline=None)
+
+
+def add_plan(parser: argparse.ArgumentParser, idle: str) -> None:
+    """`--plan` and `--judges`, as `judge.from_plan` reads them; the options `idle` then have no effect."""
+    add(parser, "--plan CSV", "a judged plan of `truerank judge plan`, in place of qrels")
+    add(parser, "--judges FILE …", "with --plan: labels of model judges", to="plan")
+    refuse(parser, idle, "plan", "has no effect with --plan, which has estimates of its own")
 
 
 def add_convention(

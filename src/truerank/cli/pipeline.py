@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
 from truerank.core.files import atomic_write
-from truerank.data.grouping import places_of, query_of_rows
-from truerank.data.ranking_data import RankingData
-from truerank.data.splits import query_folds
-from truerank.io.documents import Document, read_documents, read_judgements, read_queries
-from truerank.io.trec import Qrels
-from truerank.measures import parse_measure
-from truerank.models.model_file import save_model
-from truerank.significance import compare_values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from truerank.io.documents import Document
+    from truerank.io.trec import Qrels
 
 # Settings of rankers over text features, where the estimator's own defaults are not meant for them; several are tried
 # on queries held out of each training part. `--set` comes on top.
@@ -62,20 +58,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Every step, with a note of what was done; the summary at the end."""
-    from truerank.text.features import FAMILIES, PAPERS, TextFeatures
-    from truerank.text.index import build_index
+    import numpy as np
+
+    from truerank.data.splits import query_folds
     from truerank.text.tuning import NumberedQrels
 
-    families = _families(args, FAMILIES, PAPERS)
+    names_of_families = families(args.families)
     candidates = _candidates(args)
-    out = _checked_folder(args)
-    qrels = common.with_note(args.qrels, read_judgements(args.qrels))
+    if args.splits < 3:
+        raise common.UsageError(
+            f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
+        )
+    out = common.made_folder(args, args.out, OUTPUTS)
+    qrels = common.with_note(args.qrels, truerank.read_judgements(args.qrels))
     queries, n_asked = _answered_queries(args, qrels)
-    index = build_index(read_documents(args.documents, bad=args.bad), out / "index")
+    index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"{index.n_documents} documents indexed, {len(queries)} of {n_asked} queries have relevant ones")
     # Bins of a score hold what its scale within the query would add.
     scaled = args.ranker not in BINNED
-    features = TextFeatures(families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
+    features = truerank.TextFeatures(names_of_families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
     data: Any = features.transform(queries, index, qrels)
     numbered = NumberedQrels(index, qrels, data.query_ids.tolist())
     known = set(data.query_ids.tolist())
@@ -85,17 +86,16 @@ def run(args: argparse.Namespace) -> int:
     if nothing:
         common.note(_about_nothing(nothing))
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
-    learner = _Learner(args, candidates, len(nothing))
-    values, scores, chosen = learner.cross_validate(data, parts)
-    folds = learner.folds
+    values, scores, chosen, folds = _cross_validated(args, candidates, data, parts)
     baselines, names, bm25 = _baselines(index, queries, numbered, parts, args)
-    baselines = {name: np.append(each, np.zeros(len(nothing))) for name, each in baselines.items()}
-    model = learner.model(features, chosen)
+    values, *others = (np.append(each, np.zeros(len(nothing))) for each in (values, *baselines.values()))
+    baselines = dict(zip(baselines, others))
+    model = _model(args, features, chosen)
     model.fit_rows(data)
     model.features_ = features
     levelled = _on_one_level(model.predict(data), scores, data, folds)
-    probabilities = _calibrate(model, scores, levelled, data, folds, learner)
-    save_model(model, out / "model.json")
+    probabilities = _calibrate(args, model, scores, levelled, data, folds)
+    truerank.save_model(model, out / "model.json")
     summary: dict[str, Any] = {
         "ranker": args.ranker,
         **_figures(values, baselines, [*data.query_ids.tolist(), *nothing]),
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         "queries_without_candidates": nothing,
         "folds": args.splits,
         "candidates": data.n_rows,
-        "features": {"columns": data.n_features, "families": families},
+        "features": {"columns": data.n_features, "families": names_of_families},
         "settings": chosen,
         "baselines": names,
         "relevant_not_candidates": int((data.missing_grades > 0).sum()),
@@ -131,26 +131,15 @@ def _figures(values: np.ndarray, baselines: dict[str, np.ndarray], queries: list
     }
 
 
-def _families(args: argparse.Namespace, known: dict[str, str], papers: Sequence[str]) -> list[str]:
-    """The families that are named, each once."""
-    sets = {"all": list(known), "papers": list(papers)} | {name: [name] for name in known}
-    for given in args.families:
+def families(named: Sequence[str]) -> list[str]:
+    """The families of features that are named, also as "all" or "papers", each once."""
+    from truerank.text.features import FAMILIES, PAPERS
+
+    sets = {"all": list(FAMILIES), "papers": list(PAPERS)} | {name: [name] for name in FAMILIES}
+    for given in named:
         if given not in sets:
             raise common.UsageError(f"unknown family {given!r}; known are: {', '.join(sets)}")
-    return list(dict.fromkeys(name for given in args.families for name in sets[given]))
-
-
-def _checked_folder(args: argparse.Namespace) -> Path:
-    """The folder of what is written, once the numbers that were given make sense."""
-    if args.splits < 3:
-        raise common.UsageError(
-            f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
-        )
-    out = Path(args.out)
-    if not args.replace:
-        common.check_folder(out, [name for name in OUTPUTS if os.path.lexists(out / name)])
-    out.mkdir(parents=True, exist_ok=True)
-    return out
+    return list(dict.fromkeys(name for given in named for name in sets[given]))
 
 
 def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -167,8 +156,10 @@ def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _answered_queries(args: argparse.Namespace, qrels: Qrels) -> tuple[list[Document], int]:
     """The queries that have relevant documents, and the number of all queries."""
+    from truerank.data.grouping import query_of_rows
+
     answered = set(qrels.query_ids[query_of_rows(qrels.offsets)[qrels.grades > 0]].tolist())
-    asked = read_queries(args.queries, field=args.query_field)
+    asked = truerank.read_queries(args.queries, field=args.query_field)
     queries = [query for query in asked if query.id in answered]
     if len(queries) < args.splits:
         raise common.InvalidInputError(
@@ -179,13 +170,13 @@ def _answered_queries(args: argparse.Namespace, qrels: Qrels) -> tuple[list[Docu
 
 
 def _about_nothing(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    return f"{len(names)} queries with relevant documents find no document and count 0 for every ranking: {shown}"
+    what = f"{len(names)} queries with relevant documents find no document and count 0 for every ranking"
+    return f"{what}: {common.few(names)}"
 
 
 def _verdict(values: np.ndarray, baseline: np.ndarray, bm25: object, args: argparse.Namespace) -> dict[str, Any]:
     """The ranker against tuned BM25 on held-out queries; unless it is better, the command that serves BM25."""
-    pair = compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
+    pair = truerank.compare_values({"ranker": values, "bm25": baseline}, baseline="bm25", measure="AP").pairs[0]
     better = "no difference shown" if pair.p >= LEVEL else "better" if pair.difference > 0 else "worse"
     function = "bm25" + repr(bm25)[len("BM25") :].replace("'", "")
     index, queries, function = map(shlex.quote, (str(Path(args.out) / "index"), args.queries, function))
@@ -208,64 +199,59 @@ class _Fold(NamedTuple):
     settings: dict[str, Any]
 
 
-class _Learner:
-    """The chosen ranker over the folds: settings by held-out queries, then a fit to all training queries."""
-
-    def __init__(self, args: argparse.Namespace, candidates: list[dict[str, Any]], nothing: int = 0) -> None:
-        self.args, self.candidates, self.nothing = args, candidates, nothing
-        self.measure = parse_measure("AP", convention="trec")
-        self.folds: list[_Fold] = []
-        """Of the last `cross_validate`."""
-
-    def model(self, features: Any, settings: dict[str, Any]) -> Any:
-        from truerank.features.score_binning import ScoreBinning
-        from truerank.rankers.text_ranker import TextRanker
-
-        ranker = common.make_ranker(self.args.ranker, settings, self.args.seed)
-        return TextRanker(ranker, features, ScoreBinning(output="binned") if self.args.ranker in BINNED else None)
-
-    def cross_validate(self, data: RankingData, parts: Sequence[np.ndarray]) -> tuple[Any, Any, dict[str, Any]]:
-        """AP of each query and scores of each row, from models that did not see the query; settings for all queries.
-
-        The queries that find nothing follow the others, with AP 0.
-
-        The settings of a fold are those with the highest MAP on one of its training parts, trained on the others; the
-        settings for all queries those with the highest MAP over all parts so held out.
-        """
-        scores = np.zeros(data.n_rows)
-        self.folds = []
-        totals = np.zeros(len(self.candidates))
-        for fold, test in enumerate(common.progress(parts, "folds")):
-            train = [parts[(fold + shift) % len(parts)] for shift in range(1, len(parts))]
-            best = 0
-            if len(self.candidates) > 1:
-                inner, held = np.sort(np.concatenate(train[:-1])), train[-1]
-                means = [self._held_out(data, inner, held, settings) for settings in self.candidates]
-                best = int(np.argmax(means))
-                totals += means
-            rest = np.sort(np.concatenate(train))
-            scores[_rows(data, test)], trained = self.scored(data, rest, test, self.candidates[best])
-            self.folds.append(_Fold(test, rest, trained, self.candidates[best]))
-        values = self.measure.per_query(data.judgements(), scores)
-        return np.append(values, np.zeros(self.nothing)), scores, self.candidates[int(totals.argmax())]
-
-    def scored(self, data: RankingData, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
-        """Scores of the rows of test queries, and of training queries, by a ranker of the latter."""
-        model = self.model(None, settings).fit_rows(data.take_queries(train))
-        return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
-
-    def _held_out(self, data: RankingData, train: np.ndarray, held: np.ndarray, settings: dict[str, Any]) -> float:
-        part = data.take_queries(held)
-        scores = self.model(None, settings).fit_rows(data.take_queries(train)).predict(part)
-        return float(self.measure.mean(part.judgements(), scores))
+def _model(args: argparse.Namespace, features: Any, settings: dict[str, Any]) -> Any:
+    """The chosen ranker, unfitted, over features of text."""
+    ranker = common.make_ranker(args.ranker, settings, args.seed)
+    binning = truerank.ScoreBinning(output="binned") if args.ranker in BINNED else None
+    return truerank.TextRanker(ranker, features, binning)
 
 
-def _rows(data: RankingData, queries: np.ndarray) -> np.ndarray:
+def _cross_validated(
+    args: argparse.Namespace, candidates: list[dict[str, Any]], data: Any, parts: list[np.ndarray]
+) -> tuple[Any, Any, dict[str, Any], list[_Fold]]:
+    """AP by query and scores by row, from models that did not see the query; settings for all queries; the folds.
+
+    The settings of a fold have the highest MAP on one of its training parts, trained on the others; those for all
+    queries have the highest MAP over all parts so held out.
+    """
+    import numpy as np
+
+    from truerank.measures import parse_measure
+
+    measure, folds = parse_measure("AP", convention="trec"), []
+    scores, totals = np.zeros(data.n_rows), np.zeros(len(candidates))
+    for fold, test in enumerate(common.progress(parts, "folds")):
+        train = [parts[(fold + shift) % len(parts)] for shift in range(1, len(parts))]
+        best = 0
+        if len(candidates) > 1:
+            inner, held = np.sort(np.concatenate(train[:-1])), train[-1]
+            judgements = data.take_queries(held).judgements()
+            scored = [_scored(args, data, inner, held, settings)[0] for settings in candidates]
+            means = [float(measure.mean(judgements, each)) for each in scored]
+            best = int(np.argmax(means))
+            totals += means
+        rest = np.sort(np.concatenate(train))
+        scores[_rows(data, test)], trained = _scored(args, data, rest, test, candidates[best])
+        folds.append(_Fold(test, rest, trained, candidates[best]))
+    return measure.per_query(data.judgements(), scores), scores, candidates[int(totals.argmax())], folds
+
+
+def _scored(args: argparse.Namespace, data: Any, train: Any, test: Any, settings: dict[str, Any]) -> tuple[Any, Any]:
+    """Scores of the rows of test queries, and of training queries, by a ranker of the latter."""
+    model = _model(args, None, settings).fit_rows(data.take_queries(train))
+    return model.predict(data.take_queries(test)), model.predict(data.take_queries(train))
+
+
+def _rows(data: truerank.RankingData, queries: np.ndarray) -> np.ndarray:
+    from truerank.data.grouping import places_of
+
     return places_of(data.offsets, queries)[0]
 
 
 def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """AP by query of tuned BM25 and of the best tuned base function, what each fold chose, and BM25 for all queries."""
+    import numpy as np
+
     from truerank.text.tuning import chosen_by_fold, grid_of, values_of_functions
 
     functions = {name: grid_of(index, name) for name in BASE}
@@ -283,7 +269,9 @@ def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argpar
     return {"bm25": bm25, "best-base": best}, names, functions["bm25"][int(values["bm25"].mean(axis=1).argmax())]
 
 
-def _on_one_level(whole: np.ndarray, scores: np.ndarray, data: RankingData, folds: Sequence[_Fold]) -> np.ndarray:
+def _on_one_level(
+    whole: np.ndarray, scores: np.ndarray, data: truerank.RankingData, folds: Sequence[_Fold]
+) -> np.ndarray:
     """The held-out scores of each fold's ranker on the level of `whole`, the scores of the ranker of all queries."""
     from truerank.calibration.ranker import on_one_level
 
@@ -295,19 +283,19 @@ def _on_one_level(whole: np.ndarray, scores: np.ndarray, data: RankingData, fold
 
 
 def _calibrate(
-    model: Any, scores: Any, levelled: Any, data: Any, folds: Sequence[_Fold], learner: _Learner
+    args: argparse.Namespace, model: Any, scores: Any, levelled: Any, data: Any, folds: Sequence[_Fold]
 ) -> dict[str, Any]:
     """Fit the model's calibrator to held-out scores; the log loss of the same within each fold's training queries.
 
     A fold's calibrator sees scores of rankers that were trained without the fold and without the rows that they score.
     """
-    from truerank.calibration.pool import PooledCalibrator
+    import numpy as np
 
     relevant = (data.y > 0).astype(np.int64)
 
     def fitted(scores: np.ndarray, rows: np.ndarray) -> Any:
         query = data.query_index[rows]  # the documents of a query depend on each other
-        return PooledCalibrator(random_state=0).fit(scores[rows], relevant[rows], groups=query)
+        return truerank.PooledCalibrator(random_state=0).fit(scores[rows], relevant[rows], groups=query)
 
     log_loss = base = 0.0
     for fold in common.progress(folds, "folds of calibration"):
@@ -317,7 +305,7 @@ def _calibrate(
         inner = []
         for part in (other.test for other in folds if other is not fold):
             rest = np.setdiff1d(fold.train, part)
-            held[_rows(data, part)], trained = learner.scored(data, rest, part, fold.settings)
+            held[_rows(data, part)], trained = _scored(args, data, rest, part, fold.settings)
             inner.append(_Fold(part, rest, trained, fold.settings))
         held = _on_one_level(whole, held, data, inner)
         p = fitted(held, others).predict_proba(scores[rows])
@@ -333,6 +321,8 @@ def _calibrate(
 
 
 def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: Any, parts: Any, args: Any) -> None:
+    import numpy as np
+
     calibrated = summary["probabilities"]["calibrated"]
     texts = [f"{p:.6g}" for p in model.predict_proba(scores)[:, 1]] if calibrated else [""] * data.n_rows
     fold = np.zeros(data.n_queries, dtype=np.int64)

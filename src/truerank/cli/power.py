@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import argparse
 
+import truerank
 from truerank.cli import common, options
-from truerank.cli.systems import judged_rankings, ranking_names
-from truerank.measures import parse_measures
-from truerank.measures.coverage import over_topics
-from truerank.significance.power import queries_needed
-from truerank.significance.two_samples import paired_differences
+from truerank.cli.systems import judged_rankings, settle_systems
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +25,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "topics", "seed", "json", "training")
     options.add_convention(parser)
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
-    parser.set_defaults(baseline=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the two rankings and print the power."""
+    from truerank.measures import parse_measures
+    from truerank.measures.coverage import over_topics
+    from truerank.significance import paired_differences
+
     default = common.settle_convention(args)
     if len(named := parse_measures(args.measure, args.convention)) > 1:
         raise common.UsageError(f"--measure must be one measure, got {len(named)}: {', '.join(named)}")
@@ -40,22 +40,22 @@ def run(args: argparse.Namespace) -> int:
     if args.qrels is not None:
         measure = over_topics({args.measure: measure}, args.topics)[args.measure]
     measure.check_mean()
-    _, names = ranking_names(args)
-    if len(names) != 2:
-        raise common.UsageError(f"power is about two systems, got {len(names)}; name two")
-    judged, coverage, seen = judged_rankings(args, names)
-    first, second = (measure.per_query(*judged[name]) for name in names)
+    settle_systems(args, least=2)
+    if len(args.names) != 2:
+        raise common.UsageError(f"power is about two systems, got {len(args.names)}; name two")
+    judged, coverage, seen = judged_rankings(args)
+    first, second = (measure.per_query(*one) for one in judged.values())
     differences = paired_differences(first, second)
     observed = float(differences.mean())
-    found = queries_needed(
+    found = truerank.queries_needed(
         differences, observed if args.effect is None else args.effect, args.test, comparisons=args.comparisons,
         power=args.power, level=args.level, at=args.queries, random_state=args.seed,
     )  # fmt: skip
     report = found.to_dict() | {"measure": args.measure, "convention": measure.convention, "observed": observed}
     lines = [
         str(found),
-        f"Pilot: {names[0]} minus {names[1]}, {args.measure}, convention {measure.convention}{default}, observed "
-        f"difference {observed:+.4f}.",
+        f"Pilot: {args.names[0]} minus {args.names[1]}, {args.measure}, convention {measure.convention}{default}, "
+        f"observed difference {observed:+.4f}.",
     ]
     if args.effect is None:
         lines.append(

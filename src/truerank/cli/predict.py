@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
-from truerank.data.ranking_data import RankingData
-from truerank.io.documents import read_queries
-from truerank.io.trec import write_run
-from truerank.models.model_file import load_model
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     texts("--index DIR", "index of the documents")
     texts("--queries Q", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
     options.share(group, "query-field", to="queries", why="belongs to --queries")
-    options.share(parser, "cluster", "out-of-core")
-    options.add_data_options(parser, to="data", why="belongs to a data file, and --index ranks raw text")
+    why = "belongs to a data file, and --index ranks raw text"
+    options.share(parser, "cluster", to="data", why=why)
+    options.share(parser, "out-of-core")
+    options.add_data_options(parser, to="data", why=why)
+    options.refuse(parser, "tag depth index queries query_field", "format=scores", "belongs to --format run")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,18 +44,16 @@ def run(args: argparse.Namespace) -> int:
     if args.format is None:
         args.format = "run" if of_text else "scores"
     if args.format == "scores":
-        common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "belongs to --format run")
+        common.refuse_idle(args, ("tag", "depth"), "belongs to --format run")
     args.tag = args.tag or "truerank"
     if args.cluster is None:
-        common.check_writable(args.output)
-    model = load_model(args.model)
+        options.Output(args.output or "-").check("-o")
     if of_text:
-        return _rank_text(args, model)
+        return _rank_text(args)
     if args.data is None:
         raise common.UsageError("name the data to score, or an index and queries (--index, --queries)")
-    if args.format == "run" and hasattr(model, "features_"):
-        raise common.InvalidInputError(f"{args.model}: this model ranks raw text. Add --index and --queries")
-    common.load_ranker(args.model, model)
+    advice = "which does not rank rows. A model of raw text needs --index and --queries"
+    model = common.load_as(truerank.Ranker, args.model, advice, steps=True)
     if args.cluster is not None:
         return _of_parts(args, model)
     data = common.read_data(args.data, args, like=model)
@@ -66,19 +65,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write_run(args: argparse.Namespace, data: RankingData, scores: np.ndarray) -> None:
+def _write_run(args: argparse.Namespace, data: truerank.RankingData, scores: np.ndarray) -> None:
     """Write the run of scores (n,) in grouped order."""
+    import numpy as np
+
     if data.doc_ids is None:
         common.note("truerank predict: the data have no document ids; rows are named by their number, from 1")
         doc_ids = (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
     else:
         doc_ids = data.doc_ids
         _check_ids(args.data, data, data.doc_ids)
-    write_run(args.output or "-", data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+    truerank.write_run(
+        args.output or "-", data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth
+    )
 
 
 def _of_parts(args: argparse.Namespace, model: Any) -> int:
     """Write one file per partition; documents without an id get their partition and row, from 1."""
+    import numpy as np
+
     if args.output is None or args.output == "-":
         raise common.UsageError("--cluster writes one file a partition: name a folder with -o")
     folder = Path(args.output)
@@ -94,29 +99,24 @@ def _of_parts(args: argparse.Namespace, model: Any) -> int:
         if doc_ids is None:
             doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
         path = folder / f"part-{number:05d}.run"
-        write_run(path, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+        truerank.write_run(path, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
 
 
-def _rank_text(args: argparse.Namespace, model: Any) -> int:
+def _rank_text(args: argparse.Namespace) -> int:
     """The candidates of each query in an index, by a model with its features."""
-    from truerank.text.index import Index
-
     if args.index is None or args.queries is None or args.data is not None:
         raise common.UsageError("raw text needs both --index and --queries, and no data file")
-    common.refuse_idle(args, ["cluster"], "belongs to a data file, and --index ranks raw text")
-    if not hasattr(model, "features_"):
-        raise common.InvalidInputError(
-            f"{args.model}: this model ranks rows of features; make one for raw text with `truerank text pipeline`"
-        )
-    queries = read_queries(args.queries, field=args.query_field)
-    found = model.rank(queries, Index(args.index))
+    advice = "which ranks rows of features; make one for raw text with `truerank text pipeline`"
+    model = common.load_as(truerank.TextRanker, args.model, advice)
+    queries = truerank.read_queries(args.queries, field=args.query_field)
+    found = model.rank(queries, truerank.Index(args.index))
     found.write(args.output or "-", tag=args.tag, depth=args.depth)
     common.note_nothing_found(queries, found.query_ids.tolist())
     return 0
 
 
-def _check_ids(name: str, data: RankingData, doc_ids: np.ndarray) -> None:
+def _check_ids(name: str, data: truerank.RankingData, doc_ids: np.ndarray) -> None:
     """Some rows have a document id: then all need one."""
     without = [row for row, doc_id in enumerate(doc_ids.tolist()) if not doc_id]
     if without:

@@ -11,9 +11,7 @@ import sys
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.cli.judge import from_plan
-from truerank.cli.systems import add_baseline, baseline_name, judged_runs, score_systems, settle_systems
-from truerank.measures import parse_measures
-from truerank.report.page import page
+from truerank.cli.systems import baseline_name, read_systems, settle_systems
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,45 +21,39 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--measures NAME …", "measures; the first decides the verdict", default=["nDCG@10 AP RR"])
     add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
     add("--title TEXT", "heading of the page", default="Ranking report")
-    options.share(parser, "baseline", "plan", "judges", "topics", "training")
+    options.share(parser, "baseline", "topics", "training")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
+    options.add_plan(parser, "qrels data scores baseline cutoff")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; systems are models, then score files, or runs, in the order named."""
+    from truerank.measures import parse_measures
     from truerank.report.evidence import System, make_report
 
     if args.plan is not None:
         return _of_plan(args)
-    convention = args.convention or ("trec" if args.qrels else "ranklib")
+    common.settle_convention(args)
     measures = " ".join(args.measures)
-    parse_measures(measures, convention)
+    parse_measures(measures, args.convention)
     settle_systems(args)
-    add_baseline(args)
-    if not args.models and not args.scores and not args.runs:
+    if not args.files:
         raise common.UsageError("name the systems: models or --scores FILE … with --data, runs with --qrels")
-    data = about = None
-    if args.data is None:
-        names = common.run_names(args.runs, or_paths=True)
-        systems = [System(name, *judged) for name, judged in judged_runs(args, names).items()]
-    else:
-        found = score_systems(args)
-        data = found.data
-        systems = [System(n, found.judgements, s, m) for n, s, m in zip(found.names, found.scores, found.models)]
-        if found.seen is not None:
-            about = found.seen.text
-            common.note(about)
-    if args.baseline is not None:
-        first = baseline_name(args.baseline, [*args.models, *args.runs, *args.scores], [one.name for one in systems])
-        systems.sort(key=lambda one: one.name != first)
+    first, found = baseline_name(args), read_systems(args)
+    systems = [System(name, *judged, found.models.get(name)) for name, judged in found.judged.items()]
+    systems.sort(key=lambda one: one.name != first)
+    data, about = found.data, None
+    if found.seen is not None:
+        data, about = found.seen.kept(data), found.seen.text
+        common.note(about)
     files = [
         path for path in (args.data, args.qrels, *args.models, *args.scores, *args.runs) if path not in (None, "-")
     ]
     text = make_report(
         systems,
         measures=measures,
-        convention=convention,
+        convention=args.convention,
         data=data,
         title=args.title,
         made_by=shlex.join(["truerank", *sys.argv[1:]]),
@@ -79,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_plan(args: argparse.Namespace) -> int:
     from truerank.report.judging import estimate_section
+    from truerank.report.page import page
 
-    found = from_plan(args, args.measures, ["qrels", "data", "scores", "baseline", "cutoff"])
+    found = from_plan(args, args.measures)
     made_by = f"Made by {shlex.join(['truerank', *sys.argv[1:]])}; {args.plan}: {_digest(args.plan)}"
     with common.output(args.output) as stream:
         stream.write(page(args.title, made_by, [estimate_section(found)]))

@@ -12,14 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
 from truerank.core.files import atomic_write
 from truerank.core.locks import locked
-from truerank.data.columns import names_of
-from truerank.data.ranking_data import RankingData
-from truerank.inspection.retraining_history import History, digest, digest_of
-from truerank.io.tables import UNSEEN
-from truerank.models.model_file import model_text, save_model
 
 KEPT = 3
 """Exit code where the model in production stays; 0 where it was replaced."""
@@ -42,20 +38,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--margin M", "also promote a model that is not worse by more than M (default: 0, require a gain)", default=0.0)
     add("--model FILE", "output file of a better model (default: replace MODEL)", type=options.OutputFile)
     add("--previous FILE", "output file that keeps the replaced model", type=options.OutputFile)
-    add("--state FILE", "history of the uses of held-out queries (default: MODEL.history.json)")
+    text = "history of the uses of held-out queries (default: MODEL.history.json)"
+    add("--state FILE", text, type=options.OutputFile)
     add("--candidate FILE", "output file of the new model in any case", type=options.OutputFile)
     add("--seed N", "seed of the split and the test", default=0)
     options.add_convention(parser)
     options.add_data_options(parser, columns=False)
     options.share(parser, "position", "json")
+    options.refuse(parser, "share", "held_out", "and --held-out both choose the held-out queries. Give one of them")
+    why = "has no effect with --how refit, which trains all trees again"
+    options.refuse(parser, "more", "how=refit", why)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep; no other run may write the history or the model meanwhile."""
     compared = Path(args.production).read_bytes()
-    target, state = args.model or args.production, args.state or f"{args.production}.history.json"
-    for option, own, path in (("--model", args.model, target), ("--state", args.state, state)):
-        _check_place(option, own, path)
+    target = args.model or _default("--model", args.production)
+    state = args.state or _default("--state", f"{args.production}.history.json")
     places = [os.path.realpath(path) for path in (target, state, args.previous, args.candidate) if path is not None]
     if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
         raise common.UsageError("--model, --state, --previous and --candidate must be different files, and not MODEL")
@@ -65,28 +64,26 @@ def run(args: argparse.Namespace) -> int:
         return _run(args, state, target, compared)
 
 
-def _check_place(option: str, own: str | None, path: str) -> None:
-    """Fail before the comparison if a file cannot be written; for a default place, name the option."""
+def _default(option: str, path: str) -> str:
+    """The default of an option; the error names the option if the file cannot be written."""
     try:
-        common.check_file(option, path)
+        options.OutputFile(path).check(option)
     except common.InvalidInputError as error:
-        if own is not None:
-            raise
         raise common.InvalidInputError(f"{error}. Name another place with {option} FILE") from error
+    return path
 
 
 def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
-    from truerank.inspection.retraining import retrain
+    from truerank.data.columns import names_of
+    from truerank.inspection.retraining_history import History, digest, digest_of
+    from truerank.io.tables import UNSEEN
+    from truerank.models.model_file import model_text
 
     if args.margin > 0 and args.model is not None and args.state is None:
         raise common.UsageError(
             "--margin with --model needs --state FILE: the history of all models in turn, so that losses within the "
             "margin do not add up from model to model"
         )
-    if args.share is not None and args.held_out is not None:
-        raise common.UsageError("--share and --held-out both choose the held-out queries. Give one of them")
-    if args.how == "refit":
-        common.refuse_idle(args, ["more"], "has no effect with --how refit, which trains all trees again")
     files = [os.path.realpath(path) for path in args.data]
     twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
     if twice:
@@ -105,7 +102,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     parts = [common.read_graded(path, args, like=production) for path in args.data]
     if args.position is not None:
         parts = [common.with_position(part, args, [production]) for part in parts]
-    data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
+    data = parts[0] if len(parts) == 1 else truerank.RankingData.concatenate(parts)
     args.position = None  # of queries to learn from alone
     for name in data.category_names or {}:
         unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
@@ -122,7 +119,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
             f"truerank: warning: {both} queries are in the newer data and in {args.held_out}. If these are the "
             "same judgements, the comparison favours the new model"
         )
-    found = retrain(
+    found = truerank.retrain(
         production,
         data,
         held_out,
@@ -136,7 +133,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     history.write(state)
     if args.candidate is not None:
         common.remember_reading(found.candidate, args, production)
-        save_model(found.candidate, args.candidate)
+        truerank.save_model(found.candidate, args.candidate)
     if found.promoted:
         if Path(args.production).read_bytes() != compared:
             raise common.InvalidInputError(

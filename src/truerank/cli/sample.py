@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import argparse
 import filecmp
-import os
 import shutil
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-
+import truerank
 from truerank.cli import common, options
 from truerank.core.files import atomic_write
-from truerank.data.samples import load_sample, sample_path
-from truerank.data.splits import query_folds
-from truerank.io.letor.write import write_letor
-from truerank.io.tables import write_table
-from truerank.io.trec import Qrels, read_qrels, write_qrels, write_run
-from truerank.measures import parse_measure
-from truerank.models.model_file import load_model, save_model
 
 # Features that serve as systems of their own: name of the run -> column.
 RUNS = {
@@ -41,6 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--demo", "train and test a ranker on the sample, and write it to DIR (default: demo-output)")
     add("--seed N", "seed of the split of queries", default=0)
     options.share(parser, "replace", "json")
+    options.refuse(parser, "replace", "demo")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,21 +42,17 @@ def run(args: argparse.Namespace) -> int:
     are overwritten only with `--replace`.
     """
     if args.demo:
-        common.refuse_idle(args, ["replace"], "does not go with --demo")
         return _demo(args)
     if args.out is None:
         raise common.UsageError("name the output folder: truerank sample DIR")
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="truerank-sample-") as made:
         written = write_sample(Path(made), args.seed)
-        same, _, _ = filecmp.cmpfiles(made, out, written, shallow=False)
-        if not args.replace:
-            common.check_folder(out, [name for name in written if name not in same and os.path.lexists(out / name)])
-        for name in written:
-            if name not in same:
-                with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
-                    shutil.copyfileobj(source, stream)
+        same, _, _ = filecmp.cmpfiles(made, args.out, written, shallow=False)
+        others = [name for name in written if name not in same]
+        out = common.made_folder(args, args.out, others)
+        for name in others:
+            with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
+                shutil.copyfileobj(source, stream)
     if args.json:
         common.print_json({"out": str(out), "files": written})
         return 0
@@ -76,34 +64,40 @@ def run(args: argparse.Namespace) -> int:
 
 def write_sample(out: Path, seed: int) -> dict[str, str]:
     """Write the files into a folder; returns a description of each. The same seed gives the same bytes."""
-    data = load_sample("cranfield-text")
+    import numpy as np
+
+    from truerank.data.samples import sample_path
+    from truerank.data.splits import query_folds
+    from truerank.io.trec import Qrels
+
+    data = truerank.load_sample("cranfield-text")
     parts = query_folds(data.n_queries, 5, random_state=seed, query_ids=data.query_ids)
     roles = {"train": np.sort(np.concatenate(parts[2:])), "vali": parts[0], "test": parts[1]}
     written = {}
     for role, queries in roles.items():
         part = data.take_queries(queries)
-        write_letor(part, out / f"{role}.txt.gz")
+        truerank.write_letor(part, out / f"{role}.txt.gz")
         written[f"{role}.txt.gz"] = f"{part.n_queries} queries, {part.n_rows} rows, {part.n_features} features"
         if find_spec("pyarrow") is not None:
-            write_table(part, out / f"{role}.parquet")
+            truerank.write_table(part, out / f"{role}.parquet")
             written[f"{role}.parquet"] = "the same as a table"
     if find_spec("pyarrow") is not None:
-        write_table(data, out / "judgements.parquet")
+        truerank.write_table(data, out / "judgements.parquet")
         written["judgements.parquet"] = "all queries as one table, for `truerank split`"
-    write_qrels(read_qrels(sample_path("cranfield-qrels")), out / "qrels.txt")
+    truerank.write_qrels(truerank.read_qrels(sample_path("cranfield-qrels")), out / "qrels.txt")
     written["qrels.txt"] = "the judgements of all 225 queries"
     assert data.doc_ids is not None
     names = list(data.feature_names or [])
     for name, column in RUNS.items():
         scores = data.X[:, names.index(column)]
-        write_run(out / f"{name}.run", data.query_ids, data.offsets, data.doc_ids, scores, tag=name)
+        truerank.write_run(out / f"{name}.run", data.query_ids, data.offsets, data.doc_ids, scores, tag=name)
         written[f"{name}.run"] = f"a TREC run by the feature {column}"
     few, n = data.take_queries(np.arange(_FEW)), f"{_FEW} queries"
     assert few.doc_ids is not None
     assert few.y is not None
     for name, column in {name: RUNS[name] for name in ("bm25", "latent")}.items():
         scores = few.X[:, names.index(column)]
-        write_run(out / f"few-{name}.run", few.query_ids, few.offsets, few.doc_ids, scores, tag=name)
+        truerank.write_run(out / f"few-{name}.run", few.query_ids, few.offsets, few.doc_ids, scores, tag=name)
         written[f"few-{name}.run"] = f"{n} of {name}.run"
     similarity = few.X[:, names.index("rocchio-5")]
     labels = np.searchsorted(np.quantile(similarity, [0.85, 0.93, 0.98]), similarity).astype(np.float64)
@@ -112,7 +106,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
         ("judge", labels, f"labels of a made-up model judge, by similarity, for {n}"),
     ):
         qrels = Qrels(np.asarray(few.query_ids).astype(str), few.offsets, few.doc_ids, grades)
-        write_qrels(qrels, out / f"few-{name}.txt")
+        truerank.write_qrels(qrels, out / f"few-{name}.txt")
         written[f"few-{name}.txt"] = what
     shutil.copyfile(sample_path().parent / "README.md", out / TERMS)
     written[TERMS] = "origin, terms, and what the features are"
@@ -121,14 +115,16 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
 
 def _demo(args: argparse.Namespace) -> int:
     """Train AdaRank on four fifths of the sample's queries, test it on the fifth, for each fifth; save one of all."""
-    from truerank.features.per_query import MinMaxInQuery
-    from truerank.rankers.adarank import AdaRank
+    import numpy as np
+
+    from truerank.data.splits import query_folds
+    from truerank.measures import parse_measure
 
     folder = "demo-output" if args.out is None else args.out
-    data = load_sample("cranfield-text")
+    data = truerank.load_sample("cranfield-text")
     names = list(data.feature_names or [])
     # AdaRank adds features up: on one scale within the query no feature outweighs the others by its unit.
-    data.X = MinMaxInQuery().fit_transform(data.X, qid=data.qid)
+    data.X = truerank.MinMaxInQuery().fit_transform(data.X, qid=data.qid)
     parts = query_folds(data.n_queries, 5, random_state=args.seed)
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
@@ -139,10 +135,10 @@ def _demo(args: argparse.Namespace) -> int:
         others = np.setdiff1d(np.arange(data.n_queries), part)
         rows = np.isin(data.query_index, part)
         test = data.take_queries(part)
-        scores[rows] = AdaRank(measure="AP").fit(data.take_queries(others)).predict(test)
+        scores[rows] = truerank.AdaRank(measure="AP").fit(data.take_queries(others)).predict(test)
         best_feature[rows] = test.X[:, int(ap[:, others].mean(axis=1).argmax())]
-    save_model(AdaRank(measure="AP").fit(data), out / "model.json")
-    ranker = load_model(out / "model.json")
+    truerank.save_model(truerank.AdaRank(measure="AP").fit(data), out / "model.json")
+    ranker = truerank.load_model(out / "model.json")
     systems = {"adarank": scores, "best feature": best_feature, "bm25": data.X[:, names.index(RUNS["bm25"])]}
     figures, per_query = {}, {}
     for name, system in systems.items():

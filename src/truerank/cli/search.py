@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+import truerank
 from truerank.cli import common, options
-from truerank.io.documents import read_queries
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search and write."""
-    from truerank.text.index import Index
-    from truerank.text.retrieval import retrieve
-
-    index = Index(args.index)
-    queries = read_queries(args.queries, field=args.query_field)
-    found = retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)
+    index = truerank.Index(args.index)
+    queries = truerank.read_queries(args.queries, field=args.query_field)
+    found = truerank.retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)
     found.write(args.output or "-", tag=args.tag)
     common.note_nothing_found(queries, found.query_ids[found.offsets[1:] > found.offsets[:-1]].tolist())
     return 0

@@ -12,19 +12,14 @@ import re
 import shlex
 import warnings
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
+from typing import IO, TYPE_CHECKING, Any
 
 from truerank.cli import common, options
 from truerank.cli.describe import read_as_found
-from truerank.core.checks import as_array
 from truerank.core.errors import DataFileError, TruerankError
-from truerank.core.random_streams import stream
-from truerank.data.grouping import group_rows, name_order
-from truerank.io.streams import Source, open_outputs
-from truerank.io.table_problems import lacking, likely, message
-from truerank.io.tables import read_file, table_kind, write_arrow
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _QID = re.compile(rb"^\s*\S+\s+qid:(\S+)")
 
@@ -41,6 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files; a table of what they hold goes to stdout."""
+    import numpy as np
+
+    from truerank.data.grouping import group_rows
+    from truerank.io.streams import open_outputs
+
     if args.data == "-":
         raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
     for option, share in (("--test", args.test), ("--validation", args.validation)):
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(
             f"--test and --validation must have a sum above 0 and below 1, got {args.test:g} and {args.validation:g}"
         )
-    kind = table_kind(args.data)
+    kind = common.table_kind(args.data)
     if kind is None:
         common.refuse_idle(args, ["query_column"], "is for tables, and DATA is text")
     source: Any = _Table(args.data, kind, args.query_column) if kind else _Lines(args.data)
@@ -58,11 +58,8 @@ def run(args: argparse.Namespace) -> int:
     parts = _parts(grouping.query_ids, args.test, args.validation, args.seed)
     query = grouping.restore(grouping.query_index)
     ending = "".join(Path(args.data).suffixes[-2:]) if source.compressed else Path(args.data).suffix
-    folder = Path(args.output)
-    folder.mkdir(parents=True, exist_ok=True)
     written = {name: f"{name}{ending}" for name in parts}
-    if not args.replace:
-        common.check_folder(folder, [name for name in written.values() if (folder / name).exists()])
+    folder = common.made_folder(args, args.output, written.values())
     if any((folder / name).exists() and (folder / name).samefile(args.data) for name in written.values()):
         raise common.UsageError(f"{args.data} would be overwritten; choose another folder with -o")
     report = {}
@@ -95,6 +92,11 @@ def _next_command(args: argparse.Namespace, train: str) -> str:
 
 def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> dict[str, np.ndarray]:
     """Numbers of the queries by part; each part that has a share has a query."""
+    import numpy as np
+
+    from truerank.core.random_streams import stream
+    from truerank.data.grouping import name_order
+
     n = len(query_ids)
     sizes = {"validation": validation, "test": test}
     counts = {name: max(1, round(share * n)) for name, share in sizes.items() if share}
@@ -113,6 +115,10 @@ class _Table:
     """The rows of a table file, all columns as they are."""
 
     def __init__(self, path: str, kind: str, query: str | None) -> None:
+        from truerank.core.checks import as_array
+        from truerank.io.table_problems import lacking, likely, message
+        from truerank.io.tables import read_file
+
         name = query or "qid"
         self.kind, self.compressed = kind, Path(path).suffix.lower() in (".gz", ".xz", ".zst")
         self.table = read_file(path, kind, [name])
@@ -129,6 +135,8 @@ class _Table:
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
         """Write a table of these rows."""
+        from truerank.io.tables import write_arrow
+
         write_arrow(self.table.take(rows), self.kind, stream)
 
 
@@ -136,6 +144,8 @@ class _Lines:
     """The lines of a text file, grouped by qid (LETOR text) or by the first word (qrels and runs)."""
 
     def __init__(self, path: str) -> None:
+        from truerank.io.streams import Source
+
         self.compressed = Path(path).suffix.lower() in (".gz", ".xz", ".zst")
         with Source(path) as stream:
             text = b"".join(stream.line_blocks())

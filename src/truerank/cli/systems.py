@@ -4,24 +4,83 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+import truerank
 from truerank.cli import common
-from truerank.cli.common import predicted
 from truerank.core.names import nearest
-from truerank.data.columns import names_of
-from truerank.data.ranking_data import Judgements, RankingData
-from truerank.io.scores import read_scores
-from truerank.io.tables import column_names, table_kind
-from truerank.io.trec import judge_run, read_qrels, read_run
-from truerank.measures.coverage import settle_topics
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
-def settle_systems(args: argparse.Namespace) -> None:
-    """Sort the systems of `options.add_system_options` into `args.models` and `args.runs`, by the input they need."""
+class Provenance(NamedTuple):
+    """Training queries found in data: queries to keep (bool (m,)), a text, and an entry for JSON."""
+
+    keep: np.ndarray
+    text: str
+    report: dict[str, Any]
+
+    def kept(self, data: Any) -> Any:
+        """Return the data of the queries to keep."""
+        return data if self.keep.all() else data.take_queries(self.keep)
+
+
+def about_training(
+    args: argparse.Namespace, models: Mapping[str, Any], data: Any, *, instead: str = "Use other queries"
+) -> Provenance:
+    """Queries of `data` that did not train the models (by file), with a text to print first.
+
+    With `--allow-training-queries` all are kept. `instead` is the remedy that the error names first.
+
+    Raises
+    ------
+    InvalidInputError
+        Where more than half of the queries trained a model.
+    """
+    import numpy as np
+
+    allowed = args.allow_training_queries
+    keep, lines, report = np.ones(data.n_queries, dtype=bool), [], {}
+    for path, model in models.items():
+        found = truerank.training_queries(model, data)
+        about = f"{path}: {found}"
+        if found.mostly and not allowed:
+            raise common.InvalidInputError(
+                f"{about}. Values on training queries are too optimistic. {instead}, or add "
+                "--allow-training-queries to print them anyway"
+            )
+        if found.recognised and allowed:
+            about += "; the values include them and are too optimistic for new queries"
+        elif found.recognised:
+            about += "; they are left out"
+            keep &= ~found.matched
+        lines.append(about)
+        report[path] = found.to_dict() | {"left_out": 0 if allowed else found.recognised}
+    if not keep.any():
+        raise common.InvalidInputError(
+            f"{'; '.join(lines)}. No query is left. Use queries that trained none of the models"
+        )
+    return Provenance(keep, "\n".join(lines), report)
+
+
+class Systems(NamedTuple):
+    """Judgements and scores by name of the system, the models by name, their rows, and which queries trained them."""
+
+    judged: dict[str, tuple[truerank.Judgements, np.ndarray]]
+    models: dict[str, Any]
+    data: Any
+    seen: Provenance | None
+
+
+def settle_systems(args: argparse.Namespace, least: int = 0) -> None:
+    """Sort the systems of `options.add_system_options` into `args.models` and `args.runs`, by the input they need.
+
+    `args.files` and `args.names` are of all systems: models, runs, scores. A baseline that is a column of the data, or
+    a file that was not named, becomes the last of them. Fewer than `least` systems are refused.
+    """
     named = [*args.systems, *args.named]
     if (args.data is None) == (args.qrels is None):
         if args.data is None and len(named) > 1:
@@ -32,118 +91,94 @@ def settle_systems(args: argparse.Namespace) -> None:
         raise common.UsageError(
             "give either --qrels FILE with runs, or --data FILE with models, --scores FILE … or --baseline COLUMN"
         )
-    if args.qrels is None:
-        args.models, args.runs = named, []
-        if not named:
-            common.refuse_idle(args, ["allow_training_queries"], "belongs to models. Name a model")
-        return
-    args.models, args.runs = [], common.run_paths(named)
-    common.refuse_idle(args, ["allow_training_queries"], "belongs to --data")
-    if len(set(args.runs)) < len(args.runs):
-        raise common.UsageError("the same file is named twice")
-
-
-def add_baseline(args: argparse.Namespace) -> None:
-    """Add to `args.scores` a baseline that is a column of the data, or a file that was not named."""
+    args.models, args.runs = (named, []) if args.qrels is None else ([], common.run_paths(named))
+    if not args.models:
+        why = "belongs to --data" if args.data is None else "belongs to models. Name a model"
+        common.refuse_idle(args, ["allow_training_queries"], why)
     files = [*args.models, *args.runs, *args.scores]
-    if args.data is None or args.baseline is None:
-        return
-    if args.baseline not in {*files, *common.run_names(files, or_paths=True)}:
+    if len(set(files)) < len(files):
+        raise common.UsageError("the same file is named twice")
+    known = {None, *files, *common.run_names(files, or_paths=True)}
+    if args.data is not None and args.baseline not in known:
         args.scores = [*args.scores, args.baseline]
+        files = [*files, args.baseline]
+    if len(files) < least:
+        more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
+        raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
+    args.files, args.names = files, common.run_names(files, or_paths=True)
 
 
-def baseline_name(given: str | None, files: list[str], names: list[str]) -> str:
-    """Return the name of the baseline, which is given by its name or its file; None is the first system."""
-    if given is None:
-        return names[0]
-    if given in files:
-        return names[files.index(given)]
-    if given in names:
-        return given
+def baseline_name(args: argparse.Namespace) -> str:
+    """Return the name of the baseline, which is given by its name or its file; by default, the first system."""
+    if args.baseline is None:
+        return args.names[0]
+    if args.baseline in args.files:
+        return args.names[args.files.index(args.baseline)]
+    if args.baseline in args.names:
+        return args.baseline
     raise common.UsageError(
-        f"--baseline {given!r} is not among the compared systems. Choose one of: {', '.join(names[:20])}"
+        f"--baseline {args.baseline!r} is not among the compared systems. Choose one of: {', '.join(args.names[:20])}"
     )
 
 
-def judged_runs(args: argparse.Namespace, names: list[str]) -> dict[str, tuple[Judgements, np.ndarray]]:
-    """Judgements and scores of each run, each with a judged topic."""
-    common.check_one_stdin([args.qrels, *args.runs])
-    qrels = common.with_note(args.qrels, read_qrels(args.qrels))
+def read_systems(args: argparse.Namespace) -> Systems:
+    """Read the systems that `settle_systems` found, each over all topics of the qrels, or over the same queries."""
+    common.check_one_stdin([args.data, args.qrels, *args.files])
+    if args.data is not None:
+        return _scored(args)
+    qrels = common.with_note(args.qrels, truerank.read_qrels(args.qrels))
     judged = {}
-    for name, path in zip(names, common.progress(args.runs, "runs")):
-        judged[name] = judge_run(qrels, read_run(path))
+    for name, path in zip(args.names, common.progress(args.runs, "runs")):
+        judged[name] = truerank.judge_run(qrels, truerank.read_run(path))
         if not len(judged[name][1]):
             raise common.InvalidInputError(
                 f"{path}: no topic of this run is in {args.qrels}; they do not belong together"
             )
-    return judged
+    return Systems(judged, {}, None, None)
 
 
-class Scored(NamedTuple):
-    """Scores in grouped order by system, on queries that trained none of the models."""
-
-    judgements: Judgements
-    scores: list[np.ndarray]
-    names: list[str]
-    models: list[Any]
-    data: RankingData
-    seen: common.Provenance | None
-
-
-def score_systems(args: argparse.Namespace) -> Scored:
+def _scored(args: argparse.Namespace) -> Systems:
     """Score `args.data` by each of `args.models`, and read each of `args.scores`: a file, or a column of the data.
 
     Each model reads its own columns, so models of different features can be compared; queries, grades and missing
-    values are read as the first model knows them.
+    values are read as the first model knows them. Queries that trained a model are left out.
     """
-    models, scores = args.models, args.scores
-    if len({*models, *scores}) < len(models) + len(scores):
-        raise common.UsageError("the same file is named twice")
-    common.check_one_stdin([args.data, *scores])
-    rankers = [common.load_ranker(path) for path in models]
-    columns = [entry for entry in scores if entry != "-" and not os.path.exists(entry)]
+    from truerank.io.scores import read_scores
+
+    rankers = [common.load_ranker(path) for path in args.models]
+    columns = [entry for entry in args.scores if entry != "-" and not os.path.exists(entry)]
     if columns and args.data == "-":
         raise common.UsageError(f"{columns[0]}: there is no such file, and columns are read from a file, not from -")
     like = _union(rankers)
-    data = common.read_graded(args.data, args, like=like, features=bool(rankers))
-    values = _columns(args, columns, rankers[0] if rankers else None) if columns else {}
-    found: list[np.ndarray] = []
-    for ranker in rankers:
-        own = getattr(ranker, "category_names", None) or {}
-        alike = all(like.category_names[name] == texts for name, texts in own.items())
-        rows = data if alike else common.read_graded(args.data, args, like=ranker)
-        found.append(data.grouped(predicted(ranker, rows)))
-    seen = common.about_training(args, dict(zip(models, rankers)), data) if rankers else None
-    keep = np.ones(data.n_queries, dtype=bool) if seen is None else seen.keep
-    found += [data.grouped(values[entry] if entry in values else read_scores(entry, data.n_rows)) for entry in scores]
-    judgements, kept = data.judgements().take_queries(keep.nonzero()[0])
-    return Scored(
-        judgements,
-        [one[kept] for one in found],
-        common.run_names([*models, *scores], or_paths=True),
-        [*rankers, *(None for _ in scores)],
-        data if keep.all() else data.take_queries(keep),
-        seen,
-    )
+    with common.cluster_of(args) as client:
+        data = common.read_graded(args.data, args, client=client, like=like, features=bool(rankers))
+        values = _columns(args, columns, rankers[0] if rankers else None) if columns else {}
+        found: list[np.ndarray] = []
+        for ranker in rankers:
+            own = getattr(ranker, "category_names", None) or {}
+            alike = all(like.category_names[name] == texts for name, texts in own.items())
+            rows = data if alike else common.read_graded(args.data, args, like=ranker)
+            found.append(data.grouped(common.predicted(ranker, rows)) if client is None else data.scores(ranker))
+        for entry in args.scores:
+            found.append(data.grouped(values[entry] if entry in values else read_scores(entry, data.n_rows)))
+        judgements = data.judgements()
+        seen = None
+        if rankers:
+            seen = about_training(args, dict(zip(args.models, rankers)), data)
+            judgements, kept = judgements.take_queries(seen.keep.nonzero()[0])
+            found = [one[kept] for one in found]
+    judged = {name: (judgements, scores) for name, scores in zip(args.names, found)}
+    return Systems(judged, dict(zip(args.names, rankers)), data, seen)
 
 
-def ranking_names(args: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """The files that are compared, models before scores, and their names."""
-    settle_systems(args)
-    add_baseline(args)
-    files = [*args.models, *args.runs, *args.scores]
-    if len(files) < 2:
-        more = "another run" if args.data is None else "--baseline COLUMN, --scores FILE or another model"
-        raise common.UsageError(f"a comparison needs at least two systems, got {len(files)}. Add {more}")
-    return files, common.run_names(files, or_paths=True)
-
-
-def judged_rankings(args: argparse.Namespace, names: list[str]) -> tuple[dict[str, Any], Any, common.Provenance | None]:
+def judged_rankings(args: argparse.Namespace) -> tuple[dict[str, Any], Any, Provenance | None]:
     """Judgements and scores by system; of runs the topics that they cover, of models the queries that trained them."""
+    from truerank.measures.coverage import settle_topics
+
+    found = read_systems(args)
     if args.data is not None:
-        found = score_systems(args)
-        return {name: (found.judgements, one) for name, one in zip(names, found.scores)}, None, found.seen
-    return *settle_topics(judged_runs(args, names), args.topics), None
+        return found.judged, None, found.seen
+    return *settle_topics(found.judged, args.topics), None
 
 
 def _union(rankers: list[Any]) -> Any:
@@ -161,6 +196,10 @@ def _union(rankers: list[Any]) -> Any:
 
 def _columns(args: argparse.Namespace, columns: list[str], like: object) -> dict[str, np.ndarray]:
     """The values of the columns of `args.data` that are used as scores, in the file's order."""
+    import numpy as np
+
+    from truerank.data.columns import names_of
+    from truerank.io.tables import column_names
 
     def check(known: list[str]) -> None:
         for name in columns:
@@ -169,7 +208,7 @@ def _columns(args: argparse.Namespace, columns: list[str], like: object) -> dict
                 raise common.InvalidInputError(what + (nearest(name, known) or f" ({known[0]} to {known[-1]})"))
 
     asked = argparse.Namespace(**vars(args))
-    if table_kind(args.data):
+    if common.table_kind(args.data):
         check(column_names(args.data))
         asked.features, asked.exclude, asked.categorical, asked.missing = columns, None, None, "nan"
     data = common.read_data(args.data, asked, reading=common.reading_of(like))

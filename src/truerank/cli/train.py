@@ -7,8 +7,8 @@ import inspect
 import time
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
-from truerank.models.model_file import save_model
 from truerank.models.registry import RANKERS
 
 
@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint DIR", text, type=options.OutputFolder, to="cluster", why="goes with --cluster")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "position", "json")
+    options.refuse(parser, "prepare categorical position", "cluster")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,8 +39,6 @@ def run(args: argparse.Namespace) -> int:
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
             "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
         )
-    if args.cluster is not None:
-        common.refuse_idle(args, ("prepare", "categorical", "position"), "does not go with --cluster")
     with common.cluster_of(args) as client:
         return _train(args, ranker, client, start)
 
@@ -61,7 +60,7 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     from truerank.rankers.pipeline import ranker_scores
 
     common.remember_reading(ranker, args)
-    save_model(ranker, args.model)
+    truerank.save_model(ranker, args.model)
     training = float(ranker._measure().mean(data.judgements(), ranker_scores(ranker, data)))
     validation = None if valid is None else float(ranker.score(valid))
     measure = getattr(ranker, "measure", None) or "nDCG@10"

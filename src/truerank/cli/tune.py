@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import truerank
 from truerank.cli import common, options
 from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
-from truerank.core.types import Scorer
-from truerank.data.ranking_data import RankingData
-from truerank.models.model_file import save_model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--trials N", "settings that Optuna tries (default: all combinations of lists; 30 with a range)", type=int)
     add("--measure MEASURE", "measure that chooses (default: the ranker's)")
     add("--jobs N", "folds to fit at once", default=1)
-    add("--state FILE", "file of finished trials, as JSON lines, from which the same command continues")
+    text = "file of finished trials, as JSON lines, from which the same command continues"
+    add("--state FILE", text, type=options.OutputFile)
     text = "output file of the best model, fitted to all queries (of Fold*/: to those of Fold1)"
     add("--model FILE", text, type=options.OutputFile, required=True)
     options.add_convention(parser, "ranklib")
@@ -39,9 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Try, choose, fit the best to all queries, save."""
     from truerank.inspection.importance import measure_of
-    from truerank.inspection.tuning import tune
 
-    common.check_file("--state", args.state)
     settle_splits(args)
     fixed = common.parse_settings(args.set)
     first = common.make_ranker(args.ranker, fixed, None, args.prepare)
@@ -65,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             common.set_categorical(ranker, train, args)
         return ranker
 
-    found = tune(
+    found = truerank.tune(
         make,
         data,
         space,
@@ -76,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         **common.given(args, "convention", "trials", "jobs", "state"),
     )
     common.remember_reading(found.ranker, args)
-    save_model(found.ranker, args.model)
+    truerank.save_model(found.ranker, args.model)
     if args.json:
         about = {"ranker": args.ranker, "measure": name, "convention": args.convention, "ties": ties}
         chosen = {"params": fixed | found.best_params, "value": found.best_value, "trials": found.trials}
@@ -87,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _space(args: argparse.Namespace, ranker: Scorer, fixed: dict[str, Any]) -> dict[str, Any]:
+def _space(args: argparse.Namespace, ranker: truerank.Ranker, fixed: dict[str, Any]) -> dict[str, Any]:
     """Return the checked search space: --space, or usual values of the parameters that are not fixed."""
     from truerank.inspection.tuning import SPACES
 
@@ -158,4 +155,4 @@ def _data(args: argparse.Namespace, rankers: list[Any]) -> Any:
     parts = [read(file_of(place, f"S{k}")) for k in range(1, 6)]
     if len({part.n_features for part in parts}) > 1:
         raise common.InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
-    return [(RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]
+    return [(truerank.RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]

@@ -1,9 +1,9 @@
-"""The formats, what each of them can hold, and `export_model`."""
+"""Export a model in one of the formats."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,77 +11,14 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
-from truerank.core.plugins import Table
 from truerank.core.types import Scorer
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import Certificate, certify_export, dense_rows, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, form_of
+from truerank.export.format_table import FORMATS as FORMATS
+from truerank.export.format_table import Format as Format
 from truerank.export.roundings import roundings
 from truerank.export.texts import check_name
-
-_TREES = ("stumps", "oblivious", "trees")
-_ALL = ("linear", *_TREES, "fuzzy", "polynomial")
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format and the arithmetic of the programs that read it.
-
-    Attributes
-    ----------
-    module : str
-        Writer, as "module:function".
-    kinds : tuple of str
-        Kinds of forms that the format can hold exactly.
-    float32 : bool
-        Whether its programs round features to float32.
-    float64_if_close : bool
-        Whether the export asks for float64 features if float32 merges numbers of the training rows.
-    missing : {"nan", "zero"}
-        The value of an absent feature in its programs.
-    expression : bool
-        Whether it can hold a linear start and a probability.
-    keeps_constant : bool
-        Whether a linear model keeps its constant.
-    float32_scores : bool
-        Whether scores are rounded to float32.
-    scorer : str
-        For certificates of formats of other packages: a "module:function" that maps an export and the names of the
-        features to a function from rows (n, p) to scores. "" for the formats of truerank.
-    tiny : float
-        Magnitude up to which its programs read numbers as 0.
-    """
-
-    module: str
-    kinds: tuple[str, ...]
-    float32: bool = False
-    missing: str = "nan"
-    expression: bool = False
-    keeps_constant: bool = True
-    tiny: float = 0.0
-    float32_scores: bool = False
-    scorer: str = ""
-    float64_if_close: bool = False
-
-
-_PLUGIN = Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False)
-_FORMATS: dict[str, Format] = {
-    "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
-    "elasticsearch-ltr": _PLUGIN,
-    "opensearch-ltr": _PLUGIN,
-    "ranklib": Format("truerank.export.ranklib:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
-    "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
-    "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
-    "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
-    "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True, float64_if_close=True),
-    "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
-    "vespa": Format("truerank.export.vespa:write", _ALL, expression=True),
-    "python": Format("truerank.export.python:write", _ALL, expression=True),
-    "c": Format("truerank.export.c:write", _ALL, expression=True),
-}
-# With those of installed packages: entry points "truerank.formats", name -> a `Format`.
-FORMATS: Table[Format] = Table("truerank.formats", _FORMATS, lambda point: point.load())
-
 
 _AS_ZERO = "missing='zero' (--absent zero) if absent features are 0"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +27,18 @@ from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
 from truerank.measures.ranking import Ranking
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
-from truerank.report.cutoffs import cutoff_section
-from truerank.report.figures import layer, number
-from truerank.report.page import Section, chart, data_table, headline, page, paragraph, rankings, simple_table
+from truerank.report.page import (
+    Section,
+    chart,
+    data_table,
+    headline,
+    layer,
+    number,
+    page,
+    paragraph,
+    rankings,
+    simple_table,
+)
 from truerank.significance import measure_interval
 from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.tables import Comparison
@@ -130,11 +139,13 @@ def make_report(
         *_comparison(systems, compared, results),
         _by_query(systems, results, first, other),
         _ties(systems, results),
-        *_curves(systems),
-        *_weights(systems),
-        *_probabilities(systems, data),
+        *_by_system(systems, "curves", "Learning curves", _curves),
+        *_by_system(systems, "features", "Weights and importance", _weights),
+        *_by_system(
+            systems, "probabilities", "Calibration of the probabilities", lambda one: _probabilities(one, data)
+        ),
         *_pair_errors(systems, convention),
-        *([] if cutoff is None else [cutoff_section(cutoff)]),
+        *([] if cutoff is None else [_cutoff(cutoff)]),
         _rankings(systems, results, first, other, data),
         *_findings(data),
         _making(made_by, sources or {}, convention),
@@ -320,97 +331,84 @@ def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, 
     return Section("queries", "Queries", data_table(columns, rows, "queries", pick="query-box"), folded=True)
 
 
-def _curves(systems: Sequence[System]) -> list[Section]:
-    text = ""
-    for system in systems:
-        history = getattr(system.model, "history_", None)
-        curves = dict(history) if isinstance(history, dict) else {}
-        scores = getattr(system.model, "validation_scores_", None)
-        if scores is not None and len(np.atleast_1d(scores)):
-            curves.setdefault("validation", scores)
-        shown = {
-            str(name): np.asarray(values).tolist()
-            for name, values in curves.items()
-            if np.ndim(values) == 1 and np.asarray(values).dtype.kind == "f" and np.isfinite(values).sum() > 1
-        }
-        if shown:
-            text += f"<h3>{html.escape(system.name)}</h3>"
-        for name, values in shown.items():
-            spec = layer(
-                {"type": "line", "color": "--a"},
-                [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values)],
-                x=number("round", "round"),
-                y=number("value", name, scale={"zero": False}),
-                tooltip=[{"field": "round"}, {"field": "value", "format": ".4f"}],
-            )
-            text += chart(spec | {"height": 150}, f"{name} of {system.name} by round")
-    return [Section("curves", "Learning curves", text, folded=True)] if text else []
+def _by_system(systems: Sequence[System], anchor: str, title: str, part: Callable[[System], str]) -> list[Section]:
+    """A section with a part for each system; none if all parts are empty."""
+    parts = [(system.name, part(system)) for system in systems]
+    text = "".join(f"<h3>{html.escape(name)}</h3>{own}" for name, own in parts if own)
+    return [Section(anchor, title, text, folded=True)] if text else []
 
 
-def _weights(systems: Sequence[System]) -> list[Section]:
+def _curves(system: System) -> str:
+    history = getattr(system.model, "history_", None)
+    curves = dict(history) if isinstance(history, dict) else {}
+    scores = getattr(system.model, "validation_scores_", None)
+    if scores is not None and len(np.atleast_1d(scores)):
+        curves.setdefault("validation", scores)
     text = ""
-    for system in systems:
-        found = None if system.model is None else own_importance(system.model)
-        if not found:
+    for name, values in curves.items():
+        values = np.asarray(values)
+        if values.ndim != 1 or values.dtype.kind != "f" or np.isfinite(values).sum() < 2:
             continue
-        kind, values = found
-        shown = list(values.items())[:MOST_FEATURES]
         spec = layer(
-            {"type": "bar"},
-            [{"feature": name, "value": value} for name, value in shown],
-            y={"field": "feature", "type": "nominal", "sort": None, "title": None},
-            x=number("value", kind),
-            color=_BY_SIGN,
-            tooltip=[{"field": "feature"}, {"field": "value"}],
+            {"type": "line", "color": "--a"},
+            [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values.tolist())],
+            x=number("round", "round"),
+            y=number("value", str(name), scale={"zero": False}),
+            tooltip=[{"field": "round"}, {"field": "value", "format": ".4f"}],
         )
-        height = {"height": 20 * len(shown) + 4}
-        text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec | height, f"{kind} of {system.name}")
-        if len(values) > len(shown):
-            text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
-    return [Section("features", "Weights and importance", text, folded=True)] if text else []
+        text += chart(spec | {"height": 150}, f"{name} of {system.name} by round")
+    return text
 
 
-def _probabilities(systems: Sequence[System], data: RankingData | None) -> list[Section]:
+def _weights(system: System) -> str:
+    found = None if system.model is None else own_importance(system.model)
+    if not found:
+        return ""
+    kind, values = found
+    shown = list(values.items())[:MOST_FEATURES]
+    spec = layer(
+        {"type": "bar"},
+        [{"feature": name, "value": value} for name, value in shown],
+        y={"field": "feature", "type": "nominal", "sort": None, "title": None},
+        x=number("value", kind),
+        color=_BY_SIGN,
+        tooltip=[{"field": "feature"}, {"field": "value"}],
+    )
+    text = chart(spec | {"height": 20 * len(shown) + 4}, f"{kind} of {system.name}")
+    if len(values) > len(shown):
+        text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
+    return text
+
+
+def _probabilities(system: System, data: RankingData | None) -> str:
     from truerank.calibration.diagnostics import reliability
 
-    text = ""
-    for system in systems:
-        if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
-            continue
-        p = data.grouped(np.asarray(system.model.predict_proba(_seen(system, data)))[:, -1])
-        relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
-        if relevant.all() or not relevant.any() or data.n_queries < 2:  # one query is no sample
-            continue
-        bins = reliability(relevant, p, groups=data.query_index)
-        points = [
-            {"predicted": a, "observed": b, "low": low, "high": high, "documents": n}
-            for a, b, low, high, n in zip(
-                bins.predicted.tolist(), bins.observed.tolist(), bins.band_low.tolist(), bins.band_high.tolist(),
-                bins.count.tolist(),
-            )
-        ]  # fmt: skip
-        x, y = (
-            number("predicted", "probability", scale={"domain": [0, 1]}),
-            number("observed", "share that is relevant"),
-        )
-        ideal = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
-        band = {"type": "rule", "color": "--quiet", "strokeWidth": 6, "opacity": 0.4}
-        line = {"type": "line", "point": {"size": 60, "color": "--a"}, "color": "--a"}
-        tooltip = [{"field": name} for name in ("predicted", "observed", "documents")]
-        layers = [
-            layer({"type": "line", "color": "--quiet", "strokeDash": [4, 4]}, ideal, x=x, y=number("observed")),
-            layer(band, x=x, y=number("low"), y2={"field": "high"}),
-            layer(line, x=x, y=y, tooltip=tooltip),
-        ]
-        spec = {"data": {"values": points}, "height": 320, "layer": layers}
-        text += f"<h3>{html.escape(system.name)}</h3>" + chart(spec, f"reliability diagram of {system.name}")
-        text += paragraph(
-            f"Grey bars: 95 % range of the observed shares if every probability were correct, "
-            f"{counted(data.n_queries, 'query')} as sampling units; "
-            f"{100 * bins.inside:.0f} % of the points are inside.",
-            quiet=True,
-        )
-    return [Section("probabilities", "Calibration of the probabilities", text, folded=True)] if text else []
+    if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
+        return ""
+    p = data.grouped(np.asarray(system.model.predict_proba(_seen(system, data)))[:, -1])
+    relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
+    if relevant.all() or not relevant.any() or data.n_queries < 2:  # one query is no sample
+        return ""
+    bins = reliability(relevant, p, groups=data.query_index)
+    columns = (bins.predicted, bins.observed, bins.band_low, bins.band_high, bins.count)
+    names = ("predicted", "observed", "low", "high", "documents")
+    points = [dict(zip(names, row)) for row in zip(*(column.tolist() for column in columns))]
+    x = number("predicted", "probability", scale={"domain": [0, 1]})
+    ideal = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
+    band = {"type": "rule", "color": "--quiet", "strokeWidth": 6, "opacity": 0.4}
+    line = {"type": "line", "point": {"size": 60, "color": "--a"}, "color": "--a"}
+    tooltip = [{"field": name} for name in ("predicted", "observed", "documents")]
+    layers = [
+        layer({"type": "line", "color": "--quiet", "strokeDash": [4, 4]}, ideal, x=x, y=number("observed")),
+        layer(band, x=x, y=number("low"), y2={"field": "high"}),
+        layer(line, x=x, y=number("observed", "share that is relevant"), tooltip=tooltip),
+    ]
+    spec = {"data": {"values": points}, "height": 320, "layer": layers}
+    note = (
+        f"Grey bars: 95 % range of the observed shares if every probability were correct, "
+        f"{counted(data.n_queries, 'query')} as sampling units; {100 * bins.inside:.0f} % of the points are inside."
+    )
+    return chart(spec, f"reliability diagram of {system.name}") + paragraph(note, quiet=True)
 
 
 def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
@@ -425,6 +423,20 @@ def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
     text = simple_table(["pairs of grades", *[s.name for s in systems]], rows, "pair errors")
     note = "Share of pairs of documents of one query in which the lower grade ranks above; lower is better."
     return [Section("pairs", "Wrong pairs by grade", text + paragraph(note, quiet=True), folded=True)]
+
+
+def _cutoff(cutoff: Any) -> Section:
+    """Return the promise and the curve as a section of a report."""
+    points = [
+        {"share": share, "loss": value, "line": name}
+        for name in ("risk", "bound") for share, value in zip(cutoff.curve_["answered"], cutoff.curve_[name])
+    ]  # fmt: skip
+    x, y = number("share", "share answered or shown"), number("loss", "mean loss")
+    dash = {"field": "line", "type": "nominal"}
+    spec = layer({"type": "line", "color": "--a"}, points, x=x, y=y, strokeDash=dash) | {"height": 220}
+    return Section(
+        "cutoff", "Cutoff", paragraph(cutoff.summary()) + chart(spec, "risk and its bound by share answered")
+    )
 
 
 def _rankings(

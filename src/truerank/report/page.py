@@ -61,6 +61,16 @@ def chart(spec: dict[str, Any], label: str) -> str:
     return f'<div class="chart" data-label="{html.escape(label)}"></div>{_json(whole)}'
 
 
+def number(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
+    """A channel of numbers in a chart."""
+    return {"field": field, "type": "quantitative"} | ({"title": title} if title else {}) | more
+
+
+def layer(mark: dict[str, Any], rows: list[dict[str, Any]] | None = None, **channels: Any) -> dict[str, Any]:
+    """A mark with its channels, over rows of its own or over those of the whole chart."""
+    return {"mark": mark, "encoding": channels} | ({} if rows is None else {"data": {"values": rows}})
+
+
 def rankings(systems: list[str], queries: dict[str, list[list[dict[str, Any]]]], relevant: float) -> str:
     """Rankings of one query side by side, with a box that chooses the query.
 

@@ -5,16 +5,37 @@ Series differ by colour and by hatch or line style. Colours are Okabe and Ito's 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from truerank.core.errors import imports_of_extra
-from truerank.report.figures import Figure
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...", "+++", "ooo")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One chart: grouped bars over categories `x`, lines over numbers `x`, or boxes in the places `x`.
+
+    `name` is the stem of its file name. `series` has the values at each `x` by name, with nan for gaps; a box shows all
+    values of its series. `errors` are half-widths of error bars. `note` is a sentence below the chart.
+    """
+
+    name: str
+    kind: Literal["bars", "lines", "boxes"]
+    title: str
+    xlabel: str
+    ylabel: str
+    x: Sequence[str] | Sequence[float]
+    series: Mapping[str, Sequence[float]]
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    ylim: tuple[float, float] | None = None
+    note: str = ""
 
 
 def blank(figure: Any, size: tuple[float, float]) -> tuple[Any, Any]:
@@ -43,6 +64,15 @@ def draw(figure: Figure) -> Any:
     if len(figure.series) > 1 and figure.kind != "boxes":
         axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return canvas
+
+
+def draw_curve(cutoff: Any) -> Any:
+    """Return the curve as a matplotlib `Figure`."""
+    curve = cutoff.curve_
+    of = "queries answered" if cutoff.kind_ == "answer" else "documents shown"
+    title = f"{cutoff.answered_:.0%} of {of}, {cutoff.n_queries_} calibration queries"
+    lines = {"risk": curve["risk"], "bound": curve["bound"], "at most": 0 * curve["risk"] + cutoff.at_most}
+    return draw(Figure("cutoff", "lines", title, f"share of {of}", "mean loss", curve["answered"], lines))
 
 
 def _bars(axes: Any, figure: Figure) -> None:

@@ -1,0 +1,70 @@
+"""The formats, and what each of them can hold. The file does not import NumPy, so that `export --help` is fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from truerank.core.plugins import Table
+
+_TREES = ("stumps", "oblivious", "trees")
+_ALL = ("linear", *_TREES, "fuzzy", "polynomial")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format and the arithmetic of the programs that read it.
+
+    Attributes
+    ----------
+    module : str
+        Writer, as "module:function".
+    kinds : tuple of str
+        Kinds of forms that the format can hold exactly.
+    float32 : bool
+        Whether its programs round features to float32.
+    float64_if_close : bool
+        Whether the export asks for float64 features if float32 merges numbers of the training rows.
+    missing : {"nan", "zero"}
+        The value of an absent feature in its programs.
+    expression : bool
+        Whether it can hold a linear start and a probability.
+    keeps_constant : bool
+        Whether a linear model keeps its constant.
+    float32_scores : bool
+        Whether scores are rounded to float32.
+    scorer : str
+        For certificates of formats of other packages: a "module:function" that maps an export and the names of the
+        features to a function from rows (n, p) to scores. "" for the formats of truerank.
+    tiny : float
+        Magnitude up to which its programs read numbers as 0.
+    """
+
+    module: str
+    kinds: tuple[str, ...]
+    float32: bool = False
+    missing: str = "nan"
+    expression: bool = False
+    keeps_constant: bool = True
+    tiny: float = 0.0
+    float32_scores: bool = False
+    scorer: str = ""
+    float64_if_close: bool = False
+
+
+_PLUGIN = Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False)
+_FORMATS: dict[str, Format] = {
+    "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
+    "elasticsearch-ltr": _PLUGIN,
+    "opensearch-ltr": _PLUGIN,
+    "ranklib": Format("truerank.export.ranklib:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
+    "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
+    "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
+    "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
+    "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True, float64_if_close=True),
+    "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
+    "vespa": Format("truerank.export.vespa:write", _ALL, expression=True),
+    "python": Format("truerank.export.python:write", _ALL, expression=True),
+    "c": Format("truerank.export.c:write", _ALL, expression=True),
+}
+# With those of installed packages: entry points "truerank.formats", name -> a `Format`.
+FORMATS: Table[Format] = Table("truerank.formats", _FORMATS, lambda point: point.load())

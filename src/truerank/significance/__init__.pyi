@@ -1,0 +1,37 @@
+from .comparison import (
+    MeasuredValues as MeasuredValues,
+    compare_measures as compare_measures,
+    compare_rankers as compare_rankers,
+    compare_values as compare_values,
+)
+from .corrections import (
+    Family as Family,
+    benjamini_hochberg as benjamini_hochberg,
+    bonferroni as bonferroni,
+    holm as holm,
+    step_down_max_t as step_down_max_t,
+)
+from .intervals import (
+    Interval as Interval,
+    Verdict as Verdict,
+    mean_interval as mean_interval,
+    measure_interval as measure_interval,
+    verdict as verdict,
+)
+from .tables import (
+    Comparison as Comparison,
+    Influence as Influence,
+    PairComparison as PairComparison,
+    groups_alike as groups_alike,
+)
+from .two_samples import (
+    Outcome as Outcome,
+    WinLoss as WinLoss,
+    paired_differences as paired_differences,
+    paired_t as paired_t,
+    randomisation as randomisation,
+    sign_test as sign_test,
+    sign_test_of_counts as sign_test_of_counts,
+    wilcoxon as wilcoxon,
+    win_loss as win_loss,
+)
