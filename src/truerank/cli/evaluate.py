@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 import truerank
 from truerank.cli import common, options
-from truerank.cli.systems import read_systems, settle_systems
+from truerank.cli.systems import Systems, read_systems, settle_systems
 from truerank.measures.conventions import titled
 
 
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if seen is not None and not args.json:
         print(seen.text + "\n")
     if args.every_convention:
-        return _every_convention(args, names, judgements, scores)
+        return _every_convention(args, names, found)
     if args.qrels is not None:
         measures = over_topics(measures, args.topics)
     result = evaluate_judged(measures, args.convention, judgements, scores)
@@ -77,9 +76,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _every_convention(args: argparse.Namespace, names: str, judgements: Any, scores: Sequence[float]) -> int:
+def _every_convention(args: argparse.Namespace, names: str, found: Systems) -> int:
     from truerank.measures import parse_measures
 
+    ((judgements, scores),) = found.judged.values()
     topics = None if args.qrels is None else args.topics or "common"
     parsed = parse_measures(names, "ranklib")
     claims = {name: truerank.convert_claim(judgements, scores, name, topics=topics) for name in parsed}
