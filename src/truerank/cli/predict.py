@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import truerank
 from truerank.cli import common, options
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,24 +57,10 @@ def run(args: argparse.Namespace) -> int:
     scores = common.predicted(model, data)
     if args.format == "scores":
         common.write_scores(args.output, scores)
-    else:
-        _write_run(args, data, data.grouped(scores))
+        return 0
+    ids, scores = _document_ids(args.data, data), data.grouped(scores)
+    truerank.write_run(args.output or "-", data.query_ids, data.offsets, ids, scores, tag=args.tag, depth=args.depth)
     return 0
-
-
-def _write_run(args: argparse.Namespace, data: truerank.RankingData, scores: np.ndarray) -> None:
-    """Write the run of scores (n,) in grouped order."""
-    import numpy as np
-
-    if data.doc_ids is None:
-        common.note("truerank predict: the data have no document ids; rows are named by their number, from 1")
-        doc_ids = (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
-    else:
-        doc_ids = data.doc_ids
-        _check_ids(args.data, data, data.doc_ids)
-    truerank.write_run(
-        args.output or "-", data.query_ids, data.offsets, doc_ids, scores, tag=args.tag, depth=args.depth
-    )
 
 
 def _of_parts(args: argparse.Namespace, model: Any) -> int:
@@ -116,9 +99,14 @@ def _rank_text(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_ids(name: str, data: truerank.RankingData, doc_ids: np.ndarray) -> None:
-    """Some rows have a document id: then all need one."""
-    without = [row for row, doc_id in enumerate(doc_ids.tolist()) if not doc_id]
+def _document_ids(name: str, data: truerank.RankingData) -> Any:
+    """The ids of the documents in grouped order; without ids, the numbers of the rows from 1."""
+    import numpy as np
+
+    if data.doc_ids is None:
+        common.note("truerank predict: the data have no document ids; rows are named by their number, from 1")
+        return (data.grouped(np.arange(data.n_rows)) + 1).astype(str)
+    without = [row for row, doc_id in enumerate(data.doc_ids.tolist()) if not doc_id]
     if without:
         row = without[0]
         place = (row if data.order is None else int(data.order[row])) + 1
@@ -127,3 +115,4 @@ def _check_ids(name: str, data: truerank.RankingData, doc_ids: np.ndarray) -> No
             f"have one ({len(without)} have none); end each line with `# docid = <id>`, or take the ids off all lines "
             "to name documents by their row"
         )
+    return data.doc_ids

@@ -165,45 +165,40 @@ def _write(content: bytes, target: str) -> None:
 def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:
     comparison = found.comparison
     pair = comparison.pairs[0]
-    if args.json:
-        common.print_json(
-            {
-                "decision": "promoted" if found.promoted else "kept",
-                "reason": found.reason,
-                "how": found.how,
-                "ranker": type(found.candidate).__name__,
-                **{
-                    name: getattr(comparison, name)
-                    for name in ("measure", "convention", "means", "interval_of", "test")
-                },
-                "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
-                **{name: getattr(pair, name) for name in ("wins", "losses", "ties")},
-                "verdict": found.decision.verdict,
-                "p": found.p,
-                "level": args.level,
-                "level_spent": found.decision.level,
-                "look": found.look,
-                "margin": args.margin,
-                "queries": {
-                    "train": found.n_train,
-                    "held_out": found.n_held_out,
-                    "in_both": both,
-                    "training_queries": found.training_queries,
-                },
-                "status": getattr(found.candidate, "status_", None),
-                "model": target if found.promoted else args.production,
-                "previous": args.previous if found.promoted else None,
-                "candidate": args.candidate,
-            }
-        )
-        return
-    print(found.about_training)
-    print("\n".join([comparison.systems_table(), comparison.caption, *comparison.remarks()]))
+    of_all = {name: getattr(comparison, name) for name in ("measure", "convention", "means", "interval_of", "test")}
+    report = {
+        "decision": "promoted" if found.promoted else "kept",
+        "reason": found.reason,
+        "how": found.how,
+        "ranker": type(found.candidate).__name__,
+        **of_all,
+        "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
+        **{name: getattr(pair, name) for name in ("wins", "losses", "ties")},
+        "verdict": found.decision.verdict,
+        "p": found.p,
+        "level": args.level,
+        "level_spent": found.decision.level,
+        "look": found.look,
+        "margin": args.margin,
+        "queries": {
+            "train": found.n_train,
+            "held_out": found.n_held_out,
+            "in_both": both,
+            "training_queries": found.training_queries,
+        },
+        "status": getattr(found.candidate, "status_", None),
+        "model": target if found.promoted else args.production,
+        "previous": args.previous if found.promoted else None,
+        "candidate": args.candidate,
+    }
+    lines = [found.about_training, comparison.systems_table(), comparison.caption, *comparison.remarks()]
     if args.margin > 0:
-        print("p of the table is against no difference, that of the verdict against a loss of the margin")
-    kept = f"{args.production} stays" if not found.promoted else f"{target} is the new model"
-    print(
+        lines.append("p of the table is against no difference, that of the verdict against a loss of the margin")
+    kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
+    before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""
+    lines += [
         f"{found.how} on {common.counted(found.n_train, 'query')}, compared on {found.n_held_out} held-out ones; "
-        f"{found.reason}\n{'promoted' if found.promoted else 'kept'}: {kept}"
-        + (f"; the one before is in {args.previous}" if found.promoted and args.previous else "")
-    )
+        f"{found.reason}",
+        f"{report['decision']}: {kept}{before}",
+    ]
+    common.show(args, report, "\n".join(lines))
