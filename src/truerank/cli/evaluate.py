@@ -79,15 +79,15 @@ def run(args: argparse.Namespace) -> int:
 def _every_convention(args: argparse.Namespace, names: str, found: Systems) -> int:
     from truerank.measures import parse_measures
 
-    ((judgements, scores),) = found.judged.values()
+    judged: Any = found.judged[args.names[0]]
     topics = None if args.qrels is None else args.topics or "common"
     parsed = parse_measures(names, "ranklib")
-    claims = {name: truerank.convert_claim(judgements, scores, name, topics=topics) for name in parsed}
+    claims = {name: truerank.convert_claim(*judged, name, topics=topics) for name in parsed}
     first = next(iter(claims.values()))
     fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
     text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
     if args.qrels is not None:
-        text = f"{_coverage(args, judgements)}\n\n{text}"
+        text = f"{_coverage(args, judged[0])}\n\n{text}"
     for name, own in fixed.items():
         text += f"\n\n{name} always has the convention {own}. Use {parsed[name].name} to compare conventions"
     return common.show(args, {"conventions": claims, "fixed": fixed}, text)
