@@ -79,10 +79,10 @@ def run(args: argparse.Namespace) -> int:
 def _every_convention(args: argparse.Namespace, names: str, found: Systems) -> int:
     from truerank.measures import parse_measures
 
-    judged: Any = found.judged[args.names[0]]
+    judged: tuple[Any, Any] = found.judged[args.names[0]]
     topics = None if args.qrels is None else args.topics or "common"
     parsed = parse_measures(names, "ranklib")
-    claims = {name: truerank.convert_claim(*judged, name, topics=topics) for name in parsed}
+    claims = {name: truerank.convert_claim(judged[0], judged[1], name, topics=topics) for name in parsed}
     first = next(iter(claims.values()))
     fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
     text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
