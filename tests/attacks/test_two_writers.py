@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import truerank.inspection.retraining as retraining
+import truerank
 from truerank import ObliviousBoosting, RankingData, RidgeRanker, save_model, write_letor
 from truerank.cli import common, main, options
 from truerank.core.errors import InvalidInputError
@@ -42,13 +42,13 @@ def test_what_was_compared_is_what_is_replaced(folder):
 
 @pytest.mark.parametrize("more", [[], ["--model", "new.json"]])
 def test_a_model_that_changed_while_its_successor_was_trained(folder, monkeypatch, capsys, more):
-    def meanwhile(*args, retrain=retraining.retrain, **settings):
+    def meanwhile(*args, retrain=truerank.retrain, **settings):
         found = retrain(*args, **settings)
         os.replace("other.json", "model.json")
         return found
 
     other = Path("other.json").read_bytes()
-    monkeypatch.setattr(retraining, "retrain", meanwhile)
+    monkeypatch.setattr(truerank, "retrain", meanwhile)
     assert main([*LINE, *more]) == 1
     assert "has changed since it was read" in capsys.readouterr().err
     assert Path("model.json").read_bytes() == other
@@ -94,7 +94,7 @@ def test_a_model_in_a_folder_that_cannot_be_written(folder, capsys, monkeypatch,
     line = [word.replace("model.json", "released/model.json") for word in LINE]
     with monkeypatch.context() as patch:
         patch.setattr(options, "check_target", refused)
-        patch.setattr(retraining, "retrain", None)  # not reached
+        patch.setattr(truerank, "retrain", None)  # not reached
         assert main([*line, *more]) == 1
     assert f"Permission denied. Name another place with {option} FILE" in capsys.readouterr().err
     assert main([*line, "--model", "new.json", "--state", "history.json", "--margin", "0.5"]) == 0
