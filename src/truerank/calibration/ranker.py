@@ -24,7 +24,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
-from truerank.rankers.category_columns import CategoryColumns, frame_of
+from truerank.rankers.column_settings import CategoryColumns, frame_of
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.pipeline import RankerPipeline, as_ranking_data, fit_ranker, ranker_scores
 

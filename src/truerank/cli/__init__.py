@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from truerank.core.plugins import Table
+from truerank.core.names import Table
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
 
     if argv is None:
         return as_program(lambda: main(sys.argv[1:]))
-    from truerank.cli.options import Parser, UsageError, check_given, short_usage
+    from truerank.cli.options import Parser, UsageError, check_given, finish_help
     from truerank.core.names import nearest
     from truerank.core.printing import note
 
@@ -107,8 +107,7 @@ def main(argv: list[str] | None = None) -> int:
     description = description or f"{summary[:1].upper()}{summary[1:]}."
     parser = Parser(prog=f"truerank {name}", description=description, allow_abbrev=False)
     module.configure(parser)
-    parser.usage = short_usage(parser).replace("%", "%%")
-    _hide_rare(parser, rest)
+    finish_help(parser, RARE, "--help-all" in rest)
     options = frozenset(parser._option_string_actions)
 
     def run() -> int | None:
@@ -181,19 +180,6 @@ def overview() -> str:
         if names:
             lines += [title, *(f"  {name:{width}}  {listed[name]}" for name in names), ""]
     return "\n".join([*lines, "truerank COMMAND --help describes a command; truerank --version prints the version."])
-
-
-def _hide_rare(parser: Any, argv: list[str]) -> None:
-    """Add `--help-all`, and leave rare options out of the help unless it is given."""
-    import argparse
-
-    text = argparse.SUPPRESS
-    for action in parser._actions:
-        if action.dest in RARE:
-            text = "show this message and the rare options"
-            if "--help-all" not in argv:
-                action.help = argparse.SUPPRESS
-    parser.add_argument("--help-all", action="help", help=text)
 
 
 def _output_that_is_read(args: Any) -> str | None:

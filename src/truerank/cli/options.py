@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from operator import methodcaller
 from typing import Any, NoReturn
@@ -28,11 +28,18 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def short_usage(parser: argparse.ArgumentParser) -> str:
-    """One line with the arguments and the required options of a command; its help lists all options."""
-    words = [parser.prog]
+def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_all: bool) -> None:
+    """Add `--help-all`, hide the options `rare` unless it is given, and set a usage of one line.
+
+    The usage has the arguments and the required options of the command; its help lists all options.
+    """
+    words, text = [parser.prog], argparse.SUPPRESS
     for action in parser._actions:
         name = action.metavar if isinstance(action.metavar, str) else action.dest
+        if action.dest in rare:
+            text = "show this message and the rare options"
+            if not shows_all:
+                action.help = argparse.SUPPRESS
         if action.option_strings:
             if action.required:
                 words.append(f"{action.option_strings[0]} {name}")
@@ -40,7 +47,8 @@ def short_usage(parser: argparse.ArgumentParser) -> str:
             name = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else name
             more = {"*": f"[{name} …]", "+": f"{name} …", "?": f"[{name}]"}
             words.append(more.get(str(action.nargs), name))
-    return " ".join([*words, "[options]"])
+    parser.usage = " ".join([*words, "[options]"]).replace("%", "%%")
+    parser.add_argument("--help-all", action="help", help=text)
 
 
 class Output(str):

@@ -90,12 +90,7 @@ def numbers_of(X: Matrix) -> tuple[str, list[int]]:
         return "decimal", []
     if are_float32(values):
         return "float32", []
-    close = _close_columns(X)
-    return "close" if close else "float64", close
-
-
-def _close_columns(X: Matrix) -> list[int]:
-    """Return the columns in which rounding to float32 merges different numbers, in a sample of rows."""
+    # Columns in which rounding merges different numbers.
     n_rows = min(_SAMPLE, max(1024, _SORTED // max(1, X.shape[1])))
     rows = X[:: max(1, -(-X.shape[0] // n_rows))]
     if hasattr(rows, "tocsc"):
@@ -118,7 +113,8 @@ def _close_columns(X: Matrix) -> list[int]:
             if (different[0] >= (1.0 - _MERGED) * most).all():
                 break
         close.append(different[0] < (1.0 - _MERGED) * different[-1])
-    return np.flatnonzero(np.hstack(close)).tolist() if close else []
+    found = np.flatnonzero(np.hstack(close)).tolist() if close else []
+    return "close" if found else "float64", found
 
 
 def holds_missing(X: Any) -> bool:

@@ -1,13 +1,19 @@
-"""Import objects by name ("module:name"), and read values with settings (`NAME(key=value)`)."""
+"""Objects by name: imports ("module:name"), tables that packages extend, values with settings (`NAME(key=value)`)."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from truerank.core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
 
 
 def resolve(target: str) -> Any:
@@ -65,3 +71,41 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "-")
+
+
+class Table(Mapping[str, T], Generic[T]):
+    """Named objects of truerank (`own`) and of the entry points of a group, such as "truerank.rankers".
+
+    Packages are searched for names that truerank does not define, and when all names are listed. A package cannot
+    replace a name of truerank. `made` converts an entry point to an object.
+
+    Examples
+    --------
+    >>> table = Table("truerank.none", {"a": "module:A"}, lambda point: point.value)
+    >>> table["a"], list(table), "b" in table
+    ('module:A', ['a'], False)
+    """
+
+    def __init__(self, group: str, own: dict[str, T], made: Callable[[EntryPoint], T]) -> None:
+        self.group, self.own, self._made = group, own, made
+
+    @cached_property
+    def _added(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points  # as slow as all of `import truerank`
+
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self.own}
+
+    def __getitem__(self, name: str) -> T:
+        return self.own[name] if name in self.own else self._made(self._added[name])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.own
+        yield from self._added
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self._added)
+
+
+def target_of(point: EntryPoint) -> str:
+    """Return the "module:object" of an entry point without importing it."""
+    return point.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from truerank.core.plugins import Table
+from truerank.core.names import Table
 
 _TREES = ("stumps", "oblivious", "trees")
 _ALL = ("linear", *_TREES, "fuzzy", "polynomial")

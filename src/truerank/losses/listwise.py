@@ -27,8 +27,7 @@ class Softmax(ByQuery):
     [0.5, 0.5]
     """
 
-    def __init__(self) -> None:
-        self._targets, self._of = np.empty(0), np.empty(0)
+    _targets = _of = np.empty(0)
 
     def targets(self, y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Return the target distribution of every query (n,), from grades (n,)."""
@@ -54,9 +53,7 @@ class CrossEntropyNDCG(Softmax):
 
     by_place = True
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._rng: np.random.Generator | None = None
+    _rng: np.random.Generator | None = None
 
     def begin(self, rng: np.random.Generator) -> None:
         """Draw γ for the next tree from `rng`."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.plugins import Table
+from truerank.core.names import Table
 from truerank.core.types import MeasureLike, MeasuresLike
 from truerank.measures.average_precision import AveragePrecision
 from truerank.measures.base import Measure

@@ -61,10 +61,10 @@ def model_text(model: Any) -> str:
     """Return what `save_model` writes; raises as it does."""
     from truerank import __version__
 
-    names = getattr(type(model), "model_attributes", ())
-    if names and not any(hasattr(model, name) for name in names):
+    content = encode(model)
+    if getattr(type(model), "model_attributes", ()) and not content["fitted"]:
         raise InvalidInputError(f"this {type(model).__name__} is not fitted; call fit before save_model")
-    document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": encode(model)}
+    document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": content}
     if getattr(model, "reading_", None):
         document["reading"] = dict(model.reading_)
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"

@@ -5,8 +5,7 @@ To add a ranker, add one line to `_RANKERS` and one to `truerank/__init__.pyi`, 
 
 from __future__ import annotations
 
-from truerank.core.names import look_up
-from truerank.core.plugins import Table, target_of
+from truerank.core.names import Table, look_up, target_of
 
 # Name on the command line -> "module:class". Keep the order: `truerank train --list` prints it.
 _RANKERS: dict[str, str] = {

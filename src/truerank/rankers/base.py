@@ -30,10 +30,12 @@ from truerank.data.row_source import Rows, RowSource, elsewhere, source_of
 from truerank.measures import parse_measure
 from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
 from truerank.rankers.constructor_names import taking_other_names
-from truerank.rankers.flat_scores import warn_of_flat_scores
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.rankers.round_results import RoundResults, values_by_round
 from truerank.solvers.result import NEEDS_ACTION, Status
+
+_LOOKED_AT = 20_000  # rows whose scores are looked at after a fit
+_ROUNDING = 1e-13  # of the largest score: a spread up to this is rounding
 
 
 class Ranker(RoundResults, AcceptedData, BaseEstimator):
@@ -199,7 +201,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             begun = self if getattr(self, "warm_start", False) else more.get("init_model")
             fresh._keep_sketch(data if told.outermost else None, begun)
             if not elsewhere and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
-                warn_of_flat_scores(fresh, data)
+                _warn_of_flat_scores(fresh, data)
             for name in call.settings:
                 setattr(fresh, name, getattr(self, name))
         return self
@@ -425,6 +427,35 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             if not isinstance(names, np.ndarray | list) or np.shape(names) != (self.n_features_in_,):
                 raise ModelFileError(f"{name}: feature_names_in_ must be a list of {self.n_features_in_} names")
             self.feature_names_in_ = np.asarray(names, dtype=object)
+
+
+def _warn_of_flat_scores(ranker: Any, data: RankingData) -> None:
+    """Warn if the scores of the training queries cannot rank: they are not finite, or equal within every query."""
+    last = int(np.searchsorted(data.offsets, _LOOKED_AT, side="right"))  # whole queries, one at least
+    offsets = data.offsets[: max(last, 2)]
+    with np.errstate(all="ignore"):
+        scores = np.asarray(ranker._predict(data.X[: int(offsets[-1])]), dtype=np.float64)
+    name = type(ranker).__name__
+    if not np.isfinite(scores).all():
+        warn(
+            f"{name}: {np.count_nonzero(~np.isfinite(scores))} of {len(scores)} training scores are not finite; "
+            "scale the columns of X (see `truerank describe` for huge ones), or raise the regularisation",
+            ConvergenceWarning,
+        )
+        return
+    starts = offsets[:-1][np.diff(offsets) > 0]
+    if len(starts) == 0:
+        return
+    spread = np.maximum.reduceat(scores, starts) - np.minimum.reduceat(scores, starts)
+    if spread.max() > _ROUNDING * max(float(np.abs(scores).max()), np.finfo(float).tiny):
+        return
+    warn(
+        f"{name} learned nothing: its scores are the same for all documents of a query. Training "
+        f"{getattr(ranker, 'status_', 'gave no reason')}. Check that queries have documents of different grades "
+        "(`rel` or the convention may leave none) and different features; else regularise less (a larger C, a "
+        "smaller alpha), scale the columns, or train on another measure",
+        ConvergenceWarning,
+    )
 
 
 def _predicted(rows: Matrix, ranker: Ranker) -> np.ndarray:

@@ -16,7 +16,7 @@ from truerank.core.types import Matrix
 from truerank.matrices.bundles import add_in_dense_blocks
 from truerank.rankers.base import Ranker
 from truerank.rankers.boosting_model import CATEGORIES, OF_SOME, TREES, keep, kept, params_for_file
-from truerank.rankers.category_columns import CategoryColumns
+from truerank.rankers.column_settings import CategoryColumns
 from truerank.rankers.continued_boosting import fit_settings
 from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables

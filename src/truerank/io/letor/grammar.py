@@ -151,6 +151,7 @@ def _at(text: bytes, position: int, what: str, name: str, first_line: int) -> Da
     return DataFileError(what, name, first_line + text.count(b"\n", 0, position), column)
 
 
+@dataclass
 class LineParser:
     """Parses LETOR lines of the file `name`; `line` is the number of its next line.
 
@@ -158,8 +159,10 @@ class LineParser:
     document id.
     """
 
-    def __init__(self, name: str, missing_nan: bool, keep_comments: bool, line: int = 1) -> None:
-        self.name, self.missing_nan, self.keep_comments, self.line = name, missing_nan, keep_comments, line
+    name: str
+    missing_nan: bool
+    keep_comments: bool
+    line: int = 1
 
     def parse(self, text: bytes) -> Rows:
         """Return the rows of the next block of whole lines."""

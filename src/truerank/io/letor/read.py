@@ -114,7 +114,16 @@ def read_letor(
         raise InvalidInputError("read_letor: got no files; give at least one")
     for one in sources:
         reader.read(one)
-    return reader.result()
+    name = ", ".join(reader.sources)
+    if not reader.rows:
+        raise DataFileError("the file holds no rows", name)
+    data = _grouped(reader.X.finish(), Rows.concatenate(reader.rows), reader.names)
+    if data.n_joined:
+        warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
+    if any(reader.spoken.values()):
+        data = reader.judged(data)
+        reader.check_queries(name)
+    return data
 
 
 def iter_letor(
@@ -213,26 +222,26 @@ class _Reader:
         self._missing_nan, self._comments = missing == "nan", comments
         self._dtype, self._n_features = check_dtype(dtype), n_features
         self._kind: Any = SparseStore if sparse else DenseStore
-        self._names: list[str] | None = None
-        self._X = self._kind(self._dtype, n_features)
-        self._rows: list[Rows] = []  # without their entries, which X holds
+        self.names: list[str] | None = None
+        self.X = self._kind(self._dtype, n_features)
+        self.rows: list[Rows] = []  # without their entries, which X holds
         # By kind of comment line and query: grades of documents without a row, or places of rows, from 1.
-        self._spoken: dict[bytes, dict[bytes, Any]] = {b"not retrieved": {}, b"unjudged": {}, b"pooled": {}}
+        self.spoken: dict[bytes, dict[bytes, Any]] = {b"not retrieved": {}, b"unjudged": {}, b"pooled": {}}
         self._met: set[bytes] = set()  # queries with rows
-        self._sources: list[str] = []
+        self.sources: list[str] = []
         self._parsed = 0  # bytes of the present source
         self._parsed_before = 0  # bytes of the sources before it
 
     def read(self, source: object) -> None:
         """Append the rows of one source."""
-        before = self._X.n_rows
+        before = self.X.n_rows
         with Source(source, self.max_line) as stream:
-            self._sources.append(stream.name)
+            self.sources.append(stream.name)
             for rows in self.parsed(stream):
-                n, size = self._X.n_rows + rows.n_rows - before, stream.expected_size
+                n, size = self.X.n_rows + rows.n_rows - before, stream.expected_size
                 expected = before + int(n / (self._parsed / size) * 1.02) + 64 if size else 0
-                self._X.extend(rows, expected, stream.name)
-                self._rows.append(rows.without_entries())
+                self.X.extend(rows, expected, stream.name)
+                self.rows.append(rows.without_entries())
         self._parsed_before += self._parsed
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
@@ -266,7 +275,7 @@ class _Reader:
         for found in _COMMENT.finditer(text):
             line += text.count(b"\n", counted, found.start())
             counted, content = found.start(), found.group().strip()
-            known = counted < first or self._names is not None
+            known = counted < first or self.names is not None
             if not (known and self._take_names(content, name, line)):
                 self._take_judging(content, name, line)
 
@@ -276,15 +285,15 @@ class _Reader:
         if found is None:
             return False
         names = found.group(1).decode("utf-8").split()
-        if self._names is None and self._X.n_rows:
+        if self.names is None and self.X.n_rows:
             raise DataFileError("names of features, which the file before does not have", name, line)
-        if self._names is not None and names != self._names:
+        if self.names is not None and names != self.names:
             raise DataFileError("the names of the features differ from those of the file before", name, line)
         if self._n_features is not None and len(names) != self._n_features:
             raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
-        self._names, self._n_features = names, len(names)
-        if not self._X.n_rows:
-            self._X = self._kind(self._dtype, len(names))
+        self.names, self._n_features = names, len(names)
+        if not self.X.n_rows:
+            self.X = self._kind(self._dtype, len(names))
         return True
 
     def _take_judging(self, content: bytes, name: str, line: int) -> None:
@@ -293,7 +302,7 @@ class _Reader:
         if found_line is None:
             return
         kind, qid, words = found_line.groups()
-        if qid in self._spoken[kind]:
+        if qid in self.spoken[kind]:
             raise DataFileError(
                 f"'# {kind.decode()}' occurs twice for query {qid.decode('utf-8', 'replace')}; files that have "
                 "a query in common cannot be read together",
@@ -303,7 +312,7 @@ class _Reader:
         if kind != b"not retrieved":
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
                 raise DataFileError(f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'", name, line)
-            self._spoken[kind][qid] = [int(word[:12]) for word in words.split()]
+            self.spoken[kind][qid] = [int(word[:12]) for word in words.split()]
             return
         grades: list[float] = []
         for word in words.split():
@@ -314,13 +323,13 @@ class _Reader:
             if len(grades) + int(found.group(2)) > MAX_UNRANKED:
                 raise DataFileError(f"more than {MAX_UNRANKED} documents of one query that have no row", name, line)
             grades += [grade] * int(found.group(2))
-        self._spoken[kind][qid] = grades
+        self.spoken[kind][qid] = grades
 
-    def _judged(self, data: RankingData) -> RankingData:
+    def judged(self, data: RankingData) -> RankingData:
         """Return the data with the judgements of comment lines."""
         names = [str(name).encode() for name in data.query_ids.tolist()]
         self._met.update(names)
-        grades = [self._spoken[b"not retrieved"].get(name, []) for name in names]
+        grades = [self.spoken[b"not retrieved"].get(name, []) for name in names]
         if any(grades):
             data.missing_grades = np.array([grade for some in grades for grade in some], dtype=np.float64)
             data.missing_offsets = offsets_of(list(map(len, grades)))
@@ -337,12 +346,12 @@ class _Reader:
         marked = np.zeros(data.n_rows, dtype=np.bool_)
         for query, name in enumerate(names):
             start, stop = int(data.offsets[query]), int(data.offsets[query + 1])
-            for place in self._spoken[kind].get(name, []):
+            for place in self.spoken[kind].get(name, []):
                 if place > stop - start:
                     raise DataFileError(
                         f"row {place} of query {name.decode()} is marked {kind.decode()}, but it has "
                         f"{stop - start} rows",
-                        ", ".join(self._sources),
+                        ", ".join(self.sources),
                     )
                 marked[start + place - 1] = True
         grades = data.judgements().grades
@@ -352,13 +361,13 @@ class _Reader:
             raise DataFileError(
                 f"a row of query {query} is marked {kind.decode()}, but has grade {grades[wrong[0]]:g}; give it "
                 "grade 0, or remove it from that comment line",
-                ", ".join(self._sources),
+                ", ".join(self.sources),
             )
         return marked
 
     def check_queries(self, name: str) -> None:
         """Warn about comment lines for queries without rows."""
-        lost = sorted(set().union(*self._spoken.values()) - self._met)
+        lost = sorted(set().union(*self.spoken.values()) - self._met)
         if lost:
             shown = b", ".join(lost[:3]).decode("utf-8", "replace") + (", …" if len(lost) > 3 else "")
             warn(
@@ -371,7 +380,7 @@ class _Reader:
             return
         top = int(rows.indices.max()) + 1
         if top > self._n_features:
-            origin = "the header line names" if self._names is not None else "n_features is"
+            origin = "the header line names" if self.names is not None else "n_features is"
             raise DataFileError(
                 f"feature {top} found, but {origin} {self._n_features}", name, rows.line_of(int(rows.indices.argmax()))
             )
@@ -381,22 +390,9 @@ class _Reader:
         self._check_width(rows, name)
         X = self._kind(self._dtype, self._n_features)
         X.extend(rows, 0, name)
-        data = _grouped(X.finish(), rows, self._names)
+        data = _grouped(X.finish(), rows, self.names)
         self._n_features = data.n_features
-        return self._judged(data) if any(self._spoken.values()) else data
-
-    def result(self) -> RankingData:
-        """Return all rows."""
-        name = ", ".join(self._sources)
-        if not self._X.n_rows:
-            raise DataFileError("the file holds no rows", name)
-        data = _grouped(self._X.finish(), Rows.concatenate(self._rows), self._names)
-        if data.n_joined:
-            warn(f"{name}: {data.n_joined} queries came in several pieces and were joined")
-        if any(self._spoken.values()):
-            data = self._judged(data)
-            self.check_queries(name)
-        return data
+        return self.judged(data) if any(self.spoken.values()) else data
 
 
 def _grouped(X: Any, rows: Rows, feature_names: list[str] | None) -> RankingData:

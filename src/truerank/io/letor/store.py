@@ -44,7 +44,18 @@ class DenseStore:
         k = rows.n_rows
         top = int(rows.indices.max()) + 1 if len(rows.indices) else 0
         if top > self.width:
-            self._check_size(rows, top, max(expected_rows, self.n_rows + k), name)
+            self._entries += len(rows.indices)
+            n_rows = max(expected_rows, self.n_rows + k)
+            share, size = self._entries / ((self.n_rows + k) * top), n_rows * top * self._values.itemsize
+            if top > MAX_DENSE_WIDTH or (size > LARGE_MATRIX and share < LEAST_SHARE):
+                what = f"{n_rows} rows and {top} columns, {size / 2**30:.1f} GiB, of which {share:.2%} are given"
+                raise DataFileError(
+                    f"feature index {top} would make a dense matrix of "
+                    f"{f'{top} columns' if top > MAX_DENSE_WIDTH else what}; read with sparse=True (--sparse), or with "
+                    f"n_features={top} (--n-features {top}) if that is meant",
+                    name,
+                    rows.line_of(int(rows.indices.argmax())),
+                )
             if self.n_rows:
                 self._widen(top)
             self.width = top
@@ -64,24 +75,6 @@ class DenseStore:
         except FloatingPointError:
             raise _too_large(rows, name) from None
         self.n_rows += k
-
-    def _check_size(self, rows: Rows, top: int, n_rows: int, name: str) -> None:
-        """Refuse a width that was not requested if the matrix would be very wide, or huge with few values."""
-        self._entries += len(rows.indices)
-        share = self._entries / ((self.n_rows + rows.n_rows) * top)
-        size = n_rows * top * self._values.itemsize
-        if top > MAX_DENSE_WIDTH:
-            what = f"{top} columns"
-        elif size > LARGE_MATRIX and share < LEAST_SHARE:
-            what = f"{n_rows} rows and {top} columns, {size / 2**30:.1f} GiB, of which {share:.2%} are given"
-        else:
-            return
-        raise DataFileError(
-            f"feature index {top} would make a dense matrix of {what}; read with sparse=True (--sparse), or with "
-            f"n_features={top} (--n-features {top}) if that is meant",
-            name,
-            rows.line_of(int(rows.indices.argmax())),
-        )
 
     def _widen(self, new: int) -> None:
         """Widen the rows in place; new entries are 0."""

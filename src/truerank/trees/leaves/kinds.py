@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import resolve
-from truerank.core.plugins import Table
+from truerank.core.names import Table, resolve
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import ConstantLeaves
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
