@@ -520,9 +520,8 @@ def show(args: argparse.Namespace, report: Any, text: str, put: Callable[[str], 
     return 0
 
 
-def tell(args: argparse.Namespace, report: dict[str, Any], text: str) -> int:
-    """Like `show`, but the text goes to stderr."""
-    return show(args, report, text, note)
+tell = partial(show, put=note)
+"""Like `show`, but the text goes to stderr."""
 
 
 def show_lines(args: argparse.Namespace, report: dict[str, Any], lines: Iterable[str]) -> int:

@@ -57,11 +57,9 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         data.checkpoint = args.checkpoint
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()
-    from truerank.rankers.pipeline import ranker_scores
-
     common.remember_reading(ranker, args)
     truerank.save_model(ranker, args.model)
-    training = float(ranker._measure().mean(data.judgements(), ranker_scores(ranker, data)))
+    training = float(ranker._measure().mean(data.judgements(), data.scores(ranker)))
     validation = None if valid is None else float(ranker.score(valid))
     measure = getattr(ranker, "measure", None) or "nDCG@10"
     summary = {

@@ -111,20 +111,17 @@ def ranks(judgements: Judgements) -> np.ndarray:
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
     """Return the positive grades of all judged documents, descending within each query, and offsets (m + 1,)."""
     if "ideal" not in judgements.cache:
-        kept, sizes = _positive(judgements.grades, judgements.offsets)
+        positive = np.flatnonzero(judgements.grades > 0)
+        kept, sizes = judgements.grades[positive], np.diff(np.searchsorted(positive, judgements.offsets))
         if judgements.missing_grades is not None and judgements.missing_offsets is not None:
-            absent, absent_sizes = _positive(judgements.missing_grades, judgements.missing_offsets)
+            positive = np.flatnonzero(judgements.missing_grades > 0)
+            absent = judgements.missing_grades[positive]
+            absent_sizes = np.diff(np.searchsorted(positive, judgements.missing_offsets))
             query = np.concatenate([np.repeat(np.arange(judgements.n_queries), part) for part in (sizes, absent_sizes)])
             kept, sizes = np.concatenate([kept, absent])[np.argsort(query, kind="stable")], sizes + absent_sizes
         offsets = offsets_of(sizes)
         judgements.cache["ideal"] = (-Blocks(offsets).sort(-kept), offsets)
     return judgements.cache["ideal"]
-
-
-def _positive(grades: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the grades above 0, and their number in each query (m,)."""
-    positive = np.flatnonzero(grades > 0)
-    return grades[positive], np.diff(np.searchsorted(positive, offsets))
 
 
 def best_grade(judgements: Judgements) -> np.ndarray:

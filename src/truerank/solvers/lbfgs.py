@@ -29,7 +29,8 @@ def minimise(
 
     p = problem.n_weights
     dense = problem.has_hessian and p <= _DENSE_HESSIAN
-    factor = _preconditioner(problem, dense)
+    # With `coef = factor' v` the curvature at v = 0 is about 1.
+    factor = _inverse_factor(problem.hessian(np.zeros(p), _SAMPLE_ROWS)) if dense else _inverse_diagonal(problem)
     transpose = np.ascontiguousarray(factor.T)
     latest = {"coef": np.zeros(p), "norm": math.inf, "objective": math.inf}
     seen: dict[bytes, tuple[float, float, float]] = {}
@@ -103,10 +104,8 @@ def descend(
     return SolverResult(coef, status, n_iter, value, gap=float(np.linalg.norm(gradient)))
 
 
-def _preconditioner(problem: CrossEntropy, dense: bool) -> np.ndarray:
-    """Return T, triangular or a diagonal (p,), so that `coef = T' v` gives about unit curvature at v = 0."""
-    if dense:
-        return _inverse_factor(problem.hessian(np.zeros(problem.n_weights), _SAMPLE_ROWS))
+def _inverse_diagonal(problem: CrossEntropy) -> np.ndarray:
+    """Return a diagonal (p,) like `_inverse_factor`, from bounds of the curvature."""
     curvature = problem.curvature()
     return 1 / np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))
 

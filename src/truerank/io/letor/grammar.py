@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import lt
 
 import numpy as np
@@ -67,13 +67,6 @@ class Rows:
     def n_rows(self) -> int:
         """Number of rows n."""
         return len(self.grades)
-
-    def without_entries(self) -> Rows:
-        """Return the rows without indices and values, of which no other array is kept alive."""
-        nothing = np.zeros(0)
-        return replace(
-            self, grades=self.grades.copy(), indptr=np.zeros(1, np.int64), indices=nothing, values=nothing, text=b""
-        )
 
     def part(self, start: int, stop: int) -> Rows:
         """Return the rows `start:stop`."""
@@ -202,8 +195,8 @@ class LineParser:
             np.array(indices, dtype=np.int32) - np.int32(1),
             np.array(values, dtype=np.float64),
             pieces,
-            text_column(doc_ids),
-            text_column(comments),
+            np.array(doc_ids, dtype=TEXT) if any(doc_ids) else None,
+            np.array(comments, dtype=TEXT) if any(comments) else None,
         )
 
     def _any_row(self, tokens: list[bytes], line: bytes, number: int) -> tuple[float, bytes, list[int], list[float]]:
@@ -300,11 +293,6 @@ def split_comment(comment: bytes) -> tuple[bytes, bytes]:
     if comment and len(comment.split(None, 1)) == 1:
         return comment, b""
     return b"", comment
-
-
-def text_column(texts: list[str]) -> np.ndarray | None:
-    """Return strings as a compact array; None if all are empty."""
-    return np.array(texts, dtype=TEXT) if any(texts) else None
 
 
 def joined_texts(columns: list[np.ndarray | None], sizes: list[int]) -> np.ndarray | None:

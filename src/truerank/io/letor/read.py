@@ -234,14 +234,16 @@ class _Reader:
 
     def read(self, source: object) -> None:
         """Append the rows of one source."""
-        before = self.X.n_rows
+        before, nothing = self.X.n_rows, np.zeros(0)
         with Source(source, self.max_line) as stream:
             self.sources.append(stream.name)
             for rows in self.parsed(stream):
                 n, size = self.X.n_rows + rows.n_rows - before, stream.expected_size
                 expected = before + int(n / (self._parsed / size) * 1.02) + 64 if size else 0
                 self.X.extend(rows, expected, stream.name)
-                self.rows.append(rows.without_entries())
+                rows.grades = rows.grades.copy()  # no view, which would keep the arrays of the block
+                rows.indptr, rows.indices, rows.values, rows.text = np.zeros(1, np.int64), nothing, nothing, b""
+                self.rows.append(rows)
         self._parsed_before += self._parsed
 
     def parsed(self, stream: Source) -> Iterator[Rows]:
