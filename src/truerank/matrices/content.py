@@ -119,7 +119,7 @@ def squares_and_counts(
 def largest_magnitudes(X: np.ndarray | SparseMatrix) -> np.ndarray:
     """Return the largest magnitude in each column of an array or a CSR matrix, float64 (p,); 0 without entries."""
     if isinstance(X, np.ndarray):
-        low, high = (reduced_columns(extreme, X, initial=0) for extreme in (np.minimum, np.maximum))
+        low, high = reduced_columns(np.minimum, X, initial=0), reduced_columns(np.maximum, X, initial=0)
         return np.maximum(high, -low).astype(np.float64)
     largest = np.zeros(X.shape[1])
     np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64)))
