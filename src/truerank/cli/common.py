@@ -108,7 +108,9 @@ def _check_kind(args: argparse.Namespace, path: str, table: bool) -> None:
     kinds = {table}
     for key in DATA_FILES:
         named = getattr(args, key, None) or []
-        kinds.update(bool(table_kind(file)) for file in ([named] if isinstance(named, str) else named) if file != "-")
+        for file in [named] if isinstance(named, str) else named:
+            if file != "-":
+                kinds.add(bool(table_kind(file)))
     if len(kinds) == 2:
         return
     idle, what = (options.OF_LETOR, "LETOR text"), "a table"

@@ -79,8 +79,9 @@ class TrainingSketch:
 
     def model_params(self) -> dict[str, Any]:
         """Return what a model file stores."""
-        rows, ids = (base64.b64encode(own.astype("<u8").tobytes()).decode() for own in (self.rows, self.ids))
-        return {"rows": rows, "ids": ids, "complete": list(self.complete)}
+        rows, ids = self.rows.astype("<u8").tobytes(), self.ids.astype("<u8").tobytes()
+        texts = {"rows": base64.b64encode(rows).decode(), "ids": base64.b64encode(ids).decode()}
+        return texts | {"complete": list(self.complete)}
 
     def __repr__(self) -> str:
         return f"TrainingSketch({len(self.rows)} queries{'' if self.complete[0] else ' of more'})"
@@ -233,7 +234,7 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
     from truerank.matrices.content import row_hashes  # imports numba, which a command without a model does not need
 
     data = part.data
-    sizes = data.group_sizes
+    sizes = np.diff(data.offsets)
     with np.errstate(over="ignore"):
         sums = sums_by_query(row_hashes(data.X, rounded=True), data.offsets)
     words = np.column_stack([sizes.astype(np.uint64), sums]).astype("<u8")

@@ -266,7 +266,8 @@ class _Reader:
             started = started or rows.n_rows > 0
             rows.text, rows.first_line = text, line
             if rows.n_rows:
-                self._check_width(rows, stream.name)
+                if self._n_features is not None:
+                    self._check_width(rows, self._n_features, stream.name)
                 yield rows
 
     def _comment_lines(self, text: bytes, started: bool, name: str, line: int) -> None:
@@ -377,19 +378,17 @@ class _Reader:
                 f"no rows ({shown}); measures do not count them"
             )
 
-    def _check_width(self, rows: Rows, name: str) -> None:
-        if self._n_features is None or not len(rows.indices):
-            return
-        top = int(rows.indices.max()) + 1
-        if top > self._n_features:
+    def _check_width(self, rows: Rows, n_features: int, name: str) -> None:
+        top = int(rows.indices.max(initial=-1)) + 1
+        if top > n_features:
             origin = "the header line names" if self.names is not None else "n_features is"
-            raise DataFileError(
-                f"feature {top} found, but {origin} {self._n_features}", name, rows.line_of(int(rows.indices.argmax()))
-            )
+            line = rows.line_of(int(rows.indices.argmax()))
+            raise DataFileError(f"feature {top} found, but {origin} {n_features}", name, line)
 
     def block(self, rows: Rows, name: str) -> RankingData:
         """Return a block of rows as data with the width of the first block."""
-        self._check_width(rows, name)
+        if self._n_features is not None:
+            self._check_width(rows, self._n_features, name)
         X = self._kind(self._dtype, self._n_features)
         X.extend(rows, 0, name)
         data = _grouped(X.finish(), rows, self.names)
