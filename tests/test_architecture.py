@@ -117,6 +117,7 @@ def test_a_value_enters_each_file_once_on_its_way_from_fit(value, ranker):
 
     learner = truerank.ListNet() if ranker == "linear" else truerank.ObliviousBoosting("constant", n_estimators=2)
     learner.training_sketch_size = 0  # no digests of the rows after the fit
+    learner.fit(X.copy(), y, qid=qid.copy())  # compiles kernels, which takes minutes while calls are followed
     sys.setprofile(follow)
     try:
         learner.fit(X, y, qid=qid)
