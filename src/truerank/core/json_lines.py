@@ -68,7 +68,7 @@ class JsonLines:
         for number, line in enumerate(lines, start=1):
             try:
                 self.held.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataFileError(expected, self.path, number) from error
 
     def append(self, value: object) -> None:

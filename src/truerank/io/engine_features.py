@@ -22,15 +22,13 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
-from truerank.core.files import atomic_write, read_text, refuse_planted
-from truerank.core.locks import locked
+from truerank.core.files import read_text, refuse_planted
+from truerank.core.json_lines import JsonLines
 from truerank.core.printing import note, progress
 from truerank.core.types import PathLike
 from truerank.data.ranking_data import RankingData
@@ -40,6 +38,10 @@ from truerank.io.trec import Qrels
 
 NAMED_SCORES = "?include_named_queries_score=true"
 KINDS = ("named-queries", "ltr-log", "solr")
+_OTHER_FILE = (
+    "the file is for other requests (another engine, specification, queries or judgements), or of another kind. "
+    "Delete it to start again"
+)
 
 
 def read_spec(path: PathLike) -> dict[str, Any]:
@@ -122,8 +124,8 @@ def engine_features(
     ).hexdigest()
     if resume is not None:
         refuse_planted(resume)
-    with nullcontext() if resume is None else locked(resume):
-        answers = _answers(engine, spec, by_id, batches, resume, key)
+    with JsonLines(resume, _OTHER_FILE) as stored:
+        answers = _answers(engine, spec, by_id, batches, stored, key)
     grades = qrels.by_topic(qrels.grades)
     rows, y, qid, doc_ids, missing = [], [], [], [], 0
     for (topic, documents), answer in zip(batches, answers):
@@ -142,53 +144,39 @@ def engine_features(
 
 def _answers(
     engine: Engine, spec: Mapping[str, Any], queries: Mapping[str, Document], batches: list[tuple[str, list[str]]],
-    resume: PathLike | None, key: str,
+    stored: JsonLines, key: str,
 ) -> list[dict[str, list[float]]]:  # fmt: skip
     """Return the values of all features by document for each batch, from an earlier run or the engine."""
     names = list(spec["features"])
-    answers = _kept(resume, key, batches, len(names))
+    if not stored.held:
+        stored.append({"key": key})
+    answers = _answered(stored, key, batches, len(names))
     if answers:
         note(f"{len(answers)} of {len(batches)} requests were answered before")
-    with nullcontext() if resume is None else _append(resume, key, answers) as stream:
-        for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
-            topic, documents = batches[place]
-            found = _ask(engine, spec, queries[topic], documents)
-            answers.append({name: [float(row.get(n, 0.0)) for n in names] for name, row in found.items()})
-            if stream is not None:
-                stream.write(json.dumps(answers[-1]) + "\n")
-                stream.flush()
+    for place in progress(range(len(answers), len(batches)), "asking the engine", len(batches) - len(answers)):
+        topic, documents = batches[place]
+        found = _ask(engine, spec, queries[topic], documents)
+        answers.append({name: [float(row.get(n, 0.0)) for n in names] for name, row in found.items()})
+        stored.append(answers[-1])
     return answers
 
 
-def _kept(
-    resume: PathLike | None, key: str, batches: list[tuple[str, list[str]]], n_features: int
+def _answered(
+    stored: JsonLines, key: str, batches: list[tuple[str, list[str]]], n_features: int
 ) -> list[dict[str, list[float]]]:
-    """Return the answers of an earlier run, without an incomplete last line."""
-    if resume is None or not Path(resume).exists():
-        return []
-    lines = Path(resume).read_bytes().split(b"\n")
+    """Return the answers of an earlier run."""
+    header, *answers = stored.held[: len(batches) + 1] or [{"key": key}]
     try:
-        header, *kept = [json.loads(line) for line in lines[:-1][: len(batches) + 1]]  # the last line is incomplete
-        answers = [checked(answer, {...: [float]}) for answer in kept]
-        whole = all(
-            answer.keys() <= set(documents) and all(len(values) == n_features for values in answer.values())
+        whole = checked(header, {"key": str})["key"] == key and all(
+            checked(answer, {...: [float]}).keys() <= set(documents)
+            and all(len(values) == n_features for values in answer.values())
             for answer, (_, documents) in zip(answers, batches)
         )
-    except (ValueError, RecursionError, EngineError):
-        header, whole = None, False
-    if not whole or not isinstance(header, dict) or header.get("key") != key:
-        raise InvalidInputError(
-            f"{resume}: the file is for other requests (another engine, specification, queries or judgements), or of "
-            "another kind. Delete it to start again"
-        )
+    except EngineError:
+        whole = False
+    if not whole:
+        raise InvalidInputError(f"{stored.path}: {_OTHER_FILE}")
     return answers
-
-
-def _append(resume: PathLike, key: str, answers: list[dict[str, list[float]]]) -> Any:
-    with atomic_write(resume) as stream:
-        stream.write(json.dumps({"key": key}) + "\n")
-        stream.writelines(json.dumps(answer) + "\n" for answer in answers)
-    return open(resume, "a", encoding="utf-8")
 
 
 def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:

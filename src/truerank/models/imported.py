@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +18,7 @@ from truerank.trees.binary import BinaryTrees
 from truerank.trees.ensemble import ConstantPredictor, Ensemble
 from truerank.trees.stumps import StepFunctions
 
-_PARTS: dict[str, tuple[str, ...]] = {
-    "linear": ("weights",),
-    "stumps": ("features", "thresholds", "missing", "weights"),
-    "oblivious": ("features", "borders", "missing_right", "values"),
-    "trees": ("roots", "features", "thresholds", "missing_right", "zero_missing", "left", "right", "values"),
-}
+_BODIES: dict[str, Any] = {"linear": Linear, "stumps": Stumps, "oblivious": Ensemble, "trees": BinaryTrees}
 
 _LAY_OUT = (
     "import the file again with the names of your columns, feature_names=[...] (--features FILE), or their number, "
@@ -83,7 +79,7 @@ class ImportedRanker(Ranker):
         ranker.start_, ranker.intercept_, ranker.allow_nan_ = form.start, form.intercept, form.allow_nan
         ranker.float32_sums_ = form.float32_sums
         ranker.absent_ = float(foreign.absent)
-        ranker.parts_ = {name: getattr(body, name) for name in _PARTS[form.kind]}
+        ranker.parts_ = {one.name: getattr(body, one.name) for one in fields(_BODIES[form.kind])}
         scaling = form.normalizers
         ranker.normalizers_ = None
         if scaling is not None:
@@ -131,11 +127,9 @@ class ImportedRanker(Ranker):
             raise InvalidInputError(f"{error}; {_LAY_OUT}") from None
 
     def _prepare(self) -> None:
-        parts: Any = (self.parts_[name] for name in _PARTS[self.kind_])
-        if self.kind_ in ("linear", "stumps"):
-            body: Any = (Linear if self.kind_ == "linear" else Stumps)(*parts)
-        else:
-            body = Oblivious(Ensemble(*parts)) if self.kind_ == "oblivious" else Plain(BinaryTrees(*parts))
+        body = _BODIES[self.kind_](**self.parts_)
+        if self.kind_ in ("oblivious", "trees"):
+            body = (Oblivious if self.kind_ == "oblivious" else Plain)(body)
         scaling = None if self.normalizers_ is None else Normalizers(**self.normalizers_)
         names = tuple(str(name) for name in self.feature_names_)
         self.form_ = ModelForm(
@@ -175,8 +169,8 @@ class ImportedRanker(Ranker):
     def check_model(self) -> None:
         """Raise `ModelFileError` if attributes from a file do not fit together."""
         super().check_model()
-        p, wanted, parts = self.n_features_in_, _PARTS.get(getattr(self, "kind_", "")), getattr(self, "parts_", None)
-        if wanted is None or not isinstance(parts, dict) or set(parts) != set(wanted):
+        p, body, parts = self.n_features_in_, _BODIES.get(getattr(self, "kind_", "")), getattr(self, "parts_", None)
+        if body is None or not isinstance(parts, dict) or set(parts) != {one.name for one in fields(body)}:
             raise ModelFileError("ImportedRanker: kind_ and parts_ do not fit together")
         require_value(self, "feature_names_", str, p)
         for name in ("start_", "intercept_"):
@@ -198,9 +192,9 @@ class ImportedRanker(Ranker):
             require_array(self, "parts_.missing", "int", n)
             require_array(self, "parts_.weights", "float", n)
         elif self.kind_ == "oblivious":
-            Ensemble(*(parts[name] for name in wanted)).check(p, None)
+            Ensemble(**parts).check(p, None)
         else:
-            BinaryTrees(*(parts[name] for name in wanted)).check(p)
+            BinaryTrees(**parts).check(p)
         self._prepare()
 
 

@@ -77,22 +77,21 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
         reader.fail_if(len(values) != size, f"{place}, {key}", f"expected {size} values, got {len(values)}")
         return values
 
+    def integers(key: str, size: int, low: int, high: int) -> list[int]:
+        return [reader.integer(value, f"{place}, {key}", low, high) for value in column(key, size)]
+
     values = [reader.number(v, f"{place}, leaf_value") for v in column("leaf_value", leaves)]
     if leaves == 1:
         builder.add(0, lambda _: Leaf(values[0]))
         return
     size = leaves - 1
-    features = [reader.integer(v, f"{place}, split_feature", 0, n_features - 1) for v in column("split_feature", size)]
+    features = integers("split_feature", size, 0, n_features - 1)
     thresholds = [_threshold(v, f"{place}, threshold", reader) for v in column("threshold", size)]
-    kinds = [reader.integer(v, f"{place}, decision_type", 0, 15) for v in column("decision_type", size)]
-    left = [reader.integer(v, f"{place}, left_child", -leaves, size - 1) for v in column("left_child", size)]
-    right = [reader.integer(v, f"{place}, right_child", -leaves, size - 1) for v in column("right_child", size)]
-    bounds = (
-        [reader.integer(v, f"{place}, cat_boundaries", 0, 1 << 40) for v in column("cat_boundaries", n_sets + 1)]
-        if n_sets
-        else [0]
-    )
-    words = [reader.integer(v, f"{place}, cat_threshold", 0, _WORD) for v in column("cat_threshold", bounds[-1])]
+    kinds = integers("decision_type", size, 0, 15)
+    left = integers("left_child", size, -leaves, size - 1)
+    right = integers("right_child", size, -leaves, size - 1)
+    bounds = integers("cat_boundaries", n_sets + 1, 0, 1 << 40) if n_sets else [0]
+    words = integers("cat_threshold", bounds[-1], 0, _WORD)
     seen: set[int] = set()
 
     def categories(number: float) -> set[int]:
