@@ -101,13 +101,22 @@ class ImportedRanker(Ranker):
         super()._check_columns(data)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
-        if hasattr(X, "columns"):
-            self._check_order(X.columns)
-            refuse_texts(X)
-            X = X.to_numpy()
         if len(getattr(X, "shape", ())) == 2:
             self._check_width(X.shape[1])
         return super()._checked(X, reset=reset)
+
+    def _frame(self, X: Any, reset: bool) -> Any:
+        self._check_order(X.columns)
+        for name in X.columns:
+            try:
+                np.asarray(X[name], dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise InvalidInputError(
+                    f"column {name!r} is not numeric, and an imported model reads numbers. Replace each category by "
+                    f"its number in the training data of the model, in pandas: frame[{name!r}] = "
+                    f"frame[{name!r}].cat.codes"
+                ) from error
+        return X.to_numpy()
 
     def _check_order(self, names: Any) -> None:
         """Raise if the columns have the model's names in another order; many tools only number their columns."""
@@ -196,15 +205,3 @@ class ImportedRanker(Ranker):
         else:
             BinaryTrees(**parts).check(p)
         self._prepare()
-
-
-def refuse_texts(frame: Any) -> None:
-    """Refuse a data frame with a column that is not numeric, such as categories."""
-    for name in frame.columns:
-        try:
-            np.asarray(frame[name], dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"column {name!r} is not numeric, and an imported model reads numbers. Replace each category by its "
-                f"number in the training data of the model, in pandas: frame[{name!r}] = frame[{name!r}].cat.codes"
-            ) from error

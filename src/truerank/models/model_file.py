@@ -190,7 +190,7 @@ def encode(value: Any) -> Any:
     name = _target(type(value).__name__)
     if name is not None and resolve(name) is type(value):
         return _encode_object(value)
-    if scikit_learn.is_known(value):
+    if scikit_learn.class_of(type(value).__name__) is type(value):
         return _encode_object(value, scikit_learn.attributes_of(type(value)))
     if type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn."):
         return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
@@ -340,7 +340,8 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
     if strange:
         raise ModelFileError(f"{name}: unknown parameter {_quoted(strange[0])}")
     given = {key: decode(item) for key, item in params.items()}
-    given = scikit_learn.params_of(given) if target is None else given
+    if target is None:  # scikit-learn has tuples where a file has lists
+        given = {key: tuple(item) if isinstance(item, list) else item for key, item in given.items()}
     model = _guarded(name, lambda: cls(**given))
     for key, item in fitted.items():
         setattr(model, key, decode(item))

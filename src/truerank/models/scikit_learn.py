@@ -34,12 +34,6 @@ _ALWAYS = ("n_features_in_", "feature_names_in_")
 _MOST_TRIED = 1_000_000  # columns
 
 
-def is_known(value: object) -> bool:
-    """Whether an object has exactly one of these classes."""
-    cls = type(value)
-    return cls.__module__.startswith("sklearn.") and cls.__name__ in FITTED
-
-
 def class_of(name: object) -> Any:
     """Return the class of this name, or None."""
     if not isinstance(name, str) or name not in FITTED:
@@ -50,11 +44,6 @@ def class_of(name: object) -> Any:
 def attributes_of(cls: Any) -> tuple[str, ...]:
     """Return the fitted attributes of a class that a model file holds."""
     return (*_ALWAYS, *FITTED[cls.__name__][1])
-
-
-def params_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Convert the lists of a file back to tuples."""
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
 
 
 def finish(model: Any) -> None:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class ForeignModel:
     form: ModelForm
     float32: bool = False
     absent: float = math.nan
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     numbered: bool = False
 
     def score(self, X: np.ndarray) -> np.ndarray:
