@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,18 +14,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.types import PathLike
 from truerank.data.grouping import RowsByQuery, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import NUMBER, TEXT, check_bytes, check_line_ends, is_word
-from truerank.io.ranked_lists import as_lists
 from truerank.io.streams import COMPRESSED, Source, open_output
 
 # Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
 _NO_ROWS = slice(0, 0)
+# Usual names of columns and fields, the most usual first.
+_QUERY = ("query_id", "q_id", "qid", "topic", "topic_id", "query")
+_DOCUMENT = ("doc_id", "docno", "docid", "document_id", "document", "doc")
+_VALUE = {
+    "score": ("score", "scores", "sim", "similarity"),
+    "grade": ("relevance", "grade", "label", "rel", "y", "score", "judgment", "judgement"),
+}
 
 
 class _Lists(RowsByQuery):
@@ -188,6 +196,53 @@ def as_qrels(qrels: object) -> Qrels:
     return read_qrels(qrels) if lists is None else Qrels(*_from_dict(lists))
 
 
+def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
+    """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
+
+    `kind` is "score" or "grade"; it decides which names the column of values may have. InvalidInputError: a frame
+    without the columns, or a document that is listed twice for a query.
+
+    >>> import pandas
+    >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'1': {'a': 2.0, 'b': 1.0}}
+    """
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
+        return None
+    if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
+        return dict(value.to_dict())
+    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
+        names = column_labels(value, "the table")
+        columns = []
+        for known in (_QUERY, _DOCUMENT, _VALUE[kind]):
+            name = next((name for name in known if name in names), None)
+            if name is None:
+                there, wanted = ", ".join(names), ", ".join(known)
+                raise InvalidInputError(f"the table has the columns {there}; expected one of {wanted}")
+            columns.append(as_array(value[names[name]], name).tolist())
+        return _grouped(*columns)
+    if isinstance(value, Iterable):
+        rows, fields = list(value), ("query_id", "doc_id", "score" if kind == "score" else "relevance")
+        if rows and all(hasattr(row, field) for row in rows for field in fields):
+            return _grouped(*([getattr(row, field) for row in rows] for field in fields))
+    return None
+
+
+def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
+    lists: dict[str, dict[str, Any]] = {}
+    for row, (query, document, value) in enumerate(zip(queries, documents, values)):
+        for what, part in (("query", query), ("document", document)):
+            if is_missing(part):
+                raise InvalidInputError(f"row {row} of the table has no {what} id; remove the row, or give it an id")
+        topic, name = id_text(query), id_text(document)
+        inside = lists.setdefault(topic, {})
+        if name in inside:
+            raise InvalidInputError(f"document {name!r} is listed twice for query {topic!r}; remove one of the rows")
+        inside[name] = value
+    return lists
+
+
 def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return topics, offsets, documents and values of `{topic: {document: value}}`."""
     topics = [_as_id(topic) for topic in lists]
@@ -212,7 +267,7 @@ def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.n
         raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
     if not np.isfinite(values).all():
         raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
-    offsets = offsets_of([len(documents) for documents in lists.values()])
+    offsets = offsets_of(list(map(len, lists.values())))
     return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
 
 
@@ -288,12 +343,7 @@ def write_run(
     offsets = np.asarray(offsets, dtype=np.int64)
     names, documents = _words(query_ids, "query id"), _words(doc_ids, "document id")
     values = np.asarray(scores, dtype=np.float64)
-    if (
-        values.ndim != 1
-        or len(values) != len(documents)
-        or len(offsets) != len(names) + 1
-        or offsets[-1] != len(values)
-    ):
+    if values.shape != (len(documents),) or len(offsets) != len(names) + 1 or offsets[-1] != len(values):
         raise InvalidInputError(
             f"write_run: {len(names)} topics, offsets of shape {offsets.shape}, {len(documents)} documents and scores "
             f"of shape {values.shape} disagree"
@@ -369,8 +419,7 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     places, every = run.rows(), np.arange(run.n_rows)
     parts = [every[places.get(name, _NO_ROWS)] for name in qrels.query_ids.tolist()]
     rows = np.concatenate([every[_NO_ROWS], *parts])
-    offsets = offsets_of([len(part) for part in parts])
-    return judge_lists(qrels, qrels.query_ids, run.doc_ids[rows], offsets), run.scores[rows]
+    return judge_lists(qrels, qrels.query_ids, run.doc_ids[rows], offsets_of(list(map(len, parts)))), run.scores[rows]
 
 
 def judge_lists(qrels: Qrels, query_ids: np.ndarray, doc_ids: np.ndarray, offsets: np.ndarray) -> Judgements:
@@ -421,9 +470,8 @@ def _read(
     code_parts: list[np.ndarray] = []
     blocks: list[_Block] = []
     compiled: Any = None
-    ignored = 0
+    first, size, ignored = 1, 0, 0
     with Source(source) as stream:
-        first, size = 1, 0
         for text in stream.line_blocks():
             check_bytes(text, stream.name, first)
             check_line_ends(text, stream.name, first)
@@ -447,7 +495,7 @@ def _read(
             starts = [row for row, _ in block.topics]
             code_parts.append(np.repeat(np.array(numbers, dtype=np.int64), np.diff([*starts, len(block.values)])))
             blocks.append(block)
-        name = stream.name
+    name = stream.name
     if not codes:
         raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
     grouping = group_rows(np.concatenate(code_parts))
