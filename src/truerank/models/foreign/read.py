@@ -147,9 +147,9 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
 
 
 def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignModel:
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "class" in value[0]:
+        value = value[0]  # as Solr's model store returns it
     if isinstance(value, list):
-        if len(value) == 1 and isinstance(value[0], dict) and "class" in value[0]:
-            return search_engines.read_solr(value, reader)
         return xgboost.read_dump(value, reader)
     if value.get("format") == "truerank-model":
         raise reader.fail("", "this is a model of truerank itself; load_model reads it")
@@ -178,12 +178,10 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         assert size is not None
         return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))
     place = {name: k for k, name in enumerate(names)}
-    if numbered:
+    if numbered or (len(form.names) <= len(names) and not set(form.names) & set(names) and _made_up(form.names)):
         columns = list(range(form.n_features))
     elif set(form.names) <= set(names):
         columns = [place[name] for name in form.names]
-    elif len(form.names) <= len(names) and not set(form.names) & set(names) and _made_up(form.names):
-        columns = list(range(form.n_features))
     else:
         unknown = next(name for name in form.names if name not in place)
         raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")

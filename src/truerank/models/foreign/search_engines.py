@@ -25,9 +25,7 @@ _OBJECTIVES = (
 
 
 def read_solr(value: object, reader: Reader) -> ForeignModel:
-    """Read a JSON object of the model store, or a list with one."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+    """Read a JSON object of the model store."""
     kind = reader.part(value, "class", str, "").removeprefix(PACKAGE)
     features = reader.part(value, "features", list, "")
     reader.fail_if(not features, "features", "the model lists no feature")
