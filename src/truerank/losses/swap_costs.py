@@ -22,7 +22,7 @@ from truerank.core.kernel import kernel
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
-from truerank.measures.rank_form import FIRST, PRECISION
+from truerank.measures.rank_form import FIRST, PRECISION, SUM
 
 CASCADE, ASK = 3, 4
 
@@ -76,30 +76,34 @@ class SwapCosts:
         order = np.argsort(-scores, kind="stable") if self.in_row_order else np.lexsort((self._sign * y, -scores))
         place = np.empty(len(y), dtype=np.int64)
         place[order] = np.arange(len(y))
-        gains, limit, inverse = self.gains[rows][order], int(self.limits[query]), float(self.inverse[query])
+        limit, inverse = int(self.limits[query]), float(self.inverse[query])
+        weights = np.where(np.arange(len(y)) < limit, self.weights[: len(y)], 0.0)
+        if self.kind == SUM:
+            gains, weights = self.gains[rows], weights[place]
+            return (gains[:, None] - gains) * (weights - weights[:, None]) * inverse
+        gains = self.gains[rows][order]
         if self.kind == PRECISION:
             ranked = precision_changes(gains, limit, 0.0 if inverse == 0.0 else 1.0 / inverse)
         elif self.kind == FIRST:
-            ranked = first_changes(gains, self.weights, limit)
-        elif self.kind == CASCADE:
-            ranked = cascade_changes(gains, limit)
+            ranked = first_changes(gains, weights)
         else:
-            ranked = sum_changes(gains, self.weights, limit, inverse)
+            ranked = cascade_changes(gains, limit)
         return np.ascontiguousarray((ranked + ranked.T)[place][:, place])
 
 
-# Kernels: from gains (n,) in ranked order, changes (n, n) by places a < b; 0 elsewhere.
+# From gains (n,) in ranked order, changes (n, n) by places a < b; 0 elsewhere.
 
 
-@kernel
-def sum_changes(gains, weights, limit, inverse):
-    """Σ gain · weight / norm: the two gains change their weights."""
-    n = gains.size
-    changes = np.zeros((n, n))
-    for a in range(min(n, limit)):
-        for b in range(a + 1, n):
-            lower = weights[b] if b < limit else 0.0
-            changes[a, b] = (gains[a] - gains[b]) * (lower - weights[a]) * inverse
+def first_changes(relevant: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """A function of the rank of the first hit, from relevance (0 or 1) and its value at each rank (n,)."""
+    changes = np.zeros((len(relevant), len(relevant)))
+    hits = np.flatnonzero(relevant)
+    if len(hits):
+        first, below = hits[0], np.arange(hits[0] + 1, len(relevant))
+        changes[:first, hits] = (weights[:first] - weights[first])[:, None]  # a hit from below comes before the first
+        below = below[relevant[below] == 0.0]
+        # The first goes down: it or the second is first then.
+        changes[first, below] = weights[np.minimum(below, hits[1] if len(hits) > 1 else below)] - weights[first]
     return changes
 
 
@@ -126,31 +130,6 @@ def precision_changes(relevant, limit, norm):
             else:
                 change = lower - count[a + 1] / (a + 1) - between
             changes[a, b] = change / norm
-    return changes
-
-
-@kernel
-def first_changes(relevant, weights, limit):
-    """A function of the rank of the first hit, from relevance (0 or 1)."""
-    n = relevant.size
-    changes = np.zeros((n, n))
-    first, second = n, n
-    for k in range(n - 1, -1, -1):
-        if relevant[k] > 0.0:
-            first, second = k, first
-    if first == n:
-        return changes
-    now = weights[first] if first < limit else 0.0
-    for a in range(first):  # a hit from below comes before the first
-        then = weights[a] if a < limit else 0.0
-        for b in range(first, n):
-            if relevant[b] > 0.0:
-                changes[a, b] = then - now
-    for b in range(first + 1, n):  # the first goes down: it or the second is first then
-        if relevant[b] == 0.0:
-            k = min(second, b)
-            then = weights[k] if k < limit else 0.0
-            changes[first, b] = then - now
     return changes
 
 

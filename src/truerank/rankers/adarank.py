@@ -296,7 +296,9 @@ class _Boosting:
             "train_active": self.train.reported(float(np.sum(self.weight * after))),
             "validation": np.nan if self.valid is None else self.valid.mean(self.valid.evaluate(self.coef)),
         }
-        self._weigh(alpha * h, after)
+        exponent = alpha * h if self.ranker.update == "adaboost" else after
+        P = (self.weight if self.ranker.update == "paper" else self.P) * np.exp(-exponent)
+        self.P, self.before = P / P.sum(), after
         for name, value in record.items():
             self.history[name].append(value)
         return Status.PERFECT if phi >= _LARGEST_PHI else None
@@ -313,15 +315,6 @@ class _Boosting:
         chosen_by = np.where(self.left, chosen_by, -np.inf)
         column = int(np.argmax(chosen_by >= chosen_by.max() - _TIE))
         return column, float(sums[column])
-
-    def _weigh(self, weighted: np.ndarray, after: np.ndarray) -> None:
-        if self.ranker.update == "paper":
-            P = self.weight * np.exp(-after)
-        elif self.ranker.update == "compound":
-            P = self.P * np.exp(-after)
-        else:
-            P = self.P * np.exp(-weighted)
-        self.P, self.before = P / P.sum(), after
 
     def _check_range(self, values: np.ndarray) -> None:
         """Raise if a value (m, …) is outside [-1, 1], where α is not defined; NaN marks a skipped query."""

@@ -217,14 +217,14 @@ class RunFusion(BaseEstimator):
         from truerank.rankers.list_net import ListNet
         from truerank.rankers.nonnegative_list_net import NonnegativeListNet
 
-        if self.nonnegative:
-            if self.ranker is not None and not isinstance(self.ranker, NonnegativeListNet):
-                raise InvalidInputError(
-                    f"nonnegative fusion is learned by NonnegativeListNet, got {type(self.ranker).__name__}; leave "
-                    "ranker out"
-                )
-            return NonnegativeListNet() if self.ranker is None else clone(self.ranker)
-        return ListNet() if self.ranker is None else clone(self.ranker)
+        if self.ranker is None:
+            return NonnegativeListNet() if self.nonnegative else ListNet()
+        if self.nonnegative and not isinstance(self.ranker, NonnegativeListNet):
+            raise InvalidInputError(
+                f"nonnegative fusion is learned by NonnegativeListNet, got {type(self.ranker).__name__}; leave "
+                "ranker out"
+            )
+        return clone(self.ranker)
 
 
 def _as_binned(features: Any, ranker: Any) -> bool:

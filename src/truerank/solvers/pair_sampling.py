@@ -121,23 +121,16 @@ def _single_rows(n: int, offsets: np.ndarray, query_weight: np.ndarray | None) -
 
 
 @kernel
-def _block_of(u, ends, guide):
-    """Return the block that contains the share u of the total weight."""
-    last = len(ends) - 1
-    at = u * ends[last]
-    k = guide[min(int(u * len(guide)), last)]
-    while k > 0 and ends[k - 1] > at:  # the guide's rounding
-        k -= 1
-    while k < last and ends[k] <= at:
-        k += 1
-    return k
-
-
-@kernel
 def _draw_pairs(u, ends, guide, ranges, rows, a, b):
     """Draw a block by the first random number of each row of u, and one of its pairs by the second."""
+    last = len(ends) - 1
     for i in range(len(u)):
-        k = _block_of(u[i, 0], ends, guide)
+        at = u[i, 0] * ends[last]
+        k = guide[min(int(u[i, 0] * len(guide)), last)]
+        while k > 0 and ends[k - 1] > at:  # the guide's rounding
+            k -= 1
+        while k < last and ends[k] <= at:
+            k += 1
         count = ranges[k, 1] * ranges[k, 3]
         pair = min(int(u[i, 1] * count), count - 1)
         better = int(pair / float(ranges[k, 3]))  # exact below 2^53, in a third of the time of whole numbers
