@@ -313,22 +313,8 @@ class RowsElsewhere:
         return np.concatenate(self._data.each(_linear_scores, coef))
 
 
-@runtime_checkable
-class Blocks(Protocol):
-    """A collection of another library with blocks of rows in other places."""
-
-    def source(self, y: object, qid: object) -> RowSource:
-        """Return its rows with their grades and queries."""
-
-    def each(self, function: Callable[..., Any], *state: Any) -> Any:
-        """Return `function(rows, *state)` of each block, as a collection of that library."""
-
-    def queries(self, numbered: Callable[[Any], np.ndarray]) -> Any:
-        """Return the query of each row from a collection of query sizes: `numbered(sizes)` numbers those of a block."""
-
-
-def elsewhere(X: Any) -> RowSource | Blocks | None:
-    """Return rows in other places as a `RowSource` or as `Blocks` (Dask collections); None for all other objects."""
+def elsewhere(X: Any) -> Any:
+    """Return rows in other places as a `RowSource` or, from Dask, as `DaskBlocks`; None for all other objects."""
     if isinstance(X, RowSource):
         return X
     return resolve("truerank.cluster.data:DaskBlocks")(X) if is_dask(X) else None

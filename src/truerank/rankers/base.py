@@ -260,7 +260,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             check_predict_arguments(self, other)
         there = elsewhere(X)
         if there is not None:
-            return there.each(_predicted, self)  # type: ignore[return-value]
+            return there.each(_predicted, self)
         if not isinstance(X, RankingData):
             X, qid = self._without_query_column(X, qid)
         elif qid is not None:

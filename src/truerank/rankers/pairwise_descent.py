@@ -195,7 +195,7 @@ class PairwiseDescent(LinearRanker):
         n_steps : int, optional
             Number of steps on this batch; None means its number of rows.
         """
-        self._check_parameters(self._one_value())
+        reg = self._one_value()
         X, qid = self._without_query_column(X, qid)
         first = not hasattr(self, "descent_state_")
         names = self.__dict__.get("feature_names_in_")
@@ -210,7 +210,7 @@ class PairwiseDescent(LinearRanker):
         steps = data.n_rows if n_steps is None else check_positive_int(n_steps, "n_steps", 0)
         if first:
             self.n_queries_in_ = 0
-            self._start(Problem(data, self.scale), self._one_value())
+            self._start(Problem(data, self.scale), reg)
         else:  # the steps change it in place
             self.descent_state_ = deepcopy(self.__dict__["descent_state_"])
         self.n_queries_in_ += data.n_queries
@@ -249,7 +249,7 @@ class PairwiseDescent(LinearRanker):
         """
         steps = check_positive_int(self.max_iter, "max_iter")
         passes = check_positive_int(n_passes, "n_passes")
-        self._check_parameters(self._one_value())
+        reg = self._one_value()
 
         def blocks() -> Iterator[RankingData]:
             from truerank.io.letor.read import iter_letor
@@ -263,23 +263,21 @@ class PairwiseDescent(LinearRanker):
         for block in blocks():
             if not weights:
                 n_features = block.n_features
-                self._start(Problem(block, self.scale), self._one_value())
+                self._start(Problem(block, self.scale), reg)
             y = np.asarray(block.y)
             weights.append(make_sampler(self.sampling, y, block.offsets, None).pairs.weight)
             rows.append(block.n_rows)
             self._keep_sketch(block, self if queries else None)
             queries += block.n_queries
             grades = np.union1d(grades, y)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_, self.n_queries_in_ = int(n_features or 0), queries
         pair_share, row_share = np.array(weights) / max(sum(weights), 1e-300), np.array(rows) / sum(rows)
+        of_pairs_all = 1.0
         if self.sampling == "combined-ranking":
             of_pairs_all = float(self.pair_probability) if sum(weights) > 0 else 0.0
-            share = of_pairs_all * pair_share + (1 - of_pairs_all) * row_share
-            of_pairs = np.divide(of_pairs_all * pair_share, share, out=np.zeros_like(share), where=share > 0)
-        else:
-            share, of_pairs = pair_share, np.ones(len(weights))
+        share = of_pairs_all * pair_share + (1 - of_pairs_all) * row_share
+        of_pairs = np.divide(of_pairs_all * pair_share, share, out=np.zeros_like(share), where=share > 0)
         generator = stream(seed_of(self.random_state), "pairwise-descent", "blocks")
         for number in range(passes):
             now = steps * (number + 1) // passes - steps * number // passes
@@ -306,10 +304,11 @@ class PairwiseDescent(LinearRanker):
     # Steps.
 
     def _one_value(self) -> float:
-        """Return λ for batches and files, which have no validation queries."""
+        """Check the parameters and return λ for batches and files, which have no validation queries."""
         values = path_values(self.alpha, "alpha", zero=True)
         if len(values) > 1:
             raise InvalidInputError("alpha: partial_fit and fit_file need one value; use fit for a list")
+        self._check_parameters(values[0])
         return values[0]
 
     def _check_parameters(self, reg: float) -> None:

@@ -153,8 +153,7 @@ class RunFusion(BaseEstimator):
 
         `runs` have the names of `fit`, in any order; other runs are ignored.
         """
-        pool = runs if isinstance(runs, RunPool) else RunPool(runs)
-        pool = self.known_runs(pool)
+        pool = self.known_runs(runs if isinstance(runs, RunPool) else RunPool(runs))
         return pool.to_run(self.pool_scores(pool), depth=depth, tag=tag)
 
     def known_runs(self, pool: RunPool) -> RunPool:
