@@ -10,8 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from truerank.significance.paired import TESTS, paired_tests
-from truerank.significance.two_samples import paired_t, randomisation, sign_test, wilcoxon
+from truerank.significance.paired import TESTS, paired_t, paired_tests, randomisation, sign_test, wilcoxon
 from validation.harness import Row, never, rate, streams
 
 PROMISE = "Tests on few queries are exact with ties, reject at most 5 %, and never print a p below what n allows."

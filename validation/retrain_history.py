@@ -6,7 +6,7 @@ import numpy as np
 
 from truerank.inspection.retraining import decide
 from truerank.inspection.retraining_history import History
-from truerank.significance.two_samples import paired_t
+from truerank.significance.paired import paired_t
 from validation.harness import Row, rate, streams
 
 PROMISE = (

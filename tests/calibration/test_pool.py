@@ -133,7 +133,7 @@ def test_damaged_files_are_refused(line):
     pool = PooledCalibrator(["platt", "beta"]).fit(s, y)
     pool.weights_ = pool.weights_[:1]
     pool.methods_ = ["platt", "beta"]
-    with pytest.raises(ModelFileError, match="each member needs"):
+    with pytest.raises(ModelFileError, match=r"weights_ must hold float64 values of shape \(2,\), got \(1,\)"):
         pool.check_model()
 
 

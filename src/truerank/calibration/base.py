@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from truerank.calibration import calibrator_class
 from truerank.core.checks import as_array, as_numbers, check_plain, require_array
@@ -48,6 +48,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_")
     # Whether every fit is monotone, so that a parameter `monotone` has no effect.
     always_monotone: ClassVar[bool] = False
+
+    def __init__(self, *, monotone: Any = None) -> None:
+        self.monotone = monotone
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -141,10 +144,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return np.ravel(value).astype(np.float64) if is_number else np.empty(0)
 
     def _check_log_odds(self) -> None:
-        """Raise if log-odds are not finite, or fall although the model is monotone.
-
-        The scores that are tried have all sizes, and lie at, between and next to the model's numbers (such as knots).
-        """
+        """Raise if log-odds of scores of all sizes, or near the model's numbers, are not finite, or fall wrongly."""
         own = np.unique(np.concatenate([self._numbers_of(attribute) for attribute in self.model_attributes[1:]]))
         sizes = np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 200)
         places = np.concatenate([own, own + getattr(self, "centre_", 0.0), sizes, -sizes, [0.0]])
@@ -212,8 +212,6 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if labels.dtype == object and (plain := np.asarray(labels.tolist())).dtype.kind in "biuf":
         labels = plain  # a table's column of bools or numbers
     if labels.ndim == 2 and labels.shape[1] == 1:
-        from sklearn.utils.validation import column_or_1d
-
         labels = column_or_1d(labels, warn=True)
     if labels.ndim != 1 or len(labels) != n_rows:
         raise InvalidInputError(

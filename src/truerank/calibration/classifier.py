@@ -9,9 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing, assert_all_finite, indexable
+from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
 from truerank.calibration import SOFTMAX_METHODS
 from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
@@ -138,8 +144,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import get_tags
-
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse
@@ -161,7 +165,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         **fit_params
             Further arguments of the estimator's `fit`. Arguments with n entries are indexed by the rows of each fold.
         """
-        _check_method(self.method)
+        if not isinstance(self.method, JointCalibrator) and str(self.method) not in _BINARY_FORMS:
+            make_calibrator(self.method)  # an error unless it is a calibrator or the name of one
         check_not_masked(X, "X")
         check_not_masked(y, "y")
         (X,) = indexable(X)
@@ -207,8 +212,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             columns = (indicator != 0).astype(np.int64)
             classes = [np.array([0, 1]) for _ in range(columns.shape[1])]
             return classes, list(np.ascontiguousarray(columns.T)), [f"label {k}" for k in range(columns.shape[1])]
-        from sklearn.utils.validation import column_or_1d
-
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         names = np.unique(labels)
@@ -223,9 +226,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes, index = np.unique(target, return_inverse=True)
         positive = index == 1 if len(classes) == 2 else target != 0
         rarest = min(int(positive.sum()), int((~positive).sum()))
-        calibrator = make_calibrator(
-            _BINARY_FORMS.get(self.method, self.method) if isinstance(self.method, str) else self.method
-        )
+        calibrator = make_calibrator(_BINARY_FORMS.get(str(self.method), self.method))
         if len(classes) < 2 or rarest < 2:
             warn(f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
             return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
@@ -397,17 +398,11 @@ def _check_labels(y: Any) -> None:
         raise InvalidInputError("the labels in y are numbers and texts, which have no common order. Use y.astype(str).")
 
 
-def _check_method(method: object) -> None:
-    """Raise if `method` is neither a calibrator nor the name of one."""
-    if not isinstance(method, JointCalibrator) and not (isinstance(method, str) and method in _BINARY_FORMS):
-        make_calibrator(method)
-
-
 def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
     """Return a new calibrator of several classes for `CalibratedClassifier(method=…)`."""
     if isinstance(method, JointCalibrator):
         return clone(method)
-    if isinstance(method, str) and method == "pool":
+    if method == "pool":
         return JointPool(from_log_probabilities=are_log_p)
     if isinstance(method, str) and method in SOFTMAX_METHODS:
         return SoftmaxCalibrator(**SOFTMAX_METHODS[method])
@@ -416,8 +411,6 @@ def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
 
 def _for_several_classes(estimator: Any) -> Any:
     """Return the estimator if it gives each class a score, else one estimator for each class against the rest."""
-    from sklearn.utils import get_tags
-
     params = estimator.get_params()
     by_pairs = any(name.endswith("decision_function_shape") and params[name] == "ovo" for name in params)
     tags = get_tags(estimator).classifier_tags

@@ -127,10 +127,7 @@ class DensityCalibrator(Calibrator):
         return True
 
     def _predictive(self, fits: np.ndarray, empty: np.ndarray, point_scale: float) -> np.ndarray:
-        """Return mode, log density there, and norm, linear, quadratic for each side, (2, 8), for the log-odds.
-
-        They equal `shape_` except on sides without spread.
-        """
+        """Return mode, log density there, and norm, linear, quadratic of each side: `shape_` unless a side is empty."""
         mode, norm = self.shape_[:, :1], self.shape_[:, 1:2]
         result = np.concatenate([mode, norm, norm, self.shape_[:, 2:4], norm, self.shape_[:, 4:6]], axis=1)
         for cls, (left, right) in enumerate(empty):
@@ -180,17 +177,14 @@ class DensityCalibrator(Calibrator):
         return math.log(self.prior_[1] / self.prior_[0]) + norm + (exponents[0] - exponents[1])
 
     def _make_monotone(self, scores: np.ndarray, weight: np.ndarray | None, empty: np.ndarray) -> None:
-        """Make the log-odds rise: flatten falling ends, or apply isotonic regression.
-
-        Linear log-odds with θ₋ ≤ θ₊ have the slopes β₊ - β₋, β₊ + γ₋ and γ₋ - γ₊, so only the ends can fall. Others get
-        an isotonic regression over at most 1,000 quantiles of the scores, linear between these and constant outside.
-        """
+        """Flatten falling ends, or apply isotonic regression at up to 1,000 quantiles of the scores."""
         self.monotone_scores_, self.monotone_log_odds_ = np.empty(0), np.empty(0)
         if not self.monotone:
             return
         linear = not self.predictive_[:, (4, 7)].any() and not empty.any()
         theta_minus, theta_plus = self.predictive_[:, 0]
         if linear and theta_minus <= theta_plus:
+            # The slopes are β₊ - β₋, β₊ + γ₋ and γ₋ - γ₊, so only the ends can fall.
             (left_minus, right_minus), (left_plus, right_plus) = self.predictive_[:, (3, 6)]
             if left_plus < left_minus:
                 self.flat_[0] = theta_minus

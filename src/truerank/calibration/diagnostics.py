@@ -21,7 +21,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import group_rows
-from truerank.significance.two_samples import sign_test_of_counts
+from truerank.significance.paired import sign_test_of_counts
 
 _FEWEST = 10  # rows, or groups, that are resampled for an interval
 

@@ -51,6 +51,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from truerank.calibration import SOFTMAX_METHODS
 from truerank.calibration.base import (
+    ABOVE_ZERO,
     LARGEST_SCORE,
     Calibrator,
     as_weight,
@@ -59,7 +60,7 @@ from truerank.calibration.base import (
     quietly,
     warn,
 )
-from truerank.calibration.pool import PooledCalibrator, check_members, folds_of, kept_members, rarest_class
+from truerank.calibration.pool import PooledCalibrator, folds_of, kept_members, rarest_class
 from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.fitting import fits_whole
@@ -435,7 +436,9 @@ class JointPool(JointCalibrator):
         return np.asarray(pooled - logsumexp(pooled, axis=1, keepdims=True))  # normalised again against rounding
 
     def _check_parts(self, n_classes: int) -> None:
-        check_members(self, self.members_)
+        require_value(self, "members_", object, -1)
+        require_value(self, "methods_", str, len(self.members_))
+        require_array(self, "weights_", "float64", len(self.members_), low=ABOVE_ZERO)
         for name, member in zip(self.methods_, self.members_):
             if name not in _MEMBERS or (member is None) != (_MEMBERS[name][1] is None):
                 raise ModelFileError(f"JointPool: unknown member {name!r}")
@@ -447,7 +450,7 @@ class JointPool(JointCalibrator):
 def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
     """Return finite scores as a C-contiguous float64 array (n, K)."""
     values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
-    if len(values) and not np.abs(values).max() < LARGEST_SCORE:
+    if not np.abs(values).max() < LARGEST_SCORE:
         raise InvalidInputError(f"scores must lie within ±{LARGEST_SCORE:g}; rescale them")
     return values
 

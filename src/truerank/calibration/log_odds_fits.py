@@ -25,11 +25,10 @@ _ROUNDING = 1e-14
 
 
 class LogOddsFit(NamedTuple):
-    """Coefficients, the reason why the solver stopped, number of iterations, and objective."""
+    """Coefficients, the reason why the solver stopped, and objective."""
 
     coef: np.ndarray
     status: Status
-    n_iter: int
     objective: float
 
 
@@ -55,15 +54,15 @@ def fit_log_odds(
     weights = np.empty(0) if weight is None else weight
     coef[lower] = np.maximum(coef[lower], 0.0)
     value, gradient, hessian = _objective(design, targets, weights, coef, ridge)
-    for iteration in range(1, _MAX_ITERATIONS + 1):
+    for _ in range(_MAX_ITERATIONS):
         # Coefficients at their bound stay there if the gradient points outwards.
         free = ~(lower & (coef <= 0.0) & (gradient >= 0.0))
         if not free.any():
-            return LogOddsFit(coef, Status.CONVERGED, iteration, value)
+            return LogOddsFit(coef, Status.CONVERGED, value)
         step = _newton_step(hessian, gradient, free, lower & (coef <= 0.0))
         decrement = -float(gradient @ step)
         if decrement <= tol * max(abs(value), 1e-300):
-            return LogOddsFit(coef, Status.CONVERGED, iteration, value)
+            return LogOddsFit(coef, Status.CONVERGED, value)
         # Go at most to the first bound, where the next iteration holds the coefficient.
         falling = lower & (step < 0.0)
         scale = min(1.0, float(np.min(coef[falling] / -step[falling]))) if falling.any() else 1.0
@@ -79,10 +78,10 @@ def fit_log_odds(
             scale /= 2.0
             if scale < 1e-12:
                 # No step lowers the objective in floating point.
-                return LogOddsFit(coef, Status.CONVERGED, iteration, value)
+                return LogOddsFit(coef, Status.CONVERGED, value)
         coef = trial
         value, gradient, hessian = new
-    return LogOddsFit(coef, Status.MAX_ITERATIONS, _MAX_ITERATIONS, value)
+    return LogOddsFit(coef, Status.MAX_ITERATIONS, value)
 
 
 def fit_standardised(
@@ -147,7 +146,9 @@ def best_knots(
     neighbours.
     """
     z, targets, weight, half = _summary(z, positive, targets, weight)
-    grid = np.unique(_quantiles(z, half, np.linspace(0.02, 0.98, n_candidates)))
+    total = np.cumsum(half)
+    places = np.searchsorted(total, np.linspace(0.02, 0.98, n_candidates) * total[-1])
+    grid = np.unique(z[np.minimum(places, len(z) - 1)])
     if len(grid) < 2:
         grid = np.array([z[0], z[-1]])
     lower = np.array([False, monotone, monotone, monotone])
@@ -180,12 +181,10 @@ def best_knots(
 def _summary(
     z: np.ndarray, positive: np.ndarray, targets: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean score, mean target, weight and class-balanced mass of at most 400 groups of neighbours, ascending.
-
-    Each class counts half in the choice of the groups, so that a rare class keeps its detail.
-    """
+    """Return mean score, mean target, weight and class-balanced mass of at most 400 groups of neighbours, ascending."""
     w = np.ones(len(z)) if weight is None else weight
     plus, minus = float(w[positive].sum()), float(w[~positive].sum())
+    # Each class counts half in the choice of the groups, so that a rare class keeps its detail.
     share = np.where(positive, 0.5 * w / plus if plus else 0.0, 0.5 * w / minus if minus else 0.0)
     # Equal scores become one row, so that a weight of 2 equals two copies.
     z, place = np.unique(z, return_inverse=True)
@@ -204,11 +203,6 @@ def _summary(
         mass,
         np.add.reduceat(share, start),
     )
-
-
-def _quantiles(z: np.ndarray, mass: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    total = np.cumsum(mass)
-    return z[np.minimum(np.searchsorted(total, levels * total[-1]), len(z) - 1)]
 
 
 @kernel

@@ -24,18 +24,19 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import logsumexp
 
 from truerank.calibration import CALIBRATORS
-from truerank.calibration.base import Calibrator, make_calibrator, probability_pairs, quietly
+from truerank.calibration.base import ABOVE_ZERO, Calibrator, make_calibrator, probability_pairs, quietly
 from truerank.calibration.densities import DensityCalibrator
-from truerank.core.checks import check_positive_int, require_value
-from truerank.core.errors import InvalidInputError, ModelFileError, warn
+from truerank.core.checks import check_positive_int, require_array, require_value
+from truerank.core.errors import InvalidInputError, warn
 from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import at_places, group_rows, name_order
-from truerank.significance.two_samples import Outcome, paired_t
+from truerank.significance.paired import Outcome, paired_t
 
 MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature", "identity")
 POOL = "pool"
@@ -108,10 +109,7 @@ class PooledCalibrator(Calibrator):
     def fit_and_hold_out(
         self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Fit to checked rows; return log-odds by fits to the other folds: (methods, repeats, n), pooled (repeats, n).
-
-        The weights of the pooled log-odds come from the losses of the other folds too.
-        """
+        """Fit to checked rows; return log-odds by fits to other folds: (methods, repeats, n), pooled (repeats, n)."""
         methods = list(MEMBERS if self.methods is None else self.methods)
         if not methods:
             raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
@@ -162,8 +160,9 @@ class PooledCalibrator(Calibrator):
         return pooled_log_odds(np.stack([part.log_odds(scores) for part in self.calibrators_]), self.weights_)
 
     def _check_parts(self) -> None:
-        check_members(self, self.calibrators_)
         require_value(self, "calibrators_", Calibrator, -1)
+        require_value(self, "methods_", str, len(self.calibrators_))
+        require_array(self, "weights_", "float64", len(self.calibrators_), low=ABOVE_ZERO)
 
 
 def kept_members(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,13 +170,6 @@ def kept_members(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(-share, kind="stable")
     order = order[share[order] >= _SMALLEST_WEIGHT]
     return order, share[order] / np.where(share < _SMALLEST_WEIGHT, 0.0, share).sum()
-
-
-def check_members(pool: Any, members: list[Any]) -> None:
-    """Raise `ModelFileError` unless each member of a loaded pool has a name and a positive weight."""
-    sizes = {len(pool.methods_), len(members), *np.shape(pool.weights_)}
-    if len(sizes) != 1 or not len(pool.weights_) or not (np.asarray(pool.weights_) > 0).all():
-        raise ModelFileError(f"{type(pool).__name__}: each member needs a name, a calibrator and a positive weight")
 
 
 def _held_out_pool(
@@ -202,8 +194,6 @@ def _held_out_pool(
 
 def pooled_log_odds(log_odds: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return log-odds of the average probability, float64 (n,), from log-odds (k, n); nothing saturates."""
-    from scipy.special import logsumexp
-
     log_weights = np.log(weights)[:, None]
     # log P(+) and log P(-): each exact where the other is near 0.
     plus, minus = -np.logaddexp(0.0, -log_odds), -np.logaddexp(0.0, log_odds)

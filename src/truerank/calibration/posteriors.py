@@ -199,9 +199,6 @@ class IsotonicCalibrator(Calibrator):
     always_monotone: ClassVar[bool] = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "scores_", "probabilities_")
 
-    def __init__(self, *, monotone: None = None) -> None:
-        self.monotone = monotone
-
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         from sklearn.isotonic import IsotonicRegression
 
@@ -241,9 +238,6 @@ class BetaCalibrator(Calibrator):
 
     always_monotone: ClassVar[bool] = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "a_", "b_", "c_")
-
-    def __init__(self, *, monotone: None = None) -> None:
-        self.monotone = monotone
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         self.a_, self.b_, self.c_ = 0.0, 0.0, logit(float(self.prior_[1]))
@@ -304,9 +298,6 @@ class TemperatureCalibrator(Calibrator):
 
     always_monotone: ClassVar[bool] = True
     model_attributes: ClassVar[tuple[str, ...]] = (*Calibrator.model_attributes, "temperature_", "slope_")
-
-    def __init__(self, *, monotone: None = None) -> None:
-        self.monotone = monotone
 
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         scale = float(np.sqrt(np.average(scores * scores, weights=weight)))

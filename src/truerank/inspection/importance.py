@@ -19,8 +19,7 @@ from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import step_down_max_t, step_down_of_copies
 from truerank.significance.intervals import mean_interval
-from truerank.significance.paired import LEVEL
-from truerank.significance.two_samples import paired_t
+from truerank.significance.paired import LEVEL, paired_t
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import Tabular, styled_table
 from truerank.significance.corrections import holm
-from truerank.significance.two_samples import deviation_of
+from truerank.significance.paired import deviation_of
 
 
 class LearnerPair(NamedTuple):

@@ -24,9 +24,9 @@ from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values, resamples_for
-from truerank.significance.paired import OF_MEANS, TESTS
-from truerank.significance.tables import Comparison
-from truerank.significance.two_samples import (
+from truerank.significance.paired import (
+    OF_MEANS,
+    TESTS,
     paired_differences,
     paired_t,
     randomisation,
@@ -35,6 +35,7 @@ from truerank.significance.two_samples import (
     smallest_p,
     wilcoxon,
 )
+from truerank.significance.tables import Comparison
 
 HOW = ("auto", "continue", "refit")
 MORE = 20  # trees that a continued model gets

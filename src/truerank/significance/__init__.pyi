@@ -24,7 +24,7 @@ from .tables import (
     PairComparison as PairComparison,
     groups_alike as groups_alike,
 )
-from .two_samples import (
+from .paired import (
     Outcome as Outcome,
     WinLoss as WinLoss,
     paired_differences as paired_differences,

@@ -22,10 +22,9 @@ from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm, step_down_max_t
 from truerank.significance.intervals import Interval, Verdict, checked_margin, mean_interval, measure_interval
-from truerank.significance.paired import LEVEL, OF_MEANS, TESTS, Paired, paired_tests
+from truerank.significance.paired import LEVEL, OF_MEANS, TESTS, Paired, as_sample, paired_tests, smallest_p
 from truerank.significance.power import detectable_differences
 from truerank.significance.tables import Comparison, Comparisons, PairComparison
-from truerank.significance.two_samples import as_sample, smallest_p
 
 _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "holm": holm,

@@ -14,7 +14,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import at_places
-from truerank.significance.two_samples import Signs, as_differences, rounding_of, smallest_p
+from truerank.significance.paired import Signs, as_differences, rounding_of, smallest_p
 
 
 def bonferroni(p: ArrayLike) -> np.ndarray:

@@ -17,7 +17,7 @@ from truerank.core.checks import check_number
 from truerank.core.types import ArrayLike
 from truerank.measures.base import Measure, log_values
 from truerank.measures.names import MEASURES
-from truerank.significance.two_samples import deviation_of, paired_differences
+from truerank.significance.paired import deviation_of, paired_differences
 
 
 class Interval(NamedTuple):
@@ -111,21 +111,17 @@ class Verdict:
         names = ("better", "worse", "not worse", "equivalent")
         return tuple(name for name, holds in zip(names, held) if holds) or ("undecided",)
 
-    @property
-    def words(self) -> str:
-        """The verdicts as a table prints them.
+    def __str__(self) -> str:
+        """Return the verdicts as a table prints them.
 
-        >>> verdict([0.011, 0.002, 0.004, 0.008, 0.003], margin=0.02).words
-        'better; not worse by more than 0.02; equivalent within 0.02'
+        >>> print(verdict([0.011, 0.002, 0.004, 0.008, 0.003], margin=0.02))
+        better; not worse by more than 0.02; equivalent within 0.02
         """
         texts = {
             "not worse": f"not worse by more than {self.margin or 0:g}",
             "equivalent": f"equivalent within {self.margin or 0:g}",
         }
         return "; ".join(texts.get(kind, kind) for kind in self.kinds)
-
-    def __str__(self) -> str:
-        return self.words
 
 
 def verdict(differences: ArrayLike, margin: float | None = None) -> Verdict:

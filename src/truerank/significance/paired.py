@@ -1,24 +1,23 @@
-"""Tests of many paired comparisons at once, each with the 95 % interval that agrees with its p."""
+"""Two-sided tests of differences between rankers, from their values (m,) on the same queries: of one, or many at once.
+
+Queries where either value is NaN are left out. If all differences are 0, p is 1. The paired t-test has no p (NaN) for a
+single query and for equal differences, whose variance is 0. The number of nonzero differences limits how small p is.
+All comparisons of a table use the same random signs (`Signs`), and each has the 95 % interval that agrees with its p.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.checks import check_positive_int
+from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, RandomState
-from truerank.significance.two_samples import (
-    Signs,
-    as_differences,
-    sign_test_of_counts,
-    signed_rank_distribution,
-    signs_p,
-    smallest_p,
-    wilcoxon,
-)
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign")
 OF_MEANS = TESTS[:2]
@@ -26,6 +25,168 @@ LEVEL = 0.05
 _INVERTED, _INVERTED_OF_MANY = 10_000, 2_000  # resamples for an interval, and with more than 1,000 comparisons
 _COLUMNS = 250  # comparisons whose resamples are held at a time
 _MOST_WALSH = 3_000  # queries up to which Wilcoxon's test is inverted
+EXACT = 50  # nonzero differences up to which Wilcoxon's distribution is exact
+_ROWS = 256  # resamples made at a time, always the same number, so that a seed gives the same signs everywhere
+
+
+class Outcome(NamedTuple):
+    """Statistic and two-sided p-value of a test."""
+
+    statistic: float
+    p: float
+
+
+class WinLoss(NamedTuple):
+    """Queries on which the first ranker is better, worse, and equal."""
+
+    wins: int
+    losses: int
+    ties: int
+
+
+def paired_t(a: ArrayLike, b: ArrayLike) -> Outcome:
+    """Return Student's t-test of paired differences.
+
+    Equal differences other than 0 give an infinite statistic, and a single query gives 0. Neither has a p (NaN).
+
+    Examples
+    --------
+    >>> result = paired_t([0.5, 0.7, 0.9, 0.4], [0.4, 0.5, 0.8, 0.4])
+    >>> round(result.statistic, 4), round(result.p, 4)
+    (2.4495, 0.0917)
+    """
+    difference = paired_differences(a, b)
+    n = len(difference)
+    if not difference.any():
+        return Outcome(0.0, 1.0)
+    if n < 2:
+        return Outcome(0.0, math.nan)
+    mean, deviation = difference.mean(), deviation_of(difference)
+    if deviation == 0:
+        return Outcome(math.copysign(math.inf, mean), math.nan)
+    from scipy.special import stdtr
+
+    statistic = mean / (deviation / np.sqrt(n))
+    return Outcome(float(statistic), float(min(1.0, 2.0 * stdtr(n - 1, -abs(statistic)))))
+
+
+def wilcoxon(a: ArrayLike, b: ArrayLike) -> Outcome:
+    """Return Wilcoxon's signed rank test, with the zeros ranked and then dropped (Pratt, JASA 54, 1959, 655-667).
+
+    Ties get their mean rank. The statistic is the smaller of the rank sums of wins and losses. Up to 50 nonzero
+    differences its distribution is exact. Above 50, the normal approximation without a continuity correction is used.
+
+    Examples
+    --------
+    >>> wilcoxon([0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0])
+    Outcome(statistic=0.0, p=0.125)
+    """
+    difference = paired_differences(a, b)
+    positive, doubled = signed_ranks(difference)
+    if len(doubled) == 0:
+        return Outcome(0.0, 1.0)
+    wins = int(doubled[positive].sum())
+    total = int(doubled.sum())
+    smaller = min(wins, total - wins)
+    if len(doubled) > EXACT:
+        p = math.erfc((total / 2.0 - smaller) / math.sqrt(float((doubled**2.0).sum()) / 2.0))
+    else:
+        p = min(1.0, 2.0 * float(signed_rank_distribution(doubled)[: smaller + 1].sum()))
+    return Outcome(smaller / 2.0, p)
+
+
+def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return signs and doubled mean ranks (integers) of the nonzero differences; values that round alike are tied."""
+    size = np.abs(difference)
+    order = np.argsort(size, kind="stable")
+    tied = np.cumsum(np.diff(size[order], prepend=0.0) > 1e-12 * size.max(initial=0.0))
+    _, place, count = np.unique(tied, return_inverse=True, return_counts=True)
+    doubled = np.empty(len(difference), dtype=np.int64)
+    doubled[order] = (2 * (np.cumsum(count) - count) + count + 1)[place]
+    there = difference != 0
+    return difference[there] > 0, doubled[there]
+
+
+def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
+    """Return the probability of each sum 0 … Σ of the doubled ranks with a positive sign, for random signs."""
+    chance = np.zeros(int(doubled.sum()) + 1)
+    chance[0] = 1.0
+    for rank in doubled.tolist():
+        chance[rank:] = (chance[rank:] + chance[:-rank]) / 2.0
+        chance[:rank] /= 2.0
+    return chance
+
+
+def sign_test(a: ArrayLike, b: ArrayLike) -> Outcome:
+    """Return the exact binomial test of wins against losses, without ties. The statistic is the share of wins."""
+    counts = win_loss(a, b)
+    return sign_test_of_counts(counts.wins, counts.losses)
+
+
+def sign_test_of_counts(wins: int, losses: int) -> Outcome:
+    """Return the sign test of counts, for example of right and wrong decisions."""
+    wins, losses = check_positive_int(wins, "wins", 0), check_positive_int(losses, "losses", 0)
+    if wins + losses == 0:
+        return Outcome(0.5, 1.0)
+    from scipy.special import bdtr
+
+    # Two-sided p of a symmetric binomial: twice the smaller tail.
+    p = min(1.0, 2.0 * float(bdtr(min(wins, losses), wins + losses, 0.5)))
+    return Outcome(wins / (wins + losses), p)
+
+
+def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, random_state: RandomState = 0) -> Outcome:
+    """Return Fisher's paired randomisation test: are the rankers' values on a query interchangeable?
+
+    Each of the B resamples swaps the two values of a query with probability 1/2. p = (count + 1)/(B + 1) for those with
+    at least the observed absolute mean difference, or their exact share if all 2^n ≤ B swaps are tried.
+    """
+    difference = paired_differences(a, b)
+    magnitude = np.nansum(np.abs(np.asarray(a, dtype=np.float64))) + np.nansum(np.abs(np.asarray(b, dtype=np.float64)))
+    signs = Signs.of(len(difference), n_resamples, random_state)
+    return Outcome(float(difference.mean()), float(signs_p(difference[:, None], signs, magnitude)[0]))
+
+
+def win_loss(a: ArrayLike, b: ArrayLike) -> WinLoss:
+    """Count the queries on which `a` is better than `b`, worse, and equal."""
+    difference = paired_differences(a, b)
+    wins, losses = int(np.count_nonzero(difference > 0)), int(np.count_nonzero(difference < 0))
+    return WinLoss(wins, losses, len(difference) - wins - losses)
+
+
+def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Return `a - b` by query, without the queries where either is NaN."""
+    first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
+    if first.shape != second.shape:
+        raise InvalidInputError(
+            f"a paired test needs values of the same queries: got {len(first)} and {len(second)} values"
+        )
+    difference = first - second
+    difference = difference[~np.isnan(difference)]
+    if len(difference) == 0:
+        raise InvalidInputError("a paired test needs at least one query that both rankers have a value for")
+    return difference
+
+
+def deviation_of(difference: np.ndarray) -> float:
+    """Return the standard deviation (n - 1) of differences; 0 for a single one, and if rounding alone differs."""
+    if len(difference) < 2:
+        return 0.0
+    deviation = float(difference.std(ddof=1))
+    return 0.0 if deviation <= 1e-15 * float(np.abs(difference).max()) else deviation
+
+
+def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
+    """Return finite values as float64 (n,); NaN are allowed with `nan`."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must hold numbers: {error}") from error
+    if array.ndim != 1:
+        raise InvalidInputError(f"{name} must be one-dimensional, one value for each query; got shape {array.shape}")
+    if np.isinf(array).any() or (not nan and np.isnan(array).any()):
+        raise InvalidInputError(f"{name} must hold finite numbers")
+    return array
 
 
 class Paired(NamedTuple):
@@ -115,11 +276,9 @@ def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray) -> tup
 
 
 def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the shifts θ that the randomisation test of d - θ does not reject.
-
-    For θ below the mean, a resample is as extreme as the observation if θ is at least the mean of the topics whose sign
-    it changes, or of the others. The ends are therefore order statistics of these means.
-    """
+    """Return the ends of the shifts θ that the randomisation test of d - θ does not reject."""
+    # For θ below the mean, a resample is as extreme as the observation if θ is at least the mean of the topics whose
+    # sign it changes, or of the others. The ends are therefore order statistics of these means.
     h = d.shape[1]
     if not signs.exhaustive:
         most = _INVERTED if h <= 1_000 else _INVERTED_OF_MANY
@@ -171,7 +330,7 @@ def _by_ranks(test: str, difference: np.ndarray) -> tuple[float, float, float]:
 @lru_cache(maxsize=64)
 def _critical(n: int) -> int:
     """Return the number of Walsh averages outside each end: one more than the largest rank sum with p < 0.05; or -1."""
-    if n > 50:
+    if n > EXACT:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
         return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - LEVEL / 2.0) * deviation)
     tail = 2.0 * np.cumsum(signed_rank_distribution(np.arange(1, n + 1)))
@@ -191,3 +350,97 @@ def share_interval(wins: int, losses: int) -> tuple[float, float]:
     low = 0.0 if wins == 0 else float(betaincinv(wins, losses + 1, LEVEL / 2.0))
     high = 1.0 if losses == 0 else float(betaincinv(wins + 1, losses, 1.0 - LEVEL / 2.0))
     return low, high
+
+
+class Signs(NamedTuple):
+    """Signs of `n` topics: all 2^n sign vectors if these are at most `n_resamples`, else random draws.
+
+    Of two vectors that differ by the factor -1 only one is enumerated, since a two-sided test counts both or neither.
+    """
+
+    n: int
+    exhaustive: bool
+    n_resamples: int
+    seed: np.random.SeedSequence
+
+    @classmethod
+    def of(cls, n: int, n_resamples: int, random_state: RandomState) -> Signs:
+        """Return the signs for `n` topics and at most `n_resamples` resamples."""
+        b = check_positive_int(n_resamples, "n_resamples")
+        exhaustive = 2**n <= b
+        if isinstance(random_state, np.random.Generator):
+            random_state = int(random_state.integers(2**63))
+        seed = None if random_state is None else int(random_state)  # type: ignore[arg-type]
+        return cls(n, exhaustive, 2**n if exhaustive else b, np.random.SeedSequence(seed))
+
+    @property
+    def rows(self) -> int:
+        """Number of sign vectors that `chunks` yields in all."""
+        return self.n_resamples // 2 if self.exhaustive and self.n else self.n_resamples
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Yield the signs as float64 arrays (at most 256, n) of -1 and 1."""
+        rng = np.random.default_rng(self.seed)
+        width = -(-self.n // 8)
+        for start in range(0, self.rows, _ROWS):
+            here = min(_ROWS, self.rows - start)
+            bits: Any
+            if self.exhaustive:
+                bits = (np.arange(start, start + here)[:, None] >> np.arange(self.n)) & 1
+            else:
+                drawn = np.frombuffer(rng.bytes(_ROWS * width), dtype=np.uint8).reshape(_ROWS, width)
+                bits = np.unpackbits(drawn[:here], axis=1, count=self.n)
+            yield 1.0 - 2.0 * bits
+
+    def p(self, counts: np.ndarray) -> np.ndarray:
+        """Return p, exact or (count + 1)/(B + 1), from the counts of vectors at least as extreme as the observation."""
+        return counts / self.rows if self.exhaustive else (counts + 1.0) / (self.rows + 1.0)
+
+    def fewest(self, level: float) -> int:
+        """Return the smallest count whose p is at least `level`."""
+        least = level * self.rows if self.exhaustive else level * (self.rows + 1) - 1
+        return max(0, math.ceil(least - 1e-9))
+
+
+def as_differences(differences: ArrayLike) -> np.ndarray:
+    """Return differences as float64 (n, h), without the topics that are NaN for every hypothesis."""
+    found = np.asarray(differences, dtype=np.float64)
+    found = found[:, None] if found.ndim == 1 else found
+    if found.ndim != 2 or np.isinf(found).any():
+        raise InvalidInputError(
+            f"differences must be finite or NaN, of shape (topics, hypotheses); got shape {found.shape}"
+        )
+    defined = ~np.isnan(found)
+    if not defined.any(axis=0).all():
+        raise InvalidInputError(
+            "a comparison has no topic that both rankers have a value for; compare rankers with topics in common"
+        )
+    return found if defined.any(axis=1).all() else found[defined.any(axis=1)]
+
+
+def signs_p(d: np.ndarray, signs: Signs, magnitude: object = 0.0) -> np.ndarray:
+    """Return the two-sided p (h,) of each column's sum under random signs, at least `smallest_p`.
+
+    `d` holds differences (n, h) without NaN.
+    """
+    rounding = rounding_of(np.abs(d).sum(axis=0), magnitude)
+    threshold = (np.abs(d.sum(axis=0)) - rounding)[:, None]
+    columns = np.ascontiguousarray(d.T)
+    counts = np.zeros(d.shape[1], dtype=np.int64)
+    for chunk in signs.chunks():
+        counts += np.count_nonzero(np.abs(columns @ chunk.T) >= threshold, axis=1)
+    return np.maximum(signs.p(counts), smallest_p(np.count_nonzero(d, axis=0)))
+
+
+def smallest_p(nonzero: Any) -> Any:
+    """Return the smallest two-sided p of a test by signs of so many nonzero differences: 2^(1 - nonzero), at most 1."""
+    return np.minimum(1.0, np.exp2(1.0 - np.asarray(nonzero, dtype=np.float64)))
+
+
+def rounding_of(differences: Any, magnitude: Any) -> Any:
+    """Return the largest rounding error between two sums of signed differences that are equal in exact arithmetic.
+
+    `differences` is the sum of the absolute differences, and `magnitude` that of the values that were subtracted: the
+    last bits of a small difference of large values are rounding.
+    """
+    return 1e-12 * differences + 1e-15 * magnitude

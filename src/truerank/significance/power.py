@@ -15,8 +15,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, table
 from truerank.core.types import ArrayLike, RandomState
-from truerank.significance.paired import OF_MEANS
-from truerank.significance.two_samples import deviation_of, paired_differences
+from truerank.significance.paired import OF_MEANS, deviation_of, paired_differences
 
 _MOST = 100_000  # queries
 _RESAMPLED = 2_000  # queries up to which resamples are drawn
@@ -131,7 +130,7 @@ def queries_needed(
         check_number(value, name, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     d = paired_differences(differences, np.zeros(np.shape(differences)))
     d = -d if d.mean() < 0 else d
-    deviation = deviation_of(d) if len(d) > 1 else 0.0
+    deviation = deviation_of(d)
     differ = int(np.count_nonzero(d))
     if effect == 0 or differ < 5 or deviation == 0:
         raise InvalidInputError(
@@ -179,24 +178,19 @@ def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, 
         effect, n = effect * math.sqrt(n / _RESAMPLED), _RESAMPLED
     if test == "randomisation" and 2.0 ** (1 - n) >= alpha:
         return 0.0  # no p can be below the level
+    from scipy.special import stdtr
+
     rng = np.random.default_rng(seed)
     rejected, block = 0, max(1, _BLOCK // n)
     for start in range(0, n_resamples, block):
         rows = min(block, n_resamples - start)
         sample = centred[rng.integers(0, len(centred), (rows, n))] + effect
-        rejected += int(np.count_nonzero(_one_sided_p(sample) < alpha / 2.0))
+        deviation = sample.std(axis=1, ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = sample.mean(axis=1) / (deviation / math.sqrt(n))
+        p = np.where(deviation > 0, stdtr(n - 1, -t), 1.0)  # one-sided; equal values have no p
+        rejected += int(np.count_nonzero(p < alpha / 2.0))
     return rejected / n_resamples
-
-
-def _one_sided_p(sample: np.ndarray) -> np.ndarray:
-    """Return the one-sided p (rows,) of samples (rows, n) against a mean of at most 0."""
-    from scipy.special import stdtr
-
-    n = sample.shape[1]
-    deviation = sample.std(axis=1, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = sample.mean(axis=1) / (deviation / math.sqrt(n))
-    return np.where(deviation > 0, stdtr(n - 1, -t), 1.0)  # equal values have no p
 
 
 def detectable_differences(
@@ -230,7 +224,7 @@ def detectable_differences(
                 mean = copies @ centred / size
                 variance = (copies @ centred**2 - size * mean**2) / (size - 1)
                 effect = critical[part] * np.sqrt(variance / size) - mean
-            equal = ~(variance > 1e-12 * deviation[part] ** 2)  # as in `_one_sided_p`, these samples do not reject
+            equal = ~(variance > 1e-12 * deviation[part] ** 2)  # as in `_power`, these samples do not reject
             found[part] = np.quantile(np.where(equal, math.inf, effect), power, axis=0, method="higher")
     enough = (np.count_nonzero(np.nan_to_num(differences), axis=0) >= 5) & (deviation > 0) & np.isfinite(found)
     return np.where(enough, found, math.nan)

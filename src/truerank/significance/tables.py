@@ -323,7 +323,7 @@ class Comparisons(Tabular, dict[str, Comparison]):
 
 
 def _verdict(pair: PairComparison) -> list[str]:
-    return [] if pair.verdict is None else [pair.verdict.words]
+    return [] if pair.verdict is None else [str(pair.verdict)]
 
 
 def letter(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from truerank.measures.derived import best_grade
 from truerank.measures.names import parse_measure
 from truerank.measures.ranking import Ranking
 from truerank.significance.corrections import holm
-from truerank.significance.two_samples import paired_t
+from truerank.significance.paired import paired_t
 
 BOUNDED = ("DCG", "P", "RBP")  # measures for which `difference_bounds` has bounds
 LEAST_SHARE = 0.5  # mean share of judged documents below which a table has a remark
@@ -161,12 +162,6 @@ def _places(measure: Measure, judgements: Judgements, scores: np.ndarray) -> dic
 
 def _with(judgements: Judgements, grades: np.ndarray, judged: np.ndarray | None = None) -> Judgements:
     """Return the judgements with other grades, and with other marks of judged rows."""
-    return Judgements(
-        grades,
-        judgements.offsets,
-        judged=judged,
-        tie_keys=judgements.tie_keys,
-        query_ids=judgements.query_ids,
-        missing_grades=judgements.missing_grades,
-        missing_offsets=judgements.missing_offsets,
-    )
+    other = copy(judgements)
+    other.grades, other.judged, other.cache = grades, judged, {}
+    return other
