@@ -81,7 +81,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return self
 
     def _take(
-        self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, name: str = ""
+        self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, name: str = ""
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return checked scores, positive rows and weights, without rows of weight 0; set the counts."""
         values = as_scores(scores, name or type(self).__name__)
@@ -243,7 +243,7 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return classes, labels == classes[1]
 
 
-def as_weight(sample_weight: ArrayLike, n_rows: int) -> np.ndarray | None:
+def as_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None:
     """Return weights as float64 (n,), or None where all are 1."""
     if sample_weight is None:
         return None
@@ -262,14 +262,14 @@ def as_weight(sample_weight: ArrayLike, n_rows: int) -> np.ndarray | None:
 
 
 def probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """Return (1 - p, p) for each log-odds, float64 (n, 2), strictly inside (0, 1) and exact where small."""
-    pairs = np.empty((len(log_odds), 2))
-    _probability_pairs(np.ascontiguousarray(log_odds, dtype=np.float64), pairs)
-    return pairs
+    """Return (1 - p, p) for each log-odds (…), float64 (…, 2), strictly inside (0, 1) and exact where small."""
+    pairs = np.empty((log_odds.size, 2))
+    _probability_pairs(np.ascontiguousarray(log_odds, dtype=np.float64).ravel(), pairs)
+    return pairs.reshape(*log_odds.shape, 2)
 
 
 def log_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """Return log(1 - p) and log p for each log-odds, float64 (n, 2), which do not saturate."""
+    """Return log(1 - p) and log p for each log-odds (…), float64 (…, 2), which do not saturate."""
     return -np.logaddexp(0.0, np.stack([log_odds, -log_odds], axis=-1))
 
 

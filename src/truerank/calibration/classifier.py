@@ -19,17 +19,9 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from truerank.calibration import SOFTMAX_METHODS
 from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide
-from truerank.calibration.joint import (
-    JointCalibrator,
-    JointPool,
-    OneVsRestCalibrator,
-    SoftmaxCalibrator,
-    joint_probability_pairs,
-    log_odds_of,
-)
+from truerank.calibration.joint import JointCalibrator, log_odds_of, make_joint
 from truerank.core.checks import check_not_masked, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
@@ -252,7 +244,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         for test, fitted in self._fold_fits(estimator, X, target, max(2, int(rows.min())), weight, given):
             scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
         held_out = ~np.isnan(scores).any(axis=1)
-        calibrator = _make_joint(self.method, are_log_p)
+        calibrator = make_joint(self.method, are_log_p)
         calibrator.fit(
             scores[held_out], target[held_out], None if weight is None else weight[held_out], classes=classes
         )
@@ -304,8 +296,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return calibrated probabilities: (n, classes) with rows that add up to 1, or (n, labels)."""
         if self._kind() == "classes":
             return np.exp(self.predict_log_proba(X))
-        log_odds = self.log_odds(X)
-        return probability_pairs(log_odds) if self._kind() == "binary" else joint_probability_pairs(log_odds)
+        pairs = probability_pairs(self.log_odds(X))
+        return pairs if self._kind() == "binary" else pairs[..., 1]
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of `predict_proba`, which do not saturate."""
@@ -396,17 +388,6 @@ def _check_labels(y: Any) -> None:
         raise InvalidInputError(f"{absent} of {len(labels)} labels in y are missing. Leave their rows out.")
     if len(kinds) > 1:
         raise InvalidInputError("the labels in y are numbers and texts, which have no common order. Use y.astype(str).")
-
-
-def _make_joint(method: object, are_log_p: bool) -> JointCalibrator:
-    """Return a new calibrator of several classes for `CalibratedClassifier(method=…)`."""
-    if isinstance(method, JointCalibrator):
-        return clone(method)
-    if method == "pool":
-        return JointPool(from_log_probabilities=are_log_p)
-    if isinstance(method, str) and method in SOFTMAX_METHODS:
-        return SoftmaxCalibrator(**SOFTMAX_METHODS[method])
-    return OneVsRestCalibrator(method, from_log_probabilities=are_log_p)
 
 
 def _for_several_classes(estimator: Any) -> Any:

@@ -46,20 +46,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from truerank.calibration import SOFTMAX_METHODS
-from truerank.calibration.base import (
-    ABOVE_ZERO,
-    LARGEST_SCORE,
-    Calibrator,
-    as_weight,
-    make_calibrator,
-    probability_pairs,
-    quietly,
-    warn,
-)
+from truerank.calibration.base import ABOVE_ZERO, LARGEST_SCORE, Calibrator, as_weight, make_calibrator, quietly, warn
 from truerank.calibration.pool import PooledCalibrator, folds_of, kept_members, rarest_class
 from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
@@ -144,9 +135,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         """Return P(class | scores), float64 (n, K); rows add up to 1."""
         return np.exp(self.log_probabilities(scores))
 
-    def predict_log_proba(self, scores: ArrayLike) -> np.ndarray:
-        """Return `log_probabilities`; scikit-learn's name."""
-        return self.log_probabilities(scores)
+    predict_log_proba = log_probabilities  # scikit-learn's name
 
     def predict(self, scores: Any) -> np.ndarray:
         """Return the most probable label (n,)."""
@@ -447,6 +436,17 @@ class JointPool(JointCalibrator):
         require_value(self, "calibrators_", Calibrator, n_classes if self._needs_log_odds() else 0)
 
 
+def make_joint(method: object, are_log_p: bool) -> JointCalibrator:
+    """Return a new calibrator of several classes for `CalibratedClassifier(method=…)`."""
+    if isinstance(method, JointCalibrator):
+        return clone(method)
+    if method == "pool":
+        return JointPool(from_log_probabilities=are_log_p)
+    if isinstance(method, str) and method in SOFTMAX_METHODS:
+        return SoftmaxCalibrator(**SOFTMAX_METHODS[method])
+    return OneVsRestCalibrator(method, from_log_probabilities=are_log_p)
+
+
 def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
     """Return finite scores as a C-contiguous float64 array (n, K)."""
     values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
@@ -478,11 +478,6 @@ def log_odds_of(log_p: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         rest = np.where(log_p > -1e-3, np.log(-np.expm1(np.minimum(log_p, -1e-300))), np.log1p(-np.exp(log_p)))
     return np.asarray(log_p - rest)
-
-
-def joint_probability_pairs(log_odds: np.ndarray) -> np.ndarray:
-    """Return P of each class or label, float64 (n, K), from log-odds."""
-    return probability_pairs(log_odds.ravel())[:, 1].reshape(log_odds.shape)
 
 
 class _Objective:

@@ -26,6 +26,7 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import query_of_rows, ranks_by_query, sums_by_query
 from truerank.data.ranking_data import Judgements
+from truerank.measures import parse_measure
 
 BY_DEPTH = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelevant-shown": "shown"}
 STATISTICS = ("best", "mean-top", "gap", "mean", "spread", "size", "agreement")
@@ -55,8 +56,6 @@ class QueryLoss(NamedTuple):
                 return np.array([self.function(one) for one in lists], dtype=np.float64)
             return np.array([self.function(one, d) for one in lists for d in range(len(one) + 1)], dtype=np.float64)
         if self.name.startswith("1-"):
-            from truerank.measures import parse_measure
-
             in_order = -np.arange(len(grades), dtype=np.float64)  # scores without ties
             loss = 1.0 - parse_measure(self.name[2:]).per_query(Judgements(grades, offsets), in_order)
             return np.where(np.abs(loss) < 1e-12, 0.0, loss)  # a measure of 1 may round to more
@@ -93,8 +92,6 @@ def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
     if kind not in (None, own):
         raise InvalidInputError(f"the loss {name} is of the kind {own!r}, got kind={kind!r}; omit kind")
     if name.startswith("1-"):
-        from truerank.measures import parse_measure
-
         parse_measure(name[2:])  # an unknown measure is an error before anything is fitted
     k = found and (found[1] or found[2])
     return QueryLoss(name, own, int(k) if k else None)

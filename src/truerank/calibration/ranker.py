@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from truerank.calibration.base import Calibrator, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide, expected_relevant
-from truerank.calibration.joint import joint_probability_pairs
 from truerank.calibration.log_odds_fits import fit_standardised
 from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int, require_value
@@ -232,7 +231,7 @@ class CalibratedRanker(Ranker):
 
     def grade_probabilities(self, X: Any, *, qid: Any = None) -> np.ndarray:
         """Return P(grade) for the lowest grade and each of `grades_`, float64 (n, G + 1); rows add up to 1."""
-        at_least = joint_probability_pairs(self._at_least(X, qid))
+        at_least = probability_pairs(self._at_least(X, qid))[..., 1]
         n = len(at_least)
         return -np.diff(np.concatenate([np.ones((n, 1)), at_least, np.zeros((n, 1))], axis=1), axis=1)
 

@@ -19,6 +19,16 @@ from truerank.core.fitting import fits_whole
 from truerank.core.parameters import parameters
 from truerank.core.types import Matrix, MatrixLike
 from truerank.data.grouping import is_missing
+from truerank.features.columns import UnitDeviation
+from truerank.text.topic_classifiers import (
+    LinearSVM,
+    MutualInformationSelector,
+    TfIdf,
+    TopicNaiveBayes,
+    WordCounts,
+    texts_of,
+)
+from truerank.text.voted_perceptron import VotedPerceptron
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 
@@ -138,15 +148,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _pipeline(self) -> Pipeline:
-        from truerank.text.topic_classifiers import (
-            LinearSVM,
-            MutualInformationSelector,
-            TfIdf,
-            TopicNaiveBayes,
-            WordCounts,
-        )
-        from truerank.text.voted_perceptron import VotedPerceptron
-
         steps: list[tuple[str, Any]] = []
         on_words = self.classifier in ("linear-svm", "voted-perceptron") if isinstance(self.classifier, str) else False
         if self.from_text_:
@@ -154,8 +155,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             if on_words:
                 steps.append(("scale", TfIdf(sublinear_tf=True)))
         elif on_words:
-            from truerank.features.columns import UnitDeviation
-
             steps.append(("scale", UnitDeviation()))
         if self.n_words is not None:
             steps.append(("select", MutualInformationSelector(check_positive_int(self.n_words, "n_words"))))
@@ -228,8 +227,6 @@ def _as_rows(X: Matrix) -> tuple[Any, bool]:
         return X.tocsr(), False
     if isinstance(X, str):
         raise InvalidInputError("expected a sequence of texts, got one text; put it into a list")
-    from truerank.text.topic_classifiers import texts_of
-
     array = np.asarray(X, dtype=object) if isinstance(X, Sequence) else np.asarray(X)
     if array.dtype.kind in "OUT" and array.ndim == 1 and any(isinstance(text, str) for text in array):
         return list(map(str, texts_of(array))), True
@@ -241,9 +238,8 @@ def _as_rows(X: Matrix) -> tuple[Any, bool]:
 
 def _as_labels(entry: object) -> list[Any]:
     """Return the labels of one document, without repeats."""
-    if isinstance(entry, str) or not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
-        return [entry.item() if isinstance(entry, np.generic) else entry]
-    return list(dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in entry))
+    labels = entry if isinstance(entry, list | tuple | set | frozenset | np.ndarray) else [entry]
+    return list(dict.fromkeys(label.item() if isinstance(label, np.generic) else label for label in labels))
 
 
 def _names(sets: list[list[Any]]) -> list[Any]:

@@ -70,6 +70,12 @@ def table(rows: list[list[Any]], header: list[str]) -> str:
 
 
 STYLES = ("text", "markdown", "latex", "html")
+_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
+
+
+def latex_escaped(text: str) -> str:
+    """Return a text for LaTeX; a backslash becomes a slash."""
+    return text.replace("\\", "/").translate(_SPECIAL)
 
 
 def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", caption: str = "") -> str:
@@ -88,19 +94,15 @@ def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", 
             [line(header), rule, *map(line, cells), *(["", caption.replace("*", "\\*")] if caption else [])]
         )
     if style == "latex":
-        special = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
-
-        def escaped(text: str) -> str:
-            return text.replace("\\", "/").translate(special)
 
         def ended(texts: list[str]) -> str:
-            return " & ".join(map(escaped, texts)) + r" \\"
+            return " & ".join(map(latex_escaped, texts)) + r" \\"
 
         columns = "".join("r" if r else "l" for r in right)
         body = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", ended(header), r"\hline", *map(ended, cells)]
         body += [r"\hline", r"\end{tabular}"]
         if caption:
-            body = [r"\begin{table}", rf"\caption{{{escaped(caption)}}}", *body, r"\end{table}"]
+            body = [r"\begin{table}", rf"\caption{{{latex_escaped(caption)}}}", *body, r"\end{table}"]
         return "\n".join(body)
     if style != "html":
         raise ValueError(f"style must be one of {', '.join(STYLES)}, got {style!r}")

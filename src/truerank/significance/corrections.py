@@ -139,7 +139,9 @@ def step_down_max_t(
     if of.shape != (h,):
         raise InvalidInputError(f"measures has {len(of)} names for {h} hypotheses; one for each is required")
     topics = (~np.isnan(d)).sum(axis=0)
-    scale = _scales(d, of)[of] * np.sqrt(topics)
+    # The root mean square of each measure's differences, with equal weight for each hypothesis; 1 if all are 0.
+    squares = np.bincount(of, weights=np.nanmean(d**2, axis=0)) / np.bincount(of)
+    scale = np.sqrt(np.where(squares > 0, squares, 1.0))[of] * np.sqrt(topics)
     d = np.nan_to_num(d)
     signs = Signs.of(len(d), n_resamples, random_state)
     nonzero = np.count_nonzero(d, axis=0)
@@ -208,9 +210,3 @@ def step_down_of_copies(
     last = max(0, int(np.count_nonzero(p[tested] >= level)) - 1)
     floor[tested] = np.sort(largest[last])[n_resamples - max(allowed, 1)] * scale[tested] / n
     return p, floor
-
-
-def _scales(d: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Root mean square of each measure's differences, with equal weight for each hypothesis; 1 if all are 0."""
-    squares = np.bincount(of, weights=np.nanmean(d**2, axis=0)) / np.bincount(of)
-    return np.sqrt(np.where(squares > 0, squares, 1.0))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, counted, plain, styled_table
+from truerank.core.printing import Tabular, counted, latex_escaped, plain, styled_table
 from truerank.measures.conventions import titled
 from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS
@@ -21,7 +21,6 @@ from truerank.significance.paired import LEVEL, OF_MEANS
 MOST_GROUPS = 200
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
-_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
 
 
 class PairComparison(NamedTuple):
@@ -421,14 +420,14 @@ def paper_table(results: Mapping[str, Comparison], style: str = "latex", topics:
         return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + (
             f"\n\n{caption}"
         )
-    body = [" & ".join([_escaped(name), *cells]) + r" \\" for name, *cells in rows]
+    body = [" & ".join([latex_escaped(name), *cells]) + r" \\" for name, *cells in rows]
     return "\n".join([
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_escaped(caption)}}}".replace("×", r"$\times$").replace("<", "$<$"),
+        rf"\caption{{{latex_escaped(caption)}}}".replace("×", r"$\times$").replace("<", "$<$"),
         rf"\begin{{tabular}}{{l{'r' * len(results)}}}",
         r"\toprule",
-        " & ".join(["ranker", *map(_escaped, results)]) + r" \\",
+        " & ".join(["ranker", *map(latex_escaped, results)]) + r" \\",
         r"\midrule",
         *body,
         r"\bottomrule",
@@ -463,10 +462,6 @@ def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str], topi
     )
     about = [f"{', '.join(results)}, convention {conventions}", *([topics] if topics else []), tested, marks]
     return f"{'; '.join(about)} (p < {LEVEL})."
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "/").translate(_SPECIAL)
 
 
 def _csv(results: Mapping[str, Comparison]) -> str:
