@@ -13,12 +13,12 @@ from scipy import integrate
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from truerank.calibration import names as registry
+from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.calibration.densities import DensityCalibrator
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.models.model_file import load_model, save_model
 
-NAMES = list(registry.CALIBRATORS)
+NAMES = list(CALIBRATORS)
 DENSITIES = ["gaussian", "asymmetric-gaussian", "laplace", "asymmetric-laplace", "hybrid"]
 
 
@@ -26,9 +26,9 @@ def make(name, **settings):
     if name == "pool":
         # Fewer folds: each of them fits eight calibrators.
         settings = {"cv": 2, "n_repeats": 1, **settings}
-    if registry.calibrator_class(name).always_monotone:
+    if calibrator_class(name).always_monotone:
         settings.pop("monotone", None)
-    return registry.calibrator_class(name)(**settings)
+    return calibrator_class(name)(**settings)
 
 
 def fit_quietly(calibrator, *args, **kwargs):
@@ -126,9 +126,9 @@ def test_a_weight_is_so_many_copies(name, overlapping):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_monotone(name):
-    if registry.calibrator_class(name).always_monotone and name != "identity":
+    if calibrator_class(name).always_monotone:
         with pytest.raises(InvalidInputError, match="has no effect; omit it"):
-            registry.calibrator_class(name)(monotone=True).fit([0.0, 1.0, 2.0, 0.5], [0, 0, 1, 1])
+            calibrator_class(name)(monotone=True).fit([0.0, 1.0, 2.0, 0.5], [0, 0, 1, 1])
     rng = np.random.default_rng(2)
     y = (rng.uniform(size=300) < 0.4).astype(int)
     for direction in (1, -1):
@@ -254,7 +254,7 @@ def test_labels_of_any_kind(overlapping):
 def test_a_floor_outside_its_interval_is_refused(setting):
     with pytest.raises(InvalidInputError, match="smallest_scale"):
         make("laplace", smallest_scale=setting).fit([0.0, 1.0], [0, 1])
-    assert issubclass(registry.calibrator_class("laplace"), DensityCalibrator)
+    assert issubclass(calibrator_class("laplace"), DensityCalibrator)
 
 
 @pytest.mark.parametrize("name", ["asymmetric-laplace", "asymmetric-gaussian", "hybrid"])

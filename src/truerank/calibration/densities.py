@@ -90,7 +90,7 @@ class DensityCalibrator(Calibrator):
         succession = check_choice(self.limits, "limits", ("succession", "paper")) == "succession"
         self.centre_ = low + (high - low) / 2.0 if self._centred else 0.0
         ascending = self._ascending(scores, positive, weight)
-        fits, empty = [], np.zeros((2, 2), dtype=bool)
+        fits, shapes, empty = [], [], np.zeros((2, 2), dtype=bool)
         for outer_right, rows in ((not ascending, ~positive), (ascending, positive)):
             x = scores[rows]
             w = None if weight is None else weight[rows]
@@ -102,9 +102,8 @@ class DensityCalibrator(Calibrator):
             else:
                 fits.append(self._fit_class(x, w, outer_right, floor))
                 empty[len(fits) - 1] = succession & (np.array(fits[-1][1:]) <= floor)
-        self.shape_ = np.array(
-            [self._shape(*fit, outer_right) for fit, outer_right in zip(fits, (not ascending, ascending))]
-        )
+            shapes.append(self._shape(*fits[-1], outer_right))
+        self.shape_ = np.array(shapes)
         if high - low < _NO_RANGE:
             self.shape_[1] = self.shape_[0]
         self._name_parameters(np.array(fits), ascending)

@@ -94,11 +94,8 @@ def _hybrid_root(k):
 
 @kernel
 def _other_scale(power, n, d, rest, smallest):
-    """Return the best scale s >= smallest of one side, given the other side's part `rest` of the width.
-
-    It solves n c s^(power + 1) - d c s - d rest = 0, where c is the width of one unit of scale. The unit is `smallest`,
-    so that no power of a small scale underflows.
-    """
+    """Return the scale of one side that solves n c s^(power + 1) - d c s - d rest = 0; c is the width of a unit."""
+    # `rest` is the other side's part of the width. In units of `smallest`, no power of a small scale underflows.
     if d <= 0.0:
         return smallest
     c = 1.0 if power == 1 else math.sqrt(math.pi / 2.0)
@@ -174,10 +171,7 @@ def _value_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
 
 @kernel
 def _slope_in_gap(family, n, t, gap, w, a, q, r, ar, qr, smallest):
-    """Return a number with the sign of the slope of `_value_in_gap` at t, for Gaussian sides and the hybrid.
-
-    The scales are optimal for the sums, so that only the sums change the likelihood.
-    """
+    """Return the sign of the slope of `_value_in_gap`; the scales are optimal, so that only the sums change it."""
     u = gap - t
     a_left, a_right = a + w * t, ar + r * u
     q_left, q_right = q + t * (2.0 * a + w * t), qr + u * (2.0 * ar + r * u)

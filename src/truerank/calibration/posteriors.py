@@ -308,7 +308,8 @@ class TemperatureCalibrator(Calibrator):
             perfect = bool((scores[positive] >= 0).all() and (scores[~positive] <= 0).all())
             targets = platt_targets(positive, weight) if perfect else positive.astype(np.float64)
             fit = fit_log_odds(design, targets, weight, lower=np.array([True]))
-            _report(fit, type(self).__name__)
+            if fit.status is not Status.CONVERGED:
+                warn(f"TemperatureCalibrator {fit.status.value}")
             self.slope_ = float(fit.coef[0]) / scale
         # A slope of 0 would be an infinite temperature, which a model file cannot hold.
         self.temperature_ = 1.0 / self.slope_ if self.slope_ > 1e-300 else float(np.finfo(np.float64).max)
@@ -356,10 +357,6 @@ def _solve(
     penalty = np.full(design.shape[1], ridge)
     penalty[0] = 0.0
     fit = fit_log_odds(design, targets, weight, start=start, lower=np.array([False, *nonnegative]), ridge=penalty)
-    _report(fit, name)
-    return fit
-
-
-def _report(fit: LogOddsFit, name: str) -> None:
     if fit.status is not Status.CONVERGED:
         warn(f"{name} {fit.status.value}")
+    return fit
