@@ -111,17 +111,21 @@ class Verdict:
         names = ("better", "worse", "not worse", "equivalent")
         return tuple(name for name, holds in zip(names, held) if holds) or ("undecided",)
 
-    def __str__(self) -> str:
-        """Return the verdicts as a table prints them.
+    @property
+    def words(self) -> str:
+        """The verdicts as a table prints them.
 
-        >>> print(verdict([0.011, 0.002, 0.004, 0.008, 0.003], margin=0.02))
-        better; not worse by more than 0.02; equivalent within 0.02
+        >>> verdict([0.011, 0.002, 0.004, 0.008, 0.003], margin=0.02).words
+        'better; not worse by more than 0.02; equivalent within 0.02'
         """
         texts = {
             "not worse": f"not worse by more than {self.margin or 0:g}",
             "equivalent": f"equivalent within {self.margin or 0:g}",
         }
         return "; ".join(texts.get(kind, kind) for kind in self.kinds)
+
+    def __str__(self) -> str:
+        return self.words
 
 
 def verdict(differences: ArrayLike, margin: float | None = None) -> Verdict:
