@@ -123,9 +123,6 @@ def _objective(
     )
 
 
-# Search for the two knots of `SplineCalibrator`.
-
-
 def spline_columns(z: np.ndarray, knots: np.ndarray) -> list[np.ndarray]:
     """Return three columns, whose coefficients are the slopes left of, between and right of the knots."""
     low, high = knots
