@@ -44,8 +44,7 @@ from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
 from truerank.trees.leaves.polynomial import solve_jointly
 from truerank.trees.rows import Rows, Sample
-from truerank.trees.scaling import Scaling
-from truerank.trees.training_columns import scan_training_columns
+from truerank.trees.training_columns import Scaling, scan_training_columns
 
 SETS = ("mq2008", "ohsumed", "mslr")
 MEASURES = [parse_measure(name, "ranklib") for name in ("nDCG@5", "nDCG@10", "AP")]

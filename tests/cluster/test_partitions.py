@@ -30,7 +30,7 @@ from truerank.cluster.member import fold
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.checkup import examine
 from truerank.data.rows import add
-from truerank.rankers.sums.column_summaries import ColumnSummary
+from truerank.rankers.sums.column_borders import ColumnSummary
 
 
 def cut(data, k):

@@ -33,7 +33,7 @@ def test_rank_boost_is_that_of_listed_pairs(thresholds):
 
 def test_rank_boost_with_scores_too_wide_for_plain_exponentials(monkeypatch):
     plain = RankBoost(6).fit(X, Y, qid=QID)
-    monkeypatch.setattr("truerank.rankers.pair_weights._WIDEST", -1.0)
+    monkeypatch.setattr("truerank.rankers.sums.rank_boost._WIDEST", -1.0)
     wide = RankBoost(6).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(plain.threshold_, wide.threshold_)
     np.testing.assert_allclose(plain.weight_, wide.weight_, rtol=1e-10)

@@ -5,7 +5,7 @@ import pytest
 
 from truerank import FuzzyLeaves, ObliviousBoosting, RankingData
 from truerank.inspection.stability import ranking_stability
-from truerank.trees.leaves.fuzzy_predictor import ROWS, add_averages, leaves_in_order
+from truerank.trees.leaves.fuzzy import ROWS, add_averages, leaves_in_order
 
 
 @pytest.fixture(scope="module")

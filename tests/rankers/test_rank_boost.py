@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import truerank.rankers.pair_weights as module
+import truerank.rankers.sums.rank_boost as module
 from rankers.conformance import ranker_checks
 from reference import rank_boost as reference
 from truerank import evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.pair_weights import PairWeights
 from truerank.rankers.rank_boost import RankBoost
-from truerank.trees.grid_stumps import grid_thresholds
+from truerank.rankers.sums.rank_boost import PairWeights
+from truerank.trees.stumps import grid_thresholds
 
 test_scikit_learn_conformance = ranker_checks([RankBoost(20), RankBoost(20, thresholds="all")])
 

@@ -13,7 +13,7 @@ from truerank.matrices.binning import MISSING, code_rows, find_borders, scan_col
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.histogram import pack_gradients
 from truerank.trees.leaves.places import MOST_PLACES, FlatPlaces, Norms, PlaceTable, make_places, make_shares
-from truerank.trees.scaling import column_scaling
+from truerank.trees.training_columns import column_scaling
 
 # Many of these data leave nothing to learn, which fits say.
 pytestmark = pytest.mark.filterwarnings("ignore:ObliviousBoosting learned nothing")

@@ -12,8 +12,7 @@ from truerank.core.threads import Workers
 from truerank.data.samples import load_sample
 from truerank.matrices.binning import code_rows, find_borders
 from truerank.trees.grower import TreeStructure, Weights, _smooth
-from truerank.trees.leaves.fuzzy import FuzzyFitter
-from truerank.trees.leaves.fuzzy_predictor import StateFactors, answer, knots_first
+from truerank.trees.leaves.fuzzy import FuzzyFitter, StateFactors, answer, knots_first
 from truerank.trees.leaves.places import (
     Norms,
     find_states,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truerank.trees.grid_stumps import GridStumps
+from truerank.trees.stumps import GridStumps
 
 
 @pytest.mark.parametrize("n_thresholds", [1, 10, 253, 300])

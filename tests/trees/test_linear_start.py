@@ -10,7 +10,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
 from truerank.trees import linear_start
 from truerank.trees.linear_start import linear_start_sums, solve_linear_start
-from truerank.trees.scaling import Scaling, column_scaling
+from truerank.trees.training_columns import Scaling, column_scaling
 
 test_scikit_learn_conformance = ranker_checks([ObliviousBoosting("constant", start="linear", n_estimators=4, depth=2)])
 

@@ -21,7 +21,7 @@ from truerank.trees.leaves.polynomial import (
     solve_jointly,
 )
 from truerank.trees.rows import Rows, Sample
-from truerank.trees.scaling import Scaling, column_scaling
+from truerank.trees.training_columns import Scaling, column_scaling
 
 
 @pytest.mark.parametrize(("variables", "degree"), [(1, 0), (1, 3), (3, 2), (6, 2), (4, 3)])

@@ -3,8 +3,7 @@ import pytest
 
 from truerank.core.threads import Workers
 from truerank.matrices.binning import CodedMatrix
-from truerank.trees.histogram import ROWS, PackedGradients, PackingScales
-from truerank.trees.sampled_rows import SampledRows
+from truerank.trees.histogram import ROWS, PackedGradients, PackingScales, SampledRows
 
 
 @pytest.mark.parametrize(

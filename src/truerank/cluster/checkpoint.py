@@ -40,7 +40,7 @@ _KNOWN = {
     ("scipy.sparse._csr", "csr_array"),
     ("scipy.sparse._csr", "csr_matrix"),
     ("truerank.cluster.checkpoint", "_texts"),
-    ("truerank.rankers.sums.column_summaries", "ColumnSummary"),
+    ("truerank.rankers.sums.column_borders", "ColumnSummary"),
     ("truerank.rankers.sums.boosted_trees", "_Sums"),
     ("truerank.trees.grower", "TreeStructure"),
     ("truerank.data.ranking_data", "RankingData"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Polynomial, Stumps
 from truerank.matrices.rows import FEW
-from truerank.trees.leaves.fuzzy_predictor import FuzzyPredictor, knots_first
+from truerank.trees.leaves.fuzzy import FuzzyPredictor, knots_first
 from truerank.trees.leaves.polynomial import monomial_table
 from truerank.trees.stumps import StepFunctions
 

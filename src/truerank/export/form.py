@@ -22,7 +22,7 @@ from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.linear_start import LinearStart
-from truerank.trees.scaling import Scaling
+from truerank.trees.training_columns import Scaling
 
 
 @dataclass(frozen=True)

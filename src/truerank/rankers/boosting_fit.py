@@ -20,8 +20,7 @@ from truerank.matrices.binning import code_rows
 from truerank.matrices.bundles import bundle_columns, summed
 from truerank.matrices.content import order_by_content
 from truerank.matrices.row_copies import RowCopies
-from truerank.rankers.boosting_model import keep
-from truerank.rankers.continued_boosting import begun_progress, check_same_columns, trees_of
+from truerank.rankers.fitted_trees import begun_progress, check_same_columns, keep, trees_of
 from truerank.solvers.result import Status
 from truerank.trees.boosted_rows import RowsHere, WatchedHere
 from truerank.trees.boosting import boost, check_limits

@@ -16,8 +16,7 @@ from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
 from truerank.rankers.column_settings import feature_sets, monotone_signs
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.continued_boosting import take_model
-from truerank.rankers.fitted_trees import FittedTrees
+from truerank.rankers.fitted_trees import FittedTrees, take_model
 from truerank.rankers.leaf_choice import choose_leaves
 from truerank.rankers.sums.boosted_trees import boosted
 from truerank.solvers.early_stopping import EarlyStopping

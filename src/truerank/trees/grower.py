@@ -26,8 +26,15 @@ from truerank.core.kernel import kernel
 from truerank.core.threads import Workers, row_blocks
 from truerank.matrices.binning import BLOCK, MISSING, CodedMatrix
 from truerank.matrices.exact_sums import exact_parts
-from truerank.trees.histogram import PackedGradients, PackingScales, split_histograms
-from truerank.trees.sampled_rows import SampledRows, answer, loss_unit_of, squared_losses
+from truerank.trees.histogram import (
+    PackedGradients,
+    PackingScales,
+    SampledRows,
+    answer,
+    loss_unit_of,
+    split_histograms,
+    squared_losses,
+)
 
 _ROWS = 65_536
 MISSING_RIGHT, MISSING_LEFT = 0, 1  # sides on which a question can put missing values

@@ -18,7 +18,7 @@ from scipy.optimize import lsq_linear
 from truerank.core.kernel import kernel, kernel_array
 from truerank.core.threads import one_blas_thread, query_blocks, row_blocks, run_blocks
 from truerank.trees.leaves.polynomial import least_norm_solutions
-from truerank.trees.scaling import Scaling
+from truerank.trees.training_columns import Scaling
 
 _ROWS = 16_384
 

@@ -32,24 +32,28 @@ from truerank.matrices.content import content_hashes
 from truerank.matrices.exact_sums import exact_parts, exact_total
 from truerank.matrices.row_copies import CopyUnit, RowCopies
 from truerank.rankers.boosting_fit import CATEGORIES_STAY, BoostingFit
-from truerank.rankers.boosting_model import keep
-from truerank.rankers.continued_boosting import begun_progress, check_same_columns
+from truerank.rankers.fitted_trees import begun_progress, check_same_columns, keep
 from truerank.rankers.leaf_choice import queries_for_trials
-from truerank.rankers.sums.column_borders import column_borders, copy_unit, row_copies, summaries_of
-from truerank.rankers.sums.column_summaries import LIMIT, ColumnSummary, merge_summaries
+from truerank.rankers.sums.column_borders import (
+    LIMIT,
+    ColumnSummary,
+    column_borders,
+    copy_unit,
+    merge_summaries,
+    row_copies,
+    summaries_of,
+)
 from truerank.rankers.sums.shared_growth import PartitionGrower, SumSearch
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.boosting import Plan, Progress, boost, change_parts, check_limits
 from truerank.trees.categories import CategoryTables, fit_categories
 from truerank.trees.grower import TreeStructure
-from truerank.trees.histogram import GradientSizes, PackingScales, drawn_rows
+from truerank.trees.histogram import GradientSizes, PackingScales, SampledRows, drawn_rows
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.linear_start import LinearStart, Start, linear_start_sums, solve_linear_start
 from truerank.trees.rows import Rows, Sample, draw_rows
-from truerank.trees.sampled_rows import SampledRows
-from truerank.trees.scaling import Scaling
-from truerank.trees.training_columns import TrainingColumns, look_at
+from truerank.trees.training_columns import Scaling, TrainingColumns, look_at
 
 _OBJECTIVES = ("mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank")
 _COLUMNS = 8  # columns all of whose values are summarised in one round

@@ -19,8 +19,15 @@ from truerank.data.row_source import Part, RowSource
 from truerank.matrices.binning import BLOCK
 from truerank.matrices.exact_sums import exact_parts
 from truerank.trees.grower import GrowthRules, HistogramSearch, Level, LevelSearch, Question, TreeStructure
-from truerank.trees.histogram import PackedGradients, PackingScales, drawn_rows, pack_rows
-from truerank.trees.sampled_rows import SampledRows, loss_unit_of, squared_losses
+from truerank.trees.histogram import (
+    PackedGradients,
+    PackingScales,
+    SampledRows,
+    drawn_rows,
+    loss_unit_of,
+    pack_rows,
+    squared_losses,
+)
 
 FAN_IN = 8  # members whose sums one of them adds up
 _WHOLE = 16  # messages between owners, times leaves, up to which each of them gets the sums of all features

@@ -44,8 +44,7 @@ from truerank.trees.grower import GrowthRules, TreeStructure
 from truerank.trees.leaves.base import Leaves
 from truerank.trees.leaves.constant import empty_leaves
 from truerank.trees.rows import Rows, Sample
-from truerank.trees.scaling import Scaling
-from truerank.trees.training_columns import TrainingColumns
+from truerank.trees.training_columns import Scaling, TrainingColumns
 
 _SINGULAR = 1e-10  # eigenvalues below this share of the largest count as zero
 _SHARE = 0.1  # λ by default, as a share of the rows
