@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from truerank.core.kernel import kernel, kernel_array
@@ -177,7 +179,8 @@ def row_hashes(X: StoredMatrix, rounded: bool = False) -> np.ndarray:
     constants = hashed(np.arange(1, p + 1, dtype=np.uint64)) | np.uint64(1)
     values = X.codes if isinstance(X, BinnedMatrix) else X
     if not isinstance(values, np.ndarray):
-        number, word, half = (np.float32, np.uint32, 16) if rounded else (np.float64, np.uint64, 32)
+        number: Any = np.float32 if rounded else np.float64
+        word, half = (np.uint32, 16) if rounded else (np.uint64, 32)
         with np.errstate(over="ignore", under="ignore"):
             numbers = values.data.astype(number) + number(0)  # -0.0 is 0.0
         if rounded:
