@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.inspection.retraining import decide
-from truerank.inspection.retraining_history import History
+from truerank.inspection.retraining import History, decide
 from truerank.significance.paired import paired_t
 from validation.harness import Row, rate, streams
 

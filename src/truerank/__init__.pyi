@@ -64,8 +64,10 @@ from .features.position_fusion import (
 from .features.run_pool import RunPool as RunPool
 from .features.runs import join_runs as join_runs
 from .features.score_binning import ScoreBinning as ScoreBinning
-from .inspection.cross_validation import cross_validate as cross_validate
-from .inspection.learning_curve import learning_curve as learning_curve
+from .inspection.cross_validation import (
+    cross_validate as cross_validate,
+    learning_curve as learning_curve,
+)
 from .inspection.explanation import explain as explain
 from .inspection.fusion_evidence import cross_validate_fusion as cross_validate_fusion
 from .inspection.importance import (

@@ -14,9 +14,9 @@ from truerank import ObliviousBoosting, RankingData, RidgeRanker, RunFusion, exp
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.export import run
+from truerank.export.form import comment
 from truerank.export.formats import FORMATS
 from truerank.export.fusion_weights import export_fusion
-from truerank.export.texts import comment
 from truerank.io.trec import as_qrels
 from truerank.models.model_file import save_model
 

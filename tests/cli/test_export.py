@@ -4,11 +4,11 @@ import numpy as np
 
 from truerank import ObliviousBoosting, RankingData, save_model, write_letor
 from truerank.cli import main
-from truerank.export import distillation
+from truerank.export import formats
 
 
 def test_export_with_a_certificate(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(distillation._SETTINGS, "n_estimators", 20)
+    monkeypatch.setitem(formats._SETTINGS, "n_estimators", 20)
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(200, 4)), 3)
     data = RankingData(X, (X[:, 0] > 0).astype(int), np.repeat(np.arange(10), 20))

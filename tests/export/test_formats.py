@@ -24,13 +24,12 @@ from truerank import (
 )
 from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import finite_threshold, float32_threshold, largest_rounding_to, shortest_decimal
-from truerank.export import distillation
+from truerank.export import formats, tree_libraries
 from truerank.export.certificate import compare_orders
 from truerank.export.form import form_of
 from truerank.export.formats import FORMATS, reason_against
-from truerank.export.ranklib import with_places
 from truerank.export.run import run_c, run_python
-from truerank.export.solr import SLACK, before_slack
+from truerank.export.search_engines import SLACK, before_slack, with_places
 from truerank.models.foreign.model import Reader
 from truerank.models.foreign.read import read_foreign
 from truerank.trees.leaves.fuzzy import FuzzyLeaves
@@ -125,7 +124,7 @@ def test_an_export_comes_back_as_the_same_ranking(fitted, format, tmp_path):
 
 
 def test_fuzzy_and_polynomial_leaves_are_distilled(fitted, monkeypatch):
-    monkeypatch.setitem(distillation._SETTINGS, "n_estimators", 40)
+    monkeypatch.setitem(formats._SETTINGS, "n_estimators", 40)
     for name in ("fuzzy", "polynomial", "linear start"):
         own = export_model(fitted[name], "solr", certify=TEST, distil=DATA).certificate
         assert own.distilled["rank_agreement"] > 0.8
@@ -145,9 +144,7 @@ def test_steep_fuzzy_borders(fitted):
 
 def test_damage_is_found(fitted, monkeypatch):
     """A writer that forgets `<` against `≤` is refused."""
-    from truerank.export import xgboost
-
-    monkeypatch.setattr(xgboost, "finite_threshold", lambda t, inputs, below: finite_threshold(t, inputs))
+    monkeypatch.setattr(tree_libraries, "finite_threshold", lambda t, inputs, below: finite_threshold(t, inputs))
     with pytest.raises(InvalidInputError, match="in another place"):
         export_model(fitted["constant"], "xgboost", certify=TEST)
     own = export_model(fitted["constant"], "xgboost", certify=TEST, force=True).certificate

@@ -6,8 +6,7 @@ from tests.reference.binary_trees import leaf_of
 
 from truerank import ObliviousBoosting, RankBoost, RankingData, RidgeRanker, export_model
 from truerank.core.errors import InvalidInputError
-from truerank.export.form import Oblivious, Plain, as_plain, form_of
-from truerank.export.roundings import roundings
+from truerank.export.form import Oblivious, Plain, as_plain, form_of, roundings
 from truerank.models.foreign.model import Reader
 from truerank.models.foreign.read import read_foreign
 
@@ -93,7 +92,7 @@ def test_trees_are_also_tried_off_the_grid():
     assert len(free) > 1
     for rounded, factor in free:
         assert factor != 1.0
-        assert np.array_equal(rounded.body.ensemble.values, factor * form.body.ensemble.values)
+        assert np.array_equal(rounded.body.trees.values, factor * form.body.trees.values)
 
 
 def test_every_kind_of_tree_has_a_grid():

@@ -6,8 +6,8 @@ import pytest
 from truerank import RankingData, RidgeRanker, export_model
 from truerank.core.errors import InvalidInputError
 from truerank.export import vespa
-from truerank.export.expression import run_profile
 from truerank.export.form import ModelForm, Plain
+from truerank.export.vespa import run_profile
 from truerank.trees.binary import BinaryTrees
 
 NAMES = ("bm25(title)", "attribute(age)", "age")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from truerank import RankingData, RidgeRanker
-from truerank.inspection.learning_curve import learning_curve
+from truerank.inspection.cross_validation import learning_curve
 
 
 def made(queries, seed):

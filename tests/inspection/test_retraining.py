@@ -26,8 +26,7 @@ from truerank.cli import main
 from truerank.cli import retrain as commands
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.inspection.retraining import can_continue, decide, retrain, trained_again
-from truerank.inspection.retraining_history import History, digest_of, level_of
+from truerank.inspection.retraining import History, can_continue, decide, digest, level_of, retrain, trained_again
 
 LEAVES = {
     "constant": "constant",
@@ -328,12 +327,12 @@ def test_losses_within_the_margin_do_not_add_up(files, capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["verdict"] == "not worse"
     first = json.loads((files / "model.json.history.json").read_text())
     ((promoted, of),) = first["references"].items()
-    assert promoted == digest_of(files / "model.json")
-    assert of["digest"] == digest_of(files / "model.json.reference.json")
+    assert promoted == digest((files / "model.json").read_bytes())
+    assert of["digest"] == digest((files / "model.json.reference.json").read_bytes())
     assert main([*words, "--held-out", "later.txt", "--margin", "0.02"]) == 0
     assert "the last model that was promoted as better" in json.loads(capsys.readouterr().out)["reason"]
     second = History.read(files / "model.json.history.json")
-    assert second.references[digest_of(files / "model.json")] == of
+    assert second.references[digest((files / "model.json").read_bytes())] == of
     (files / "model.json.reference.json").unlink()
     before = (files / "model.json").read_bytes()
     assert main([*words, "--held-out", "later.txt", "--margin", "0.02"]) == 1
@@ -358,7 +357,7 @@ def test_an_interruption_before_the_model_is_replaced_keeps_its_reference(files,
     assert (files / "model.json").read_bytes() == before
     (named,) = History.read(files / "model.json.history.json").references
     assert main([*words, "--set", "learning_rate=1e-9"]) == 0
-    assert named == digest_of(files / "model.json")
+    assert named == digest((files / "model.json").read_bytes())
     assert sorted(path.name for path in files.glob(".*")) == []
 
 

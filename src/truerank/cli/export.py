@@ -83,17 +83,6 @@ def run(args: argparse.Namespace) -> int:
         common.print_json(own.as_dict() | {"request_bytes": size})
         return 0
     common.note(str(own))
-    if own.distilled is not None:
-        cost = own.distilled
-        measures = "".join(
-            f", {name} {value['model']:.4f} -> {value['distilled']:.4f}"
-            for name, value in cost.items()
-            if isinstance(value, dict)
-        )
-        common.note(
-            f"distilled to {cost['trees']} trees of constant leaves: {cost['rank_agreement']:.4f} of pairs in the same "
-            f"order{measures}"
-        )
     common.note(f"written to {args.output} (sha256 {own.export_hash[:16]}, {len(content) / 1000:.1f} kB)")
     if size is not None:
         carries = "the model travels with it" if args.to == "painless" else "the engine stores the model"

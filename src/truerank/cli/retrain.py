@@ -75,7 +75,7 @@ def _default(option: str, path: str) -> str:
 
 def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
     from truerank.data.columns import names_of
-    from truerank.inspection.retraining_history import History, digest, digest_of
+    from truerank.inspection.retraining import History, digest
     from truerank.io.tables import UNSEEN
     from truerank.models.model_file import model_text
 
@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
     earlier = history.references.get(own_digest)
     reference = None
     if args.margin > 0 and earlier is not None:
-        if not os.path.exists(earlier["path"]) or digest_of(earlier["path"]) != earlier["digest"]:
+        if not os.path.exists(earlier["path"]) or digest(Path(earlier["path"]).read_bytes()) != earlier["digest"]:
             raise common.InvalidInputError(
                 f"--margin compares with the last model that was promoted as better, which {earlier['path']} no longer "
                 "holds. Put it back, or leave --margin out"

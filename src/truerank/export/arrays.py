@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.export.form import Fuzzy, Linear, ModelForm, Oblivious, Plain, Polynomial, Stumps
+from truerank.export.form import ModelForm
 from truerank.matrices.rows import FEW
 from truerank.trees.leaves.fuzzy import FuzzyPredictor, knots_first
 from truerank.trees.leaves.polynomial import monomial_table
@@ -36,7 +36,6 @@ def arrays_of(form: ModelForm) -> Arrays:
 
 
 def _linear(form: ModelForm) -> Arrays:
-    assert isinstance(form.body, Linear)
     weights = form.body.weights
     used = np.flatnonzero(weights)
     # `linear_scores` adds few columns one after the other, and many in eight sums.
@@ -47,7 +46,6 @@ def _linear(form: ModelForm) -> Arrays:
 
 def _stumps(form: ModelForm) -> Arrays:
     body = form.body
-    assert isinstance(body, Stumps)
     steps = StepFunctions(body.features, body.thresholds, body.missing, body.weights)
     return {
         "columns": steps.columns, "steps": steps.steps, "starts": steps.starts, "values": steps.values,
@@ -56,8 +54,7 @@ def _stumps(form: ModelForm) -> Arrays:
 
 
 def _oblivious(form: ModelForm) -> Arrays:
-    assert isinstance(form.body, Oblivious | Polynomial)
-    own = form.body.ensemble
+    own = form.body.trees
     return _sizes(own) | {
         "features": own.features, "borders": own.borders, "missing_right": own.missing_right, "values": own.values,
     }  # fmt: skip
@@ -68,7 +65,6 @@ def _sizes(trees: Any) -> Arrays:
 
 
 def _trees(form: ModelForm) -> Arrays:
-    assert isinstance(form.body, Plain)
     own = form.body.trees
     return {
         "trees": len(own.roots), "roots": own.roots, "features": own.features, "thresholds": own.thresholds,
@@ -79,8 +75,7 @@ def _trees(form: ModelForm) -> Arrays:
 
 def _fuzzy(form: ModelForm) -> Arrays:
     body = form.body
-    assert isinstance(body, Fuzzy)
-    own = FuzzyPredictor(body.ensemble, body.places, body.p_swap, body.ties)
+    own = FuzzyPredictor(body.trees, body.places, body.p_swap, body.ties)
     factors = own.factors
     (start, stop), by_state = factors.blocks, np.empty((2, len(factors.pairs) // 2))
     by_state[:, knots_first(body.places.sizes)] = factors.pairs.reshape(-1, 2).T
@@ -96,8 +91,7 @@ def _fuzzy(form: ModelForm) -> Arrays:
 
 def _polynomial(form: ModelForm) -> Arrays:
     body = form.body
-    assert isinstance(body, Polynomial)
-    own, scaling = body.ensemble, body.scaling
+    own, scaling = body.trees, body.scaling
     used, table = np.unique(own.features), monomial_table(own.depth, body.degree)
     return _oblivious(form) | {
         "monomials": len(table), "table_of_monomials": table, "used": used,

@@ -5,14 +5,12 @@ Compile with `-std=c99` or `-ffp-contract=off`, and without `-ffast-math`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.types import ArrayLike
 from truerank.export.arrays import arrays_of
-from truerank.export.form import ModelForm
-from truerank.export.texts import PLAIN, identifier
+from truerank.export.form import PLAIN, ModelForm, identifier
 
 _LINEAR = """
 static double body(const double *x, double total) {
@@ -251,18 +249,13 @@ def _rows(form: ModelForm, prefix: str, start: float, intercept: float) -> list[
     ]
 
 
-def _array(name: str, value: object) -> str:
-    flat = np.atleast_1d(np.asarray(value)).ravel()
+def _array(name: str, value: ArrayLike) -> str:
+    flat = np.ravel(value)
     kind = "double" if flat.dtype.kind == "f" else "int"
-    words = [_number(item) for item in flat.tolist()] or ["0"]
+    numbers = flat.astype(np.int64) if kind == "int" else flat
+    words = [repr(item).replace("inf", "INFINITY") for item in numbers.tolist()] or ["0"]
     lines = [", ".join(words[i : i + 16]) for i in range(0, len(words), 16)]
     return f"static const {kind} {name}[{len(words)}] = {{\n" + ",\n".join(lines) + "\n};"
-
-
-def _number(item: Any) -> str:
-    if isinstance(item, float):
-        return repr(item) if np.isfinite(item) else ("-INFINITY" if item < 0 else "INFINITY")
-    return str(int(item))
 
 
 def _string(text: str) -> str:

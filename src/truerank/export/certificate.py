@@ -131,7 +131,19 @@ class Certificate:
         if self.merged_cases:
             merged = f"{self.merged_cases} rows with numbers that float32 merges"
             lines.append(f"{merged}: largest difference {self.merged_difference:.3g}")
-        return "\n".join([*lines, *self.notes])
+        lines += self.notes
+        if self.distilled is not None:
+            cost = self.distilled
+            measures = "".join(
+                f", {name} {value['model']:.4f} -> {value['distilled']:.4f}"
+                for name, value in cost.items()
+                if isinstance(value, dict)
+            )
+            lines.append(
+                f"distilled to {cost['trees']} trees of constant leaves: {cost['rank_agreement']:.4f} of pairs in the "
+                f"same order{measures}"
+            )
+        return "\n".join(lines)
 
 
 def certify_export(
@@ -184,7 +196,16 @@ def certify_export(
     measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form)
     if properties.float32 and measured["largest_difference"] > tolerance:
         notes += (_moved_by_rounding(form, X, ours, tolerance),)
-    policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
+    policy: dict[str, Any] = {
+        "missing": missing,
+        "features": "float32" if properties.float32 else "float64",
+        "inputs": INPUTS[inputs if properties.float32 else "float64"],
+        "trained_on": INPUTS.get(str(form.inputs), "numbers of an unknown kind"),
+        "output": "score",
+    }
+    if form.calibration is not None:
+        policy |= {"output": "probability", "equal_within": _ROUNDING}
+    policy["constant_left_out"] = left_out
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
         notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
@@ -228,17 +249,6 @@ def _measured(
     }  # fmt: skip
 
 
-def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
-    policy: dict[str, Any] = {
-        "missing": missing,
-        "features": "float32" if properties.float32 else "float64",
-        "inputs": INPUTS[inputs if properties.float32 else "float64"],
-        "trained_on": INPUTS.get(str(form.inputs), "numbers of an unknown kind"),
-        "output": "score",
-    }
-    return policy if form.calibration is None else policy | {"output": "probability", "equal_within": _ROUNDING}
-
-
 def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str:
     """Return a note on rows with missing values, which the export reads as 0."""
     with_absent = reference_scores(form, X)
@@ -255,11 +265,10 @@ def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
     largest = float(np.finfo(np.float32).max)
     features, thresholds = thresholds_of(form)
-    ends = np.abs(thresholds) == np.finfo(np.float64).max  # what undoing a scaling makes of a question without effect
-    for what, columns, values in (
-        ("thresholds", features[~ends], thresholds[~ends]),
-        ("rows", np.tile(np.arange(X.shape[1]), len(X)), X.ravel()),
-    ):
+    # The largest float64 is what undoing a scaling makes of a question without effect.
+    thresholds = np.where(np.abs(thresholds) == np.finfo(np.float64).max, np.nan, thresholds)
+    every = np.tile(np.arange(X.shape[1]), len(X))
+    for what, columns, values in (("thresholds", features, thresholds), ("rows", every, X.ravel())):
         beyond = np.flatnonzero(np.isfinite(values) & (np.abs(values) > largest))
         if len(beyond):
             name, value = form.names[columns[beyond[0]]], values[beyond[0]]
@@ -330,10 +339,9 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
 def compare_orders(
     expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0
 ) -> tuple[np.ndarray, int, int, int]:
-    """Return queries with a reversed pair (m,), documents out of order, ties made and ties broken; O(n log n).
+    """Return queries with a pair reversed by more than `slack` (m,), documents out of order, ties made and ties broken.
 
-    A pair counts as reversed if the two sides order it differently by more than `slack`. A document with a nan score on
-    only one side counts as out of order.
+    A document with a nan score on only one side counts as out of order.
     """
     wrong = np.zeros(len(offsets) - 1, dtype=bool)
     places = made = broken = 0
@@ -370,14 +378,10 @@ def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
     body = form.body
     if isinstance(body, Linear):
         return np.empty(0, dtype=np.int64), np.empty(0)
-    if isinstance(body, Stumps):
-        features, thresholds = body.features, body.thresholds
-    elif isinstance(body, Plain):
-        features, thresholds = body.trees.features, body.trees.thresholds
-    else:
-        features, thresholds = body.ensemble.features.ravel(), body.ensemble.borders.ravel()
-    keep = np.isfinite(thresholds)
-    pairs = np.unique(np.stack([features[keep].astype(np.float64), thresholds[keep]], axis=1), axis=0)
+    trees: Any = body if isinstance(body, Stumps) else body.trees
+    asked = trees.thresholds if isinstance(body, Stumps | Plain) else trees.borders
+    pairs = np.stack([trees.features.ravel(), asked.ravel()], axis=1)
+    pairs = np.unique(pairs[np.isfinite(pairs[:, 1])], axis=0)
     features, thresholds = pairs[:, 0].astype(np.int64), pairs[:, 1]
     if form.normalizers is not None and len(features):
         thresholds = undo_normalizers(form.normalizers, features, thresholds)
@@ -385,22 +389,21 @@ def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
 
 
 def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tiny: float = 0.0) -> np.ndarray:
-    """Return rows of X with one feature at a threshold or at the next number on either side.
+    """Return rows of X with one feature at a threshold or the next number on either side in the engine's precision.
 
-    "Next" is in the engine's precision. Numbers up to `tiny`, which the engine reads as 0, are omitted; 0 is kept.
+    Numbers up to `tiny`, which the engine reads as 0, are omitted; 0 is kept.
     """
     features, thresholds = thresholds_of(form)
     if not len(features) or not len(X):
         return np.empty((0, form.n_features))
-    if float32:
-        with np.errstate(over="ignore"):
-            near = thresholds.astype(np.float32)
-            sides = [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
-        values = [shortest_decimal(side) if inputs == "decimal" else side.astype(np.float64) for side in sides]
-        if inputs == "float64":  # the float32 number may lie on the other side of the border that it rounds
-            values[1] = thresholds
-    else:
-        values = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
+    number = np.float32 if float32 else np.float64
+    with np.errstate(over="ignore"):
+        near = thresholds.astype(number)
+        sides = [np.nextafter(near, number(-np.inf)), near, np.nextafter(near, number(np.inf))]
+    decimal = float32 and inputs == "decimal"
+    values = [shortest_decimal(side) if decimal else side.astype(np.float64) for side in sides]
+    if inputs == "float64":  # the float32 number may lie on the other side of the border that it rounds
+        values[1] = thresholds
     columns, numbers = np.tile(features, 3), np.concatenate(values)
     keep = np.flatnonzero(np.isfinite(numbers) & ((np.abs(numbers) > tiny) | (numbers == 0)))
     if len(keep) > _CASES:
@@ -411,10 +414,7 @@ def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tin
 
 
 def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """Return rows of X with one feature, or all, at the largest number that float32 merges with a threshold.
-
-    The ends of the places of fuzzy leaves count as thresholds.
-    """
+    """Return rows of X with one feature, or all, at the largest number that float32 merges with a border or place."""
     features, steps = thresholds_of(form)
     if isinstance(form.body, Fuzzy):
         places = form.body.places
@@ -460,10 +460,8 @@ def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
         return rows
     with np.errstate(over="ignore"):  # rounded as a log would hold them
         rounded = rows.astype(np.float32)
-    rounded = np.where(
-        np.isinf(rounded), rows, rounded.astype(np.float64) if inputs == "float32" else shortest_decimal(rounded)
-    )
-    return rounded
+    held = rounded.astype(np.float64) if inputs == "float32" else shortest_decimal(rounded)
+    return np.where(np.isinf(rounded), rows, held)
 
 
 def _hash(data: bytes) -> str:

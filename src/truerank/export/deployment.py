@@ -15,7 +15,7 @@ from truerank.core.printing import note
 from truerank.core.types import Scorer
 from truerank.export.form import form_of
 from truerank.export.formats import export_model
-from truerank.export.ranklib import with_places
+from truerank.export.search_engines import with_places
 from truerank.io.engine import Engine, checked, quoted, told
 
 KINDS = ("painless", "ltr", "solr")

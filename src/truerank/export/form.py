@@ -7,8 +7,11 @@ Only `form_of` reads the fitted attributes of rankers.
 
 from __future__ import annotations
 
+import re
+import string
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +20,44 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import Scorer
 from truerank.data.columns import default_names
-from truerank.export.texts import check_name
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.places import FlatPlaces
 from truerank.trees.linear_start import LinearStart
 from truerank.trees.training_columns import Scaling
+
+_TRIES = 24
+_STEP = 2.0**-18
+_DIGITS = 2.0**24
+PLAIN = frozenset(string.ascii_letters + string.digits + " _.,:()")
+
+# Names of models, features and runs never become code: they enter a generated file as a string literal from the
+# language's encoder (`json.dumps`, `ascii`), as an identifier, or in a comment.
+
+
+def comment(text: str) -> str:
+    """Return `text` for a comment of any language. Characters that could end a comment are written by number.
+
+    Examples
+    --------
+    >>> print(comment('a */ b'))
+    a <U+002A><U+002F> b
+    """
+    return "".join(c if c in PLAIN else f"<U+{ord(c):04X}>" for c in text)
+
+
+def identifier(name: str) -> str:
+    """Replace everything but ASCII letters, digits and underscores by underscores."""
+    return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def check_name(name: str, what: str, remedy: str) -> None:
+    """Raise for control characters, line ends and lone surrogates, which no engine allows in names."""
+    bad = next((c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
+    if bad is not None:
+        raise InvalidInputError(
+            f"the {what} {name!a:.80} contains the character U+{ord(bad):04X}, which engines do not allow. {remedy}"
+        )
 
 
 @dataclass(frozen=True)
@@ -48,7 +83,7 @@ class Stumps:
 class Oblivious:
     """Oblivious trees of constant leaves."""
 
-    ensemble: Ensemble
+    trees: Ensemble
     kind = "oblivious"
 
 
@@ -56,7 +91,7 @@ class Oblivious:
 class Fuzzy:
     """Oblivious trees of fuzzy leaves with their place tables."""
 
-    ensemble: Ensemble
+    trees: Ensemble
     places: FlatPlaces
     p_swap: float
     ties: str
@@ -67,7 +102,7 @@ class Fuzzy:
 class Polynomial:
     """Oblivious trees of polynomial leaves in standardised features."""
 
-    ensemble: Ensemble
+    trees: Ensemble
     scaling: Scaling
     degree: int
     kind = "polynomial"
@@ -139,15 +174,13 @@ class ModelForm:
             body = Linear(_spread(body.weights, place, len(names), 0.0))
         elif isinstance(body, Stumps):
             body = replace(body, features=place[body.features])
-        elif isinstance(body, Plain):
-            body = Plain(replace(body.trees, features=place[body.trees.features]))
         else:
-            moved = place[body.ensemble.features].astype(np.int32)
-            body = replace(body, ensemble=replace(body.ensemble, features=moved))
-            if isinstance(body, Fuzzy):
-                body = replace(body, places=replace(body.places, features=place[body.places.features]))
-            elif isinstance(body, Polynomial):
-                body = replace(body, scaling=_spread_scaling(body.scaling, place, len(names)))
+            moved = place[body.trees.features].astype(body.trees.features.dtype)
+            body = replace(body, trees=replace(body.trees, features=moved))
+        if isinstance(body, Fuzzy):
+            body = replace(body, places=replace(body.places, features=place[body.places.features]))
+        elif isinstance(body, Polynomial):
+            body = replace(body, scaling=_spread_scaling(body.scaling, place, len(names)))
         start = self.linear_start
         if start is not None:
             weights = _spread(start.weights, place, len(names), 0.0)
@@ -155,11 +188,10 @@ class ModelForm:
         scaling = self.normalizers
         if scaling is not None:
             first, second = (1.0, 0.0) if scaling.affine else (0.0, 1.0)
-            scaling = replace(
-                scaling,
-                first=_spread(scaling.first, place, len(names), first),
-                second=_spread(scaling.second, place, len(names), second),
-            )
+            scaling = Normalizers(
+                _spread(scaling.first, place, len(names), first), _spread(scaling.second, place, len(names), second),
+                scaling.affine,
+            )  # fmt: skip
         return replace(self, names=names, body=body, linear_start=start, normalizers=scaling)
 
     @property
@@ -175,8 +207,18 @@ class ModelForm:
     @property
     def used(self) -> np.ndarray:
         """Columns that a score depends on, ascending."""
+        body = self.body
+        if isinstance(body, Linear):
+            own = np.flatnonzero(body.weights)
+        elif isinstance(body, Stumps):
+            own = body.features
+        else:
+            trees = body.trees
+            own = trees.features
+            if not isinstance(body, Plain):  # without the levels of padding
+                own = own[np.isfinite(trees.borders) | trees.missing_right]
         of_start = np.empty(0) if self.linear_start is None else np.flatnonzero(self.linear_start.weights)
-        return np.unique(np.concatenate([_columns(self.body), of_start])).astype(np.int64)
+        return np.unique(np.concatenate([own, of_start])).astype(np.int64)
 
 
 def _spread(values: np.ndarray, place: np.ndarray, size: int, other: float) -> np.ndarray:
@@ -188,16 +230,6 @@ def _spread(values: np.ndarray, place: np.ndarray, size: int, other: float) -> n
 def _spread_scaling(scaling: Scaling, place: np.ndarray, size: int) -> Scaling:
     parts = ((scaling.mean, 0.0), (scaling.scale, 1.0), (scaling.low, 0.0), (scaling.high, 0.0))
     return Scaling(*(_spread(values, place, size, other) for values, other in parts))
-
-
-def _columns(body: Any) -> np.ndarray:
-    if isinstance(body, Linear):
-        return np.flatnonzero(body.weights)
-    if isinstance(body, Stumps):
-        return np.unique(body.features)
-    if isinstance(body, Plain):
-        return np.unique(body.trees.features)
-    return np.unique(body.ensemble.features[np.isfinite(body.ensemble.borders) | body.ensemble.missing_right])
 
 
 # From rankers.
@@ -354,15 +386,11 @@ def _form_of_ranker(model: Any) -> ModelForm:
             "in place of each category (--statistics FILE). In Python use ranker.over_statistics() and "
             "ranker.category_statistics()"
         )
-    if hasattr(model, "tree_features_"):
-        return _form_of_trees(model, names)
-    raise InvalidInputError(
-        f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, RankBoost, "
-        "boosted trees or an imported model"
-    )
-
-
-def _form_of_trees(model: Any, names: tuple[str, ...]) -> ModelForm:
+    if not hasattr(model, "tree_features_"):
+        raise InvalidInputError(
+            f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, "
+            "RankBoost, boosted trees or an imported model"
+        )
     ensemble, start, leaves = model._ensemble(), model._start(), model.kind_of_leaves
     if leaves.needs_places:
         body: Any = Fuzzy(ensemble, model._flat_places(), model.p_swap_, leaves.ties)
@@ -389,7 +417,7 @@ def as_plain(form: ModelForm) -> ModelForm:
     if form.linear_start is not None or not isinstance(body, Oblivious | Plain):
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain trees")
     if isinstance(body, Oblivious):
-        body = Plain(binary_of_oblivious(body.ensemble))
+        body = Plain(binary_of_oblivious(body.trees))
     if form.normalizers is not None:
         trees = body.trees
         body = Plain(replace(trees, thresholds=undo_normalizers(form.normalizers, trees.features, trees.thresholds)))
@@ -402,7 +430,7 @@ def as_oblivious(form: ModelForm) -> ModelForm:
     if form.linear_start is not None or not isinstance(body, Oblivious):
         raise InvalidInputError(f"a model of {form.kind} form is not a sum of plain oblivious trees")
     if form.normalizers is not None:
-        old = body.ensemble
+        old = body.trees
         body = Oblivious(replace(old, borders=undo_normalizers(form.normalizers, old.features, old.borders)))
     return replace(form, body=body, normalizers=None)
 
@@ -439,8 +467,8 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
         raise InvalidInputError("a scaling multiplies a column by zero or a negative number, which reverses thresholds")
     one = Normalizers(normalizers.first[features], normalizers.second[features], normalizers.affine)
     finite = np.isfinite(thresholds)
-    low = np.full(thresholds.shape, _ordinal(np.array(-np.finfo(np.float64).max)))
-    high = np.full(thresholds.shape, _ordinal(np.array(np.finfo(np.float64).max)))
+    high = np.full(thresholds.shape, np.float64(np.finfo(np.float64).max).view(np.int64))
+    low = -high
     with np.errstate(over="ignore"):
         for _ in range(64):
             middle = (low // 2) + (high // 2) + ((low & 1) + (high & 1) + 1) // 2
@@ -449,11 +477,51 @@ def undo_normalizers(normalizers: Normalizers, features: np.ndarray, thresholds:
     return np.where(finite, _from_ordinal(low), thresholds)
 
 
-def _ordinal(x: np.ndarray) -> np.ndarray:
-    bits = np.asarray(x, dtype=np.float64).view(np.int64)
-    return np.where(bits >= 0, bits, np.int64(np.iinfo(np.int64).min) - bits)
+# Other roundings, for programs whose float32 sums reverse or tie documents with close scores.
+
+
+def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]]:
+    """Yield the form times `factor`, the factor, and the step of the grid (None without one), for several factors.
+
+    A positive factor of all weights, leaf values and constants keeps the ranking and changes the float32 roundings.
+    Trees are tried on grids of steps g = 2^k first and then without: if every partial sum is at most 2^24 g, float32
+    sums of multiples of g are exact in any order. A grid is coarser than float32 for small values, so rounding to it
+    can also reverse two documents. Linear models have none: products of weights and features have more digits.
+    """
+    for grid in (False,) if isinstance(form.body, Linear) else (True, False):
+        for k in range(int(not grid), _TRIES):
+            factor = 1.0 + k * _STEP
+            step = _step(form, factor) if grid else None
+            yield _times(form, factor, step), factor, step
+
+
+def _step(form: ModelForm, factor: float) -> float:
+    """Return the smallest power of two that is large enough for all partial sums."""
+    body = form.body
+    if isinstance(body, Stumps):
+        largest = np.abs(body.weights)
+    elif isinstance(body, Plain):
+        values = np.abs(body.trees.values)
+        largest = np.array(body.trees.nested(lambda leaf: float(values[leaf]), lambda node, a, b: max(a, b)))
+    else:
+        largest = np.abs(body.trees.values).max(axis=1, initial=0.0)
+    bound = factor * (float(largest.sum()) + abs(form.start) + abs(form.intercept))
+    return float(2.0 ** np.ceil(np.log2(max(bound, 1e-30) / (_DIGITS - len(largest) - 2))))
+
+
+def _times(form: ModelForm, factor: float, step: float | None) -> ModelForm:
+    def scaled(values: Any) -> Any:
+        return factor * values if step is None else np.round(factor * values / step) * step
+
+    body = form.body
+    if isinstance(body, Linear | Stumps):
+        body = replace(body, weights=scaled(body.weights))
+    else:
+        body = replace(body, trees=replace(body.trees, values=scaled(body.trees.values)))
+    return replace(form, body=body, start=float(scaled(form.start)), intercept=float(scaled(form.intercept)))
 
 
 def _from_ordinal(number: np.ndarray) -> np.ndarray:
+    """Return float64 numbers by their places in the order of all; 0.0 has place 0."""
     bits = np.where(number >= 0, number, np.int64(np.iinfo(np.int64).min) - number)
     return np.ascontiguousarray(bits).view(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from truerank.core.names import Table
 
@@ -51,15 +52,15 @@ class Format:
     float64_if_close: bool = False
 
 
-_PLUGIN = Format("truerank.export.elasticsearch:write", ("linear", *_TREES), True, "zero", keeps_constant=False)
+_ENGINE = partial(Format, kinds=("linear", *_TREES), float32=True, missing="zero", keeps_constant=False)
 _FORMATS: dict[str, Format] = {
-    "solr": Format("truerank.export.solr:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
-    "elasticsearch-ltr": _PLUGIN,
-    "opensearch-ltr": _PLUGIN,
-    "ranklib": Format("truerank.export.ranklib:write", ("linear", *_TREES), True, "zero", keeps_constant=False),
-    "lightgbm": Format("truerank.export.lightgbm:write", _TREES, tiny=1e-35),
-    "xgboost": Format("truerank.export.xgboost:write", ("linear", *_TREES), True, keeps_constant=False),
-    "catboost": Format("truerank.export.catboost:write", ("stumps", "oblivious"), True),
+    "solr": _ENGINE("truerank.export.search_engines:write_solr"),
+    "elasticsearch-ltr": _ENGINE("truerank.export.search_engines:write_plugin"),
+    "opensearch-ltr": _ENGINE("truerank.export.search_engines:write_plugin"),
+    "ranklib": _ENGINE("truerank.export.search_engines:write_ranklib"),
+    "lightgbm": Format("truerank.export.tree_libraries:write_lightgbm", _TREES, tiny=1e-35),
+    "xgboost": Format("truerank.export.tree_libraries:write_xgboost", ("linear", *_TREES), True, keeps_constant=False),
+    "catboost": Format("truerank.export.tree_libraries:write_catboost", ("stumps", "oblivious"), True),
     "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True, float64_if_close=True),
     "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
     "vespa": Format("truerank.export.vespa:write", _ALL, expression=True),

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
@@ -14,12 +16,14 @@ from truerank.core.names import resolve
 from truerank.core.types import Scorer
 from truerank.data.ranking_data import RankingData
 from truerank.export.certificate import Certificate, certify_export, dense_rows, missing_cases, reference_scores
-from truerank.export.form import ModelForm, Stumps, form_of
+from truerank.export.form import ModelForm, Stumps, check_name, form_of, roundings
 from truerank.export.format_table import FORMATS as FORMATS
 from truerank.export.format_table import Format as Format
-from truerank.export.roundings import roundings
-from truerank.export.texts import check_name
 
+# Of the trees that approximate a model for a format that cannot hold it.
+_SETTINGS: dict[str, Any] = {
+    "leaves": "constant", "n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254,
+}  # fmt: skip
 _AS_ZERO = "missing='zero' (--absent zero) if absent features are 0"
 
 
@@ -54,8 +58,8 @@ def export_model(
     formulas, and the ranker's scores in others.
 
     Programs that sum in float32 may reverse or tie documents with nearly equal scores. If that happens on the rows of
-    `certify`, other roundings of the model are tried (`truerank.export.roundings`), and the certificate names the one
-    that was chosen.
+    `certify`, other roundings of the model are tried (`roundings` in `truerank.export.form`), and the certificate names
+    the one that was chosen.
 
     Parameters
     ----------
@@ -109,8 +113,6 @@ def export_model(
     if why is not None:
         if distil is None:
             raise InvalidInputError(f"{format} cannot hold this model: {why}")
-        from truerank.export.distillation import distilled_form
-
         form, distilled = distilled_form(form, distil, certify)
     if certify is not None and certify.n_rows == 0:
         raise InvalidInputError("certify has no rows, so nothing would be compared. Give rows as the engine logs them.")
@@ -139,7 +141,10 @@ def export_model(
             found = compared(other, factor=factor, step=step)
             if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
                 content, certificate = other, found
-    certificate = _accepted(certificate, force, _missing_matters(form, certify, missing))
+    # Missing values were requested, or occurred in training or in the rows of the certificate.
+    missing_matters = missing == "nan" or getattr(form.model, "saw_missing_", True)
+    missing_matters = missing_matters or (certify is not None and holds_missing(certify.X))
+    certificate = _accepted(certificate, force, missing_matters)
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
@@ -185,13 +190,6 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> C
     return certificate
 
 
-def _missing_matters(form: ModelForm, data: RankingData, missing: str | None) -> bool:
-    """Whether missing values were requested, or occurred in training or in the rows of the certificate."""
-    if missing == "nan" or getattr(form.model, "saw_missing_", True):
-        return True
-    return data is not None and holds_missing(data.X)
-
-
 def reason_against(form: ModelForm, format: str) -> str | None:
     """Return why the format cannot hold the form, and which formats can; None if it can."""
     own = FORMATS[format]
@@ -212,8 +210,6 @@ def reason_against(form: ModelForm, format: str) -> str | None:
 
 def least_score(form: ModelForm, data: RankingData, missing: str) -> float | None:
     """Return the lowest score of the rows of `data`; None if the model itself has a bound."""
-    import numpy as np
-
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
         return None
     X = np.nan_to_num(dense_rows(data), nan=0.0) if missing == "zero" else dense_rows(data)
@@ -233,3 +229,51 @@ def _inputs(own: Format, form: ModelForm, data: RankingData) -> tuple[Format, st
     if kind == "close" and own.float64_if_close and form.kind != "trees":
         return replace(own, float32=False), kind
     return own, "float64" if kind == "close" else kind
+
+
+def distilled_form(form: ModelForm, data: RankingData, judged: RankingData | None) -> tuple[ModelForm, dict[str, Any]]:
+    """Return a form of constant oblivious trees fitted by least squares to the model's scores on `data`, and its cost.
+
+    The cost is measured on `judged`, or else on `data`: nDCG@10 and AP of both models if there are grades, the share of
+    pairs within queries that both order the same way, and the largest difference of scores.
+    """
+    from truerank.rankers.oblivious_boosting import ObliviousBoosting
+
+    if not isinstance(data, RankingData):
+        raise InvalidInputError(f"distil must be a RankingData, got {type(data).__name__}")
+    if form.calibration is not None:
+        raise InvalidInputError("a calibrated model cannot be distilled; export its ranker")
+    X = dense_rows(data)
+    targets = reference_scores(form, X)
+    low = float(targets.min())
+    teacher = RankingData.from_grouped(X, targets - low, data.offsets, data.query_ids, feature_names=data.feature_names)
+    student = ObliviousBoosting(**_SETTINGS).fit(teacher)
+    plain = form_of(student, form.names)
+    where = data if judged is None else judged
+    rows = dense_rows(where)
+    before, after = reference_scores(form, rows), reference_scores(plain, rows)
+    cost: dict[str, Any] = {
+        "trees": student.n_iter_, "measured_on": "the rows of the distillation" if judged is None else "certify",
+        "rank_agreement": concordance(before, after, where.offsets),
+        "largest_difference": float(np.abs(after + low - before).max(initial=0.0)), "shift": low,
+    }  # fmt: skip
+    if where.y is not None:
+        from truerank.measures import parse_measure
+
+        for name in ("nDCG@10", "AP"):
+            measure, judgements = parse_measure(name, convention="ranklib"), where.judgements()
+            cost[name] = {
+                "model": float(measure.mean(judgements, before)), "distilled": float(measure.mean(judgements, after)),
+            }  # fmt: skip
+    return plain, cost
+
+
+def concordance(a: np.ndarray, b: np.ndarray, offsets: np.ndarray) -> float:
+    """Return the share of pairs within queries with different a that b orders the same way; ties of b count half."""
+    same = total = 0.0
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        x, y = np.sign(np.subtract.outer(a[start:stop], a[start:stop])), np.subtract.outer(b[start:stop], b[start:stop])
+        upper = np.triu(x != 0, 1)
+        same += float(np.where(y == 0, 0.5, np.sign(y) == x)[upper].sum())
+        total += float(upper.sum())
+    return same / total if total else 1.0

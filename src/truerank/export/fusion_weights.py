@@ -10,7 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.export.texts import comment
+from truerank.export.form import comment
 from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, digits, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.rankers.run_fusion import RunFusion

@@ -18,7 +18,6 @@ from truerank.core.types import ArrayLike
 from truerank.export.arrays import arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_oblivious, as_plain, undo_normalizers
-from truerank.export.nested import breadth_first
 
 _NODE = ("nodes_treeids", "nodes_nodeids", "nodes_modes", "nodes_truenodeids", "nodes_falsenodeids",
          "nodes_featureids", "nodes_values", "nodes_missing_value_tracks_true")  # fmt: skip
@@ -100,11 +99,7 @@ def write(form: ModelForm, name: str, inputs: str) -> bytes:
 
 
 def _round_questions(form: ModelForm, arrays: dict[str, Any], inputs: str) -> None:
-    """Convert borders and knots to the raw float32 features.
-
-    A float32 feature differs from the float64 number that it was rounded from, and would be on the wrong side of a
-    border at a value of the data.
-    """
+    """Convert borders and knots to raw float32 features, which rounding may move across a border at their value."""
 
     def rounded(features: np.ndarray, limits: np.ndarray) -> np.ndarray:
         flat = limits.ravel()
@@ -260,7 +255,7 @@ def _trees(graph: _Graph, form: ModelForm, inputs: str) -> str:
     nodes: list[tuple[Any, ...]] = []
     leaves: list[tuple[Any, ...]] = []
     for number, root in enumerate(trees.roots.tolist()):
-        for place, (node, child) in enumerate(zip(*breadth_first(trees, root))):
+        for place, (node, child) in enumerate(zip(*trees.breadth_first(root))):
             if node >= 0:
                 question = int(trees.features[node]), float(limits[node]), int(not trees.missing_right[node])
                 nodes.append((number, place, "BRANCH_LEQ", child, child + 1, *question))

@@ -190,15 +190,7 @@ def write(form: ModelForm, name: str, inputs: object, least: float | None = None
     `least` is the score that the shift makes 0. By default it is a lower bound of the trees' scores, or, for linear
     models and polynomial leaves, the least score of generated rows.
     """
-    params = params_of(form)
-    params["shift"] = least_shift(form) if least is None else max(0.0, -float(least))
-    script = {"lang": "painless", "source": source_of(form), "params": params}
-    return json.dumps({"script": script}, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def source_of(form: ModelForm) -> str:
-    """Return the text of the script, which depends only on the kind of model."""
-    return "".join([
+    source = "".join([
         _FEATURES,
         "" if form.normalizers is None else _NORMALISE[form.normalizers.affine],
         "double total = params.start;\n",
@@ -208,17 +200,16 @@ def source_of(form: ModelForm) -> str:
         "" if form.calibration is None else _PROBABILITY,
         "return Math.max(0.0, total + params.shift);\n",
     ])  # fmt: skip
-
-
-def params_of(form: ModelForm) -> dict[str, Any]:
-    """Return the parameters as flat lists of numbers; inf becomes the largest float64."""
     arrays = arrays_of(form)
-    own: dict[str, Any] = {"names": list(form.names), "absent": _LARGEST}
+    params: dict[str, Any] = {"names": list(form.names), "absent": _LARGEST}
     if "steep" in arrays:
-        own["some_steep"] = "log_p" in arrays
-        if not own["some_steep"]:
+        params["some_steep"] = "log_p" in arrays
+        if not params["some_steep"]:
             del arrays["steep"], arrays["border_place"]
-    return own | {key: _plain(value) for key, value in arrays.items()}
+    params |= {key: _plain(value) for key, value in arrays.items()}
+    params["shift"] = least_shift(form) if least is None else max(0.0, -float(least))
+    script = {"lang": "painless", "source": source, "params": params}
+    return json.dumps({"script": script}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def least_shift(form: ModelForm) -> float:
@@ -233,12 +224,10 @@ def least_shift(form: ModelForm) -> float:
         parts = np.split(arrays["values"], (arrays["starts"][1:-1] + np.arange(1, len(arrays["columns"]))))
         least += sum(min(float(part.min()), float(a)) for part, a in zip(parts, arrays["absent_values"]) if len(part))
     elif isinstance(body, Oblivious | Fuzzy):
-        least += float(body.ensemble.values.min(axis=1, initial=np.inf).sum()) if body.ensemble.n_trees else 0.0
+        least += float(body.trees.values.min(axis=1, initial=np.inf).sum()) if body.trees.n_trees else 0.0
     elif isinstance(body, Plain):
-        from truerank.export.nested import nested_trees
-
-        roots = nested_trees(body.trees, lambda leaf: float(body.trees.values[leaf]), lambda node, a, b: min(a, b))
-        least += float(sum(roots))
+        trees = body.trees
+        least += float(sum(trees.nested(lambda leaf: float(trees.values[leaf]), lambda node, a, b: min(a, b))))
     if isinstance(body, Linear | Polynomial) or form.linear_start is not None:
         from truerank.export.certificate import made_up_rows, reference_scores
 
@@ -247,11 +236,9 @@ def least_shift(form: ModelForm) -> float:
 
 
 def _plain(value: object) -> Any:
+    """Return a flat list of numbers; inf becomes the largest float64."""
     if not isinstance(value, np.ndarray):
         return value
-    flat = value.ravel()
-    if flat.dtype.kind == "b":
-        flat = flat.astype(np.int64)
-    if flat.dtype.kind == "f":
-        flat = np.clip(flat, -_LARGEST, _LARGEST)
-    return flat.tolist()
+    if value.dtype.kind == "f":
+        value = np.clip(value, -_LARGEST, _LARGEST)
+    return (value.astype(np.int64) if value.dtype.kind == "b" else value).ravel().tolist()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from truerank.export.arrays import Arrays, arrays_of
-from truerank.export.form import ModelForm
-from truerank.export.texts import comment
+from truerank.export.arrays import arrays_of
+from truerank.export.form import ModelForm, comment
 
 _LINEAR = """
 def _body(x, total):
@@ -153,23 +155,16 @@ if __name__ == "__main__":
 '''
 
 
-def write(form: ModelForm, name: str, inputs: str) -> str:
-    """Return a file with `FEATURES`, `score(x)` and `score_rows(rows)`, which also scores rows of standard input."""
-    return _text(form, name, arrays_of(form))
+def write(form: ModelForm, name: str, inputs: str, params: Mapping[str, Any] | None = None) -> str:
+    """Return a file with `FEATURES`, `score(x)` and `score_rows(rows)`, which also scores rows of standard input.
 
-
-def write_parts(form: ModelForm, params: Arrays) -> str:
-    """Return the program with flat arrays that were read from a file."""
+    `params` holds numbers, and arrays as flat lists, that replace those of the form.
+    """
     arrays = arrays_of(form)
-    for key, value in arrays.items():
-        if isinstance(value, np.ndarray) and key in params:
-            arrays[key] = np.array(params[key], dtype=value.dtype).reshape(value.shape)
-        else:
-            arrays[key] = params.get(key, value)
-    return _text(form, "model", arrays)
-
-
-def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
+    for key, value in (params or {}).items():
+        if key in arrays:
+            own = np.asarray(arrays[key])
+            arrays[key] = np.array(value, dtype=own.dtype).reshape(own.shape)
     text = [
         f"# Scores of the model {comment(name)}, written by truerank.",
         f"# `score(x)` expects {form.n_features} numbers in the order of FEATURES, nan if missing; higher is better.",
@@ -179,7 +174,7 @@ def _text(form: ModelForm, name: str, arrays: Arrays) -> str:
         "",
         'inf, nan = float("inf"), float("nan")',
         f"FEATURES = {form.names!a}",
-        *(f"{key} = {value.tolist() if isinstance(value, np.ndarray) else value!r}" for key, value in arrays.items()),
+        *(f"{key} = {np.asarray(value).tolist()!r}" for key, value in arrays.items()),
         "",
         _ROUND[form.float32_sums] if form.kind in ("oblivious", "trees") else "",
         _BODIES[form.kind],

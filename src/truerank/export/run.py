@@ -105,7 +105,7 @@ def evaluators(content: str | bytes, form: ModelForm, format: str, scorer: str =
     if format == "painless":
         return {"mimic": run_painless(str(content), form)}
     if format == "vespa":
-        from truerank.export.expression import run_profile
+        from truerank.export.vespa import run_profile
 
         return {"mimic": run_profile(str(content), form.names)}
     if format == "onnx":
@@ -126,11 +126,10 @@ def run_python(text: str) -> Evaluator:
 
 def run_painless(text: str, form: ModelForm) -> Evaluator:
     """Return an evaluator with the loops of the script and its float32 scores of at least 0, without the shift."""
-    from truerank.export.python import write_parts
+    from truerank.export.python import write
 
     params = json.loads(text)["script"]["params"]
-    own = run_python(write_parts(form, params))
-    shift = params["shift"]
+    own, shift = run_python(write(form, "model", "float64", params)), params["shift"]
 
     def score(X: np.ndarray) -> np.ndarray:
         scores = np.maximum(own(X) + shift, 0.0)

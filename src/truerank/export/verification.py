@@ -169,16 +169,14 @@ def verify(
         rounded = ((ours + shift) * times).astype(np.float32)
         in_order = bool((rounded[1:] <= rounded[:-1]).all())
         different, _ = ties(ours, [0, len(ours)])
-        kept, tied = ties(rounded, [0, len(rounded)])
-        difference = np.abs(ranked.scores / times - shift - ours).max()
-        largest = max(np.abs(ours).max(), np.abs(ours + shift).max())
-        compared.append(
-            (len(found), in_order, different, kept, tied, difference, largest, base.took, ranked.took, size)
-        )
+        still, alike = ties(rounded, [0, len(rounded)])
+        off = np.abs(ranked.scores / times - shift - ours).max()
+        most = max(np.abs(ours).max(), np.abs(ours + shift).max())
+        compared.append((len(found), in_order, different, still, alike, off, most, base.took, ranked.took, size))
     if not compared:
         raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
-    documents, in_orders, neighbours, kept, tied, differences, largest, took_base, took, sizes = zip(*compared)
-    difference, largest = float(np.max(differences)), float(np.max(largest))  # nan where one is
+    documents, in_orders, neighbours, kept, tied, differences, scales, took_base, took, sizes = zip(*compared)
+    difference, largest = float(np.max(differences)), float(np.max(scales))  # nan where one is
     if not np.isfinite(difference + largest):
         raise EngineError(f"{engine.url}: scores cannot be compared: some are not finite, or overflow")
     return Verification(
@@ -234,11 +232,9 @@ class _Ranked(NamedTuple):
 
 @dataclass
 class _Way:
-    """One model in one kind of engine.
+    """One model in one kind of engine: the answer without it, the logged documents and features (n, p), and with it.
 
-    `base(text)` returns the answer without the model, `logged(text)` the documents of the base ranking and their
-    features (n, p), and `reranked(text, found, rows, scores)` the reranked documents, the shift of their scores and the
-    bytes of the request.
+    `reranked` returns the reranked documents, the shift of their scores and the bytes of the request.
     """
 
     engine: Engine

@@ -1,25 +1,30 @@
-"""Cross-validation of rankers over folds of queries."""
+"""Cross-validation of rankers over folds of queries, tests of learning procedures by fold means, learning curves."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError, imports_of_extra
-from truerank.core.printing import Tabular, styled_table
+from truerank.core.printing import Tabular, counted, styled_table, table
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import RandomState
-from truerank.data.ranking_data import check_ranking_data
+from truerank.core.types import MeasureLike, RandomState, Scorer
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.row_source import RowSource
 from truerank.data.splits import query_folds
-from truerank.inspection.learner_comparison import compare_learners
+from truerank.inspection.importance import measure_of
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values
+from truerank.significance.corrections import holm
+from truerank.significance.intervals import mean_interval
+from truerank.significance.paired import deviation_of
 
 
 @dataclass(frozen=True)
@@ -178,3 +183,176 @@ def cross_validate(
     per_query = {name: {label: total / repeats for label, total in own.items()} for name, own in sums.items()}
     restored = {name: data.restore(own) for name, own in scores.items()}
     return CrossValidation(per_query, restored, tested, data.query_ids, convention, parsed, fold_means, repeats)
+
+
+class LearnerPair(NamedTuple):
+    """Learner `a` against `b`: mean difference over folds (positive if `a` is better), 95 % interval, p-values.
+
+    The interval is of this pair alone and agrees with `p`; `p_adjusted` is corrected by Holm. If all folds have the
+    same difference, there is no interval and no p (NaN); without any difference p is 1.
+    """
+
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_adjusted: float
+
+
+@dataclass(repr=False, eq=False)
+class LearnerComparison(Tabular):
+    """The result of `CrossValidation.compare(about="learners")`."""
+
+    measure: str
+    convention: str
+    folds: int
+    repeats: int
+    means: dict[str, float] = field(repr=False)
+    pairs: list[LearnerPair] = field(repr=False)
+
+    @property
+    def about(self) -> str:
+        """The population and the test, in words."""
+        return (
+            f"learning procedures on data like these: {self.measure} ({self.convention}), corrected resampled t-test "
+            f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the test and its pairs for JSON."""
+        pairs = [{k: None if v != v else v for k, v in pair._asdict().items()} for pair in self.pairs]
+        return {"measure": self.measure, "folds": self.folds, "repeats": self.repeats, "pairs": pairs}
+
+    def _table(self, style: str) -> str:
+        rows = [
+            [f"{pair.a} against {pair.b}", self.means[pair.a], self.means[pair.b],
+             f"{pair.difference:+.4f}" + (f" [{pair.low:+.4f}, {pair.high:+.4f}]" if pair.low == pair.low else ""),
+             pair.p, pair.p_adjusted]
+            for pair in self.pairs
+        ]  # fmt: skip
+        return styled_table(rows, ["learners", "mean", "against", "difference, 95%", "p", "p, holm"], style)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.about}"
+
+
+def compare_learners(
+    fold_means: Mapping[str, Sequence[float]],
+    means: Mapping[str, float],
+    measure: str,
+    convention: str,
+    repeats: int,
+    higher_is_better: bool = True,
+    baseline: str | None = None,
+) -> LearnerComparison:
+    """Return the corrected resampled t-test of every pair of learners, or of each against `baseline`.
+
+    `fold_means` holds J = repeats x k values by learner. With n_test / n_train = 1 / (k - 1), the statistic of Nadeau
+    and Bengio (Machine Learning 52, 2003, 239-281) is
+
+        t = mean(m_j) / sqrt((1/J + 1/(k - 1)) var(m_j)),  k - 1 degrees of freedom
+
+    Repeats reuse the same queries, so they add no degrees of freedom.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    names = list(fold_means)
+    if baseline is not None and baseline not in names:
+        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
+    if len(names) < 2:
+        raise InvalidInputError(f"a comparison needs at least two learners, got {len(names)}")
+    chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]
+    k = len(fold_means[names[0]]) // repeats
+    factor = 1.0 / (repeats * k) + 1.0 / (k - 1)
+    found = []
+    for a, b in chosen:
+        differences = (1.0 if higher_is_better else -1.0) * (np.asarray(fold_means[a]) - np.asarray(fold_means[b]))
+        mean, error = float(differences.mean()), math.sqrt(factor) * deviation_of(differences)
+        half = float(stdtrit(k - 1, 0.975)) * error if error else math.nan
+        p = float(2.0 * stdtr(k - 1, -abs(mean) / error)) if error else math.nan if mean else 1.0
+        found.append((a, b, mean, mean - half, mean + half, p))
+    known = np.array([one[-1] for one in found])
+    adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
+    pairs = [LearnerPair(*one, p_adjusted) for one, p_adjusted in zip(found, adjusted)]
+    return LearnerComparison(measure, convention, k, repeats, dict(means), pairs)
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """A measure on held-out queries by the number of training queries (s sizes)."""
+
+    train_sizes: np.ndarray  # int64 (s,)
+    train_scores: np.ndarray = field(repr=False)  # (s, draws): mean of the measure on the training queries
+    test_scores: np.ndarray = field(repr=False)  # and on the test queries
+    low: np.ndarray = field(repr=False)  # of Student's 95 % interval over test queries of the mean over the draws
+    high: np.ndarray = field(repr=False)
+    measure: str  # with its convention
+    n_test: int = 0  # number of test queries
+
+    def __str__(self) -> str:
+        columns = (self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high)
+        rows = [list(row) for row in zip(*(column.tolist() for column in columns))]
+        return (
+            table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"])
+            + f"\n{self.measure}; means over {counted(self.train_scores.shape[1], 'draw')} "
+            f"of training queries, measured on {counted(self.n_test, 'held-out query')}. Each interval (Student's "
+            "t, over held-out queries) is for one size; no test is made"
+        )
+
+
+def learning_curve(
+    ranker: Scorer,
+    train: RankingData,
+    test: RankingData,
+    *,
+    train_sizes: Sequence[int] | None = None,
+    draws: int = 5,
+    measure: MeasureLike | None = None,
+    convention: str = "ranklib",
+    random_state: RandomState = None,
+) -> LearningCurve:
+    """Measure how held-out quality grows with the number of training queries.
+
+    Parameters
+    ----------
+    ranker : ranker
+        Cloned, not changed.
+    train, test : RankingData
+        Queries to draw training queries from, and held-out queries.
+    train_sizes : sequence of int, optional
+        Numbers of training queries. The default is five sizes on a logarithmic scale, from 1/10 (at least 2) to all.
+    draws : int, default 5
+        Random draws of the training queries at each size, one fit each. Larger draws contain smaller draws.
+    measure, convention
+        Default: the ranker's `measure`, else nDCG@10.
+    """
+    check_ranking_data(train, "train")
+    check_ranking_data(test, "test")
+    m = train.n_queries
+    if train_sizes is None:
+        train_sizes = np.unique(np.geomspace(min(max(2, m // 10), m), m, 5).round().astype(int)).tolist()
+    sizes = np.asarray(train_sizes)
+    if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "iu" or sizes.min() < 1 or sizes.max() > m:
+        raise InvalidInputError(f"train_sizes must be numbers of queries from 1 to {m}, got {list(train_sizes)}")
+    draws = check_positive_int(draws, "draws")
+    pinned, seed = measure_of(ranker, measure, convention), seed_of(random_state)
+    shape = (len(sizes), draws)
+    train_scores, test_scores = np.empty(shape), np.empty(shape)
+    by_query = np.zeros((len(sizes), test.n_queries))
+    for draw in range(draws):
+        order = stream(seed, "learning curve", draw).permutation(m)
+        for k, size in enumerate(sizes):
+            if size == m and draw:  # every draw of all queries is the same
+                train_scores[k, draw], test_scores[k, draw] = train_scores[k, 0], test_scores[k, 0]
+                by_query[k] *= (draw + 1) / draw
+                continue
+            part = train.take_queries(np.sort(order[:size]))
+            fitted = fit_ranker(ranker, part)
+            train_scores[k, draw] = pinned.mean(part.judgements(), ranker_scores(fitted, part))
+            values = pinned.per_query(test.judgements(), ranker_scores(fitted, test))
+            test_scores[k, draw] = np.nanmean(values)
+            by_query[k] += values / draws
+    low, high = np.array([mean_interval(values)[1:] for values in by_query]).T
+    return LearningCurve(sizes, train_scores, test_scores, low, high, pinned.label, test.n_queries)

@@ -25,7 +25,6 @@ _ORDERS = 64  # orders of the features that are drawn beyond that, half of them 
 _VALUES = 1 << 22  # values of the rows that are scored at once
 _CANDIDATES = 256  # observed values of a feature that are tried for a document
 _FEW_CANDIDATES = 24  # the same if each of them requires scoring the whole query
-_DOCUMENT = ["document", "rank", "score", "grade"]
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,8 @@ class Explanation:
         """Return the explanation for JSON."""
         return {
             "query": self.query,
-            "above": self._document(0, self.above),
-            "below": self._document(1, self.below),
+            "above": self._document(0),
+            "below": self._document(1),
             "difference": self.difference,
             "method": self.method,
             "contributions": [
@@ -90,16 +89,13 @@ class Explanation:
             "measure_swapped": self.measure_swapped,
         }
 
-    def _document(self, which: int, name: str) -> dict[str, Any]:
+    def _document(self, which: int) -> dict[str, Any]:
         grade = None if self.grades is None else self.grades[which]
+        name = (self.above, self.below)[which]
         return {"document": name, "rank": self.ranks[which], "score": self.scores[which], "grade": grade}
 
     def __str__(self) -> str:
         return self.to_text()
-
-    def _documents(self) -> list[list[Any]]:
-        """Return document, rank, score and grade of the two."""
-        return [list(self._document(which, name).values()) for which, name in enumerate((self.above, self.below))]
 
     def _rows(self, columns: Iterable[int]) -> list[list[Any]]:
         """Return feature, contribution and the two values of some columns."""
@@ -108,16 +104,22 @@ class Explanation:
             for k in columns
         ]
 
-    def to_text(self, most: int = 12) -> str:
-        """Return the explanation as text, with `most` features and one line for the others."""
-        head = table(self._documents(), _DOCUMENT)
+    def _tables(self, style: str, most: int) -> tuple[str, str]:
+        """Return a table of the two documents, and one of `most` contributions and a line for the others."""
         order = [k for k in self.order() if self.contributions[k] != 0]
         rows, rest = self._rows(order[:most]), order[most:]
         if rest:
             rows.append([f"{len(rest)} more", float(self.contributions[rest].sum()), None, None])
         rows.append(["difference", self.difference, None, None])
-        lines = [f"query {self.query}", head, "", table(rows, ["feature", "contribution", self.above, self.below])]
-        lines.append(f"({self.method})")
+        documents = [self._document(0), self._document(1)]
+        header = ["feature", "contribution", self.above, self.below]
+        head = styled_table([list(one.values()) for one in documents], list(documents[0]), style)
+        return head, styled_table(rows, header, style)
+
+    def to_text(self, most: int = 12) -> str:
+        """Return the explanation as text, with `most` features and one line for the others."""
+        head, contributions = self._tables("text", most)
+        lines = [f"query {self.query}", head, "", contributions, f"({self.method})"]
         if self.changes:
             lines += ["", f"{self.below} would pass {self.above} with one of:"]
             shown = [[c.feature, c.value, c.needed, f"{100 * c.share:.0f} %"] for c in self.changes[:5]]
@@ -130,11 +132,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = self._rows([k for k in self.order() if self.contributions[k] != 0])
-        rows.append(["difference", self.difference, None, None])
-        return styled_table(self._documents(), _DOCUMENT, "html") + styled_table(
-            rows, ["feature", "contribution", self.above, self.below], "html"
-        )
+        return "".join(self._tables("html", len(self.contributions)))
 
 
 def explain(
@@ -329,11 +327,8 @@ def _pair(
     under = order[rank + 1 :]
     if not len(under):
         raise InvalidInputError("the document is the query's last; name the one that it is compared with")
-    if grades is not None:
-        better = under[grades[under] > grades[i]]
-        if len(better):
-            return i, int(better[0])
-    return i, int(under[0])
+    better = under if grades is None else under[grades[under] > grades[i]]
+    return i, int(better[0] if len(better) else under[0])
 
 
 def _name(data: RankingData, rows: np.ndarray, i: int) -> str:
@@ -365,7 +360,7 @@ def _contributions(ranker: Scorer, X: np.ndarray, i: int, j: int, reference: np.
 def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.ndarray) -> np.ndarray:
     """Return Shapley values of v(S), the score of row j with row i's values in S.
 
-    If steps of a pipeline use the whole query, row i also gets row j's values, and v is half their difference.
+    For a pipeline row i also gets row j's values, and v is half their difference.
     """
     n = len(players)
     by_query = hasattr(ranker, "steps")
@@ -380,7 +375,7 @@ def _exchange_game(ranker: Scorer, X: np.ndarray, i: int, j: int, players: np.nd
         for k, row in enumerate(mixed):
             query = X.copy()
             query[j] = row
-            query[i] = np.where(np.isin(np.arange(X.shape[1]), players[masks[k]]), X[j], X[i])
+            query[i, players] = np.where(masks[k], X[j, players], X[i, players])
             scores = _predict(ranker, query)
             values[k] = (scores[j] - scores[i]) / 2
         return values
@@ -439,18 +434,14 @@ def _changes(
         values = values[values != X[j, k]]
         if not len(values):
             continue
+        rows = np.repeat(X[j][None], len(values), axis=0)
+        rows[:, k] = values
         if by_query:
-            passed, score = np.zeros(len(values), dtype=bool), np.empty(len(values))
-            for c, value in enumerate(values):
-                query = X.copy()
-                query[j, k] = value
-                changed = _predict(ranker, query)
-                passed[c], score[c] = changed[j] > changed[i], changed[j]
+            queries = [np.concatenate([X[:j], row[None], X[j + 1 :]]) for row in rows]
+            score, other = np.array([_predict(ranker, query)[[j, i]] for query in queries]).T
         else:
-            rows = np.repeat(X[j][None], len(values), axis=0)
-            rows[:, k] = values
-            score = _predict(ranker, rows)
-            passed = score > scores[i]
+            score, other = _predict(ranker, rows), scores[i]
+        passed = score > other
         if not passed.any():
             continue
         low = np.searchsorted(column, np.minimum(values, X[j, k]), side="right")

@@ -181,7 +181,11 @@ def cross_validate_fusion(
     if pool.grades is None:
         raise InvalidInputError("cross-validation needs judgements: make the pool with qrels")
     model = RunFusion() if model is None else model
-    pool, coverage = covered_pool(pool, topics)
+    absent = pool.topics_without_runs
+    there = {name: np.append(own, np.zeros(len(absent), bool)) for name, own in zip(pool.names, (pool.lengths > 0).T)}
+    kept, coverage = covered_topics(there, topics)
+    of_pool, absent = kept[: pool.n_queries], absent if topics == "all" else []
+    pool = pool if of_pool.all() else pool.take(np.flatnonzero(of_pool))
     parsed = titled(measures, convention)
     condensed = {name: f"{name}, judged only" for name in parsed}
     measured = parsed | {condensed[name]: measure(judged_only=True) for name, measure in parsed.items()}
@@ -189,8 +193,11 @@ def cross_validate_fusion(
     learned, weighted = np.zeros(pool.n_rows), np.zeros(pool.n_rows)
     best_runs, best_run = [], {name: np.zeros(pool.n_queries) for name in measured}
     first = next(iter(parsed))
-    folds = _folds(pool, n_folds, random_state)
-    for fold, train in progress(folds, "folds"):
+    order = np.argsort(pool.query_ids, kind="stable")  # independent of the order of topics in a file
+    parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
+    for part in progress(parts, "folds"):
+        fold = np.sort(order[part])
+        train = np.setdiff1d(np.arange(pool.n_queries), fold)
         fitted = clone(model).fit(pool.take(train))
         test = pool.take(fold)
         rows = places_of(pool.offsets, fold)[0]
@@ -204,7 +211,6 @@ def cross_validate_fusion(
     scores = {LEARNED: learned} | {name: method(pool) for name, method in UNLEARNED.items()}
     scores["weighted-sum"] = weighted
     found = {method: list_values(pool, one, measured, depth) for method, one in scores.items()} | {"best-run": best_run}
-    absent = pool.topics_without_runs if topics == "all" else []
     per_query, judged_only = (
         {
             name: {method: np.append(own[label], np.zeros(len(absent))) for method, own in found.items()}
@@ -213,23 +219,7 @@ def cross_validate_fusion(
         for labels in ({name: name for name in parsed}, condensed)
     )
     ids = np.array([*pool.query_ids.tolist(), *absent], dtype=str)
-    return FusionEvidence(parsed, per_query, judged_only, ids, best_runs, len(folds), random_state, coverage)
-
-
-def covered_pool(pool: RunPool, topics: str | None) -> tuple[RunPool, Coverage]:
-    """Return the pool of the topics that a comparison is about, and its coverage; see `cross_validate_fusion`."""
-    absent = np.zeros(len(pool.topics_without_runs), dtype=bool)
-    there = {name: np.append(own, absent) for name, own in zip(pool.names, (pool.lengths > 0).T)}
-    kept, coverage = covered_topics(there, topics)
-    of_pool = kept[: pool.n_queries]
-    return pool if of_pool.all() else pool.take(np.flatnonzero(of_pool)), coverage
-
-
-def _folds(pool: RunPool, n_folds: int, random_state: RandomState) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return test and training topics by fold, independent of the order of topics in a file."""
-    order = np.argsort(pool.query_ids, kind="stable")
-    parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
-    return [(np.sort(order[part]), np.setdiff1d(np.arange(pool.n_queries), order[part])) for part in parts]
+    return FusionEvidence(parsed, per_query, judged_only, ids, best_runs, len(parts), random_state, coverage)
 
 
 def titled(measures: MeasuresLike, convention: str) -> dict[str, Measure]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,23 +123,17 @@ def permutation_importance(
         raise InvalidInputError("permutation_importance needs dense rows; call X.toarray()")
     overlap = training_queries(ranker, data)
     warn_of_training_queries(ranker, overlap)
-    seed = seed_of(random_state)
+    seed, query = seed_of(random_state), data.query_index
     pinned = measure_of(ranker, measure, convention)
-    judgements, query = data.judgements(), data.query_index
-    sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
-
-    def values(X: np.ndarray) -> np.ndarray:
-        return sign * pinned.per_query(judgements, scores_of(ranker, X, data))
-
-    changed = data.X.copy()
-    p = data.n_features
+    values = _signed_values(pinned, data)
+    changed, p = data.X.copy(), data.n_features
     found = np.empty((p, data.n_queries, 1 + repeats))
-    found[:, :, 0] = values(data.X)
+    found[:, :, 0] = values(scores_of(ranker, data.X, data))
     for k in range(p):
         for repeat in range(repeats):
             keys = stream(seed, "importance", k, repeat).random(data.n_rows)
             changed[:, k] = data.X[np.lexsort((keys, query)), k]
-            found[k, :, 1 + repeat] = values(changed)
+            found[k, :, 1 + repeat] = values(scores_of(ranker, changed, data))
         changed[:, k] = data.X[:, k]
     found = found[:, np.isfinite(found).all(axis=(0, 2))]
     losses = found[:, :, :1] - found[:, :, 1:]
@@ -179,23 +174,25 @@ def removal_importance(
         raise InvalidInputError(f"train has {train.n_features} features and test {test.n_features}")
     if train.n_features < 2:
         raise InvalidInputError("removal_importance needs at least two features")
-    pinned, judgements = measure_of(ranker, measure, convention), test.judgements()
-    sign = 1.0 if getattr(pinned, "higher_is_better", True) else -1.0
-
-    def values(fitted: Any, kept: np.ndarray) -> np.ndarray:
-        return sign * pinned.per_query(judgements, ranker_scores(fitted, take_columns(test, kept)))
-
-    every = np.arange(train.n_features)
+    pinned = measure_of(ranker, measure, convention)
+    values, every = _signed_values(pinned, test), np.arange(train.n_features)
     fitted = fit_ranker(ranker, take_columns(train, every))
     overlap = training_queries(fitted, test)
     warn_of_training_queries(fitted, overlap)
-    whole, losses = values(fitted, every), np.empty((len(every), test.n_queries))
+    whole, losses = values(ranker_scores(fitted, take_columns(test, every))), np.empty((len(every), test.n_queries))
     for k in every:
         kept = np.delete(every, k)
-        losses[k] = whole - values(fit_ranker(ranker, take_columns(train, kept)), kept)
+        without = fit_ranker(ranker, take_columns(train, kept))
+        losses[k] = whole - values(ranker_scores(without, take_columns(test, kept)))
     losses = losses[:, np.isfinite(losses).all(axis=0)]
     p_adjusted = step_down_max_t(losses.T).p_adjusted if losses.size else np.ones(len(every))
     return _importance(losses[:, :, None], p_adjusted, np.full(len(every), np.nan), pinned.label, test, overlap)
+
+
+def _signed_values(measure: Measure, data: RankingData) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function from scores to values of the queries (m,) of which more is better."""
+    judgements, sign = data.judgements(), 1.0 if measure.higher_is_better else -1.0
+    return lambda scores: sign * measure.per_query(judgements, scores)
 
 
 def _importance(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.files import atomic_write
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import as_in_training
 from truerank.data.provenance import query_digests, training_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
-from truerank.inspection.retraining_history import History, level_of
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
@@ -215,8 +219,7 @@ def retrain(
             raise InvalidInputError(f"retrain needs at least two queries {side}, got {queries}")
     candidate, continued = trained_again(production, data, valid, how, more, params)
     models = {"candidate": candidate, "production": production}
-    if margin > 0 and reference is not None:
-        models["reference"] = reference
+    models |= {"reference": reference} if margin > 0 and reference is not None else {}
     seen, about = _training_queries(models, held_out)
     held_out = held_out.take_queries(~seen) if seen.any() else held_out
     digests = query_digests(as_in_training(held_out, getattr(production, "feature_names_in_", None)))[0]
@@ -229,23 +232,20 @@ def retrain(
         convention=plain.convention, test=test, random_state=seed, query_ids=held_out.query_ids,
         higher_is_better=judged.higher_is_better,
     )  # fmt: skip
-    against = "reference" if "reference" in values else "production"
+    other, against = values["production"], "production"
+    if "reference" in values:
+        other, against = values["reference"], "the last model that was promoted as better"
     sign = 1.0 if judged.higher_is_better else -1.0
-    decision = decide(
-        sign * values["candidate"], sign * values[against],
-        test=test, level=level, margin=margin, look=look, random_state=seed,
-    )  # fmt: skip
+    ours, theirs = sign * values["candidate"], sign * other
+    decision = decide(ours, theirs, test=test, level=level, margin=margin, look=look, random_state=seed)
     history.count(digests)
-    gain = sign * float(paired_differences(values["candidate"], values[against]).mean())
-    shown = f"{gain:+.4f} {plain.name} against "
-    shown += "production" if against == "production" else "the last model that was promoted as better"
-    reason = _reason(decision, shown, margin, test)
+    gain = f"{paired_differences(ours, theirs).mean():+.4f} {plain.name} against {against}"
+    reason = _reason(decision, gain, margin, test)
     if look > 1:
         reason += f" (comparison {look} on these held-out queries)"
-    done = "continued" if continued else "refitted"
     return Retraining(
-        decision.promoted, reason, done, candidate, comparison, data.n_queries, held_out.n_queries, decision, look,
-        int(seen.sum()), about,
+        decision.promoted, reason, "continued" if continued else "refitted", candidate, comparison, data.n_queries,
+        held_out.n_queries, decision, look, int(seen.sum()), about,
     )  # fmt: skip
 
 
@@ -339,3 +339,65 @@ def _continued(model: Any, data: RankingData, valid: RankingData | None, more: i
     given = {"n_estimators": more, "warm_start": False} | ({"patience": None} if watched is None else {}) | params
     fitted = clone(model).set_params(**given).fit(data, eval_set=watched, init_model=model)
     return fitted.set_params(n_estimators=fitted.n_iter_)
+
+
+@dataclass
+class History:
+    """The history that `retrain` reads and extends.
+
+    `looks` counts the comparisons by the digest of a held-out query's rows. `references` holds, by the digest of a
+    model that was promoted as not worse, "digest" and "path" of the last model that was promoted as better.
+    """
+
+    looks: dict[str, int] = field(default_factory=dict)
+    references: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> History:
+        """Read the history of a file; an empty one if there is no file, and an error if it is no history."""
+        if not os.path.exists(path):
+            return cls()
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            looks = {str(query): int(count) for query, count in found["looks"].items()}
+            references = {
+                str(model): {key: str(of[key]) for key in ("digest", "path")}
+                for model, of in found["references"].items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInputError(
+                f"{os.fspath(path)} is not a history of retrainings ({error}). Name another file, or restore this one"
+            ) from error
+        return cls(looks, references)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Replace the file in one step."""
+        with atomic_write(path) as stream:
+            json.dump({"looks": self.looks, "references": self.references}, stream, indent=0)
+            stream.write("\n")
+
+    def look(self, digests: np.ndarray) -> int:
+        """Return the number, from 1, of the next comparison on these queries: that of the most used query plus one."""
+        return 1 + max((self.looks.get(f"{digest:016x}", 0) for digest in digests.tolist()), default=0)
+
+    def count(self, digests: np.ndarray) -> None:
+        """Count one comparison for each of these queries."""
+        for name in {f"{digest:016x}" for digest in digests.tolist()}:
+            self.looks[name] = self.looks.get(name, 0) + 1
+
+
+def level_of(look: int, level: float) -> float:
+    """Return the level of the k-th test on the same queries: `level` for the first, then level / (k (k - 1)).
+
+    The two-sided levels of all looks add up to at most 2 · level. A truly worse model is therefore promoted in at most
+    a share `level` of all histories on these queries, for any number of looks.
+
+    >>> [level_of(k, 0.06) for k in (1, 2, 3)]
+    [0.06, 0.03, 0.01]
+    """
+    return level if look == 1 else level / (look * (look - 1))
+
+
+def digest(content: bytes) -> str:
+    """Return the digest of the bytes of a model file."""
+    return blake2b(content, digest_size=16).hexdigest()

@@ -89,8 +89,11 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
         else:
             powers = _powers(monomial_table(trees.depth, ranker.kind_of_leaves.degree), slots, u)
             coefficients, z = trees.values[tree], scaling.standardise(columns[features], features.astype(np.int64)).T
-        base += float(np.sum(coefficients * _products(powers, ratios)))
-        game = (slots, np.ascontiguousarray(coefficients), powers, ratios, *_nodes(u))
+        # Π_j b_j of each leaf and monomial, with 0 for a feature of the monomial: (2^d, M)
+        base += float(np.sum(coefficients * (ratios.prod(axis=1)[:, None] * (powers.sum(axis=1) == 0))))
+        # Gauss-Legendre nodes and weights on [0, 1] that integrate polynomials of degree u - 1 exactly
+        nodes, weights = np.polynomial.legendre.leggauss((u + 1) // 2)
+        game = (slots, np.ascontiguousarray(coefficients), powers, ratios, (nodes + 1) / 2, weights / 2)
         if right.dtype == bool and z is None:
             every_leaf = (np.arange(1 << trees.depth) >> np.arange(trees.depth)[:, None]) & 1
             table = np.ascontiguousarray(_of_rows(every_leaf.astype(np.float64), None, game, ranker.n_jobs).T)
@@ -183,17 +186,6 @@ def _powers(table: np.ndarray, slots: np.ndarray, u: int) -> np.ndarray:
             powers[j] = powers[earlier]
             powers[j, slots[variable]] += 1
     return powers
-
-
-def _products(powers: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """Return Π_j b_j of each leaf and monomial, with 0 for a feature of the monomial: float64 (2^d, M)."""
-    return ratios.prod(axis=1)[:, None] * (powers.sum(axis=1) == 0)
-
-
-def _nodes(u: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return Gauss-Legendre nodes and weights on [0, 1] that integrate polynomials of degree u - 1 exactly."""
-    x, w = np.polynomial.legendre.leggauss((u + 1) // 2)
-    return (x + 1) / 2, w / 2
 
 
 @kernel

@@ -59,10 +59,9 @@ def _steps(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = np.unique(column[~np.isnan(column)])
     if len(values) < 2:
         return column, column
-    place = np.minimum(np.searchsorted(values, column), len(values) - 1)
-    down = values[np.where(place == 0, 1, place - 1)]
-    up = values[np.where(place == len(values) - 1, len(values) - 2, np.minimum(place + 1, len(values) - 1))]
-    missing = np.isnan(column)
+    last, missing = len(values) - 1, np.isnan(column)
+    place = np.minimum(np.searchsorted(values, column), last)
+    down, up = values[np.abs(place - 1)], values[last - np.abs(last - place - 1)]
     return np.where(missing, column, down), np.where(missing, column, up)
 
 

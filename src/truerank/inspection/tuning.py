@@ -282,25 +282,21 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
         if isinstance(values, list):
             # By index in the list: a value may be a list, a dict or None, which Optuna does not store.
             kinds[name] = optuna.distributions.CategoricalDistribution(range(len(values)))
-        elif isinstance(values.low, int) and isinstance(values.high, int):
-            kinds[name] = optuna.distributions.IntDistribution(values.low, values.high, log=values.log)
         else:
-            kinds[name] = optuna.distributions.FloatDistribution(values.low, values.high, log=values.log)
-
-    def tell(trial: dict[str, Any]) -> None:
-        params = {
-            name: [plain(one) for one in ranges[name]].index(value) if isinstance(ranges[name], list) else value
-            for name, value in trial["params"].items()
-        }
-        failed = trial["error"] is not None
-        state = optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE
-        mean = None if failed else trial["mean"]
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=kinds, value=mean, state=state))
+            whole = isinstance(values.low, int) and isinstance(values.high, int)
+            make = optuna.distributions.IntDistribution if whole else optuna.distributions.FloatDistribution
+            kinds[name] = make(values.low, values.high, log=values.log)
 
     told = 0
     while len(done) < n_trials:
         for trial in done[told:]:
-            tell(trial)
+            params = {
+                name: [plain(one) for one in ranges[name]].index(value) if isinstance(ranges[name], list) else value
+                for name, value in trial["params"].items()
+            }
+            state = optuna.trial.TrialState.COMPLETE if trial["error"] is None else optuna.trial.TrialState.FAIL
+            made = optuna.trial.create_trial(params=params, distributions=kinds, value=trial["mean"], state=state)
+            study.add_trial(made)
         told = len(done)
         study.sampler = optuna.samplers.TPESampler(seed=(seed * 1_000_003 + told) % 2**32)
         asked = study.ask(kinds)

@@ -73,8 +73,7 @@ class ImportedRanker(Ranker):
     def of(cls, foreign: ForeignModel) -> ImportedRanker:
         """Return the ranker of a model that was read."""
         form, ranker = foreign.form, cls()
-        source = {"oblivious": "ensemble", "trees": "trees"}.get(form.kind)
-        body = form.body if source is None else getattr(form.body, source)
+        body = getattr(form.body, "trees", form.body)
         ranker.tool_, ranker.kind_ = foreign.tool, form.kind
         ranker.start_, ranker.intercept_, ranker.allow_nan_ = form.start, form.intercept, form.allow_nan
         ranker.float32_sums_ = form.float32_sums
@@ -150,7 +149,7 @@ class ImportedRanker(Ranker):
         if self.kind_ == "stumps" and scaling is None:
             self._predictor: Any = StepFunctions(body.features, body.thresholds, body.missing, body.weights)
         elif self.kind_ == "oblivious" and scaling is None:
-            self._predictor = ConstantPredictor(body.ensemble)
+            self._predictor = ConstantPredictor(body.trees)
         else:
             self._predictor = as_plain(self.form_).body.trees
 

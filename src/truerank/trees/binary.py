@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +39,30 @@ class BinaryTrees:
     @property
     def n_trees(self) -> int:
         return len(self.roots)
+
+    def nested(self, leaf: Callable[[int], Any], split: Callable[[int, Any, Any], Any]) -> list[Any]:
+        """Build each tree from `leaf(number)` and `split(node, left, right)`, bottom up and without recursion."""
+        built: list[Any] = [None] * len(self.features)
+
+        def child(c: int) -> Any:
+            return built[c] if c >= 0 else leaf(~c)
+
+        left, right = self.left.tolist(), self.right.tolist()
+        for node in range(len(built) - 1, -1, -1):  # children come after their parent
+            built[node] = split(node, child(left[node]), child(right[node]))
+        return [child(root) for root in self.roots.tolist()]
+
+    def breadth_first(self, root: int) -> tuple[list[int], list[int]]:
+        """Return nodes and leaves (as ~leaf) of a tree level by level, and the place of each left child (0: a leaf).
+
+        The right child follows the left one.
+        """
+        order, left = [root], []
+        for node in order:
+            left.append(len(order) if node >= 0 else 0)
+            if node >= 0:
+                order += [int(self.left[node]), int(self.right[node])]
+        return order, left
 
     def check(self, n_features: int) -> None:
         """Raise `ModelFileError` if arrays from a file do not fit together, or are not trees."""
