@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import peer
-from truerank.links.graph import LinkGraph
-from truerank.links.pagerank import pagerank
+from truerank.links.graph import LinkGraph, pagerank
 
 
 def links(n_nodes: int, n_links: int) -> tuple[np.ndarray, np.ndarray]:

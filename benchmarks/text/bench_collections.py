@@ -27,7 +27,7 @@ from truerank.significance import paired_t
 from truerank.text.features import FAMILIES, PAPERS, TextFeatures
 from truerank.text.index import build_index
 from truerank.text.retrieval_functions import FUNCTIONS
-from truerank.text.tuning import NumberedQrels, values_of_functions
+from truerank.text.tuning import values_of_functions
 
 FILES = {
     "cranfield": ("cran.all.1400.gz", "cran.qry.gz", "cranqrel.gz"),
@@ -58,15 +58,14 @@ def collection(name: str, rankers: list[str], left_out: list[str]) -> None:
     queries = [query for query in read_queries(args.queries) if query.id in relevant]
     with tempfile.TemporaryDirectory() as folder:
         index = build_index(read_documents(args.documents), Path(folder) / "index")
-        numbered = NumberedQrels(index, qrels, [query.id for query in queries])
         print(f"\n{name}: {index.n_documents} documents, {len(queries)} queries\n")
         functions = [cls(analyser) for analyser in index.analysers for cls in FUNCTIONS.values()]
-        base = values_of_functions(index, queries, numbered, functions).mean(axis=1).reshape(len(index.analysers), -1)
+        base = values_of_functions(index, queries, qrels, functions).mean(axis=1).reshape(len(index.analysers), -1)
         print(f"| MAP at defaults | {' | '.join(FUNCTIONS)} |\n| --- |{' --- |' * len(FUNCTIONS)}")
         for analyser, row in zip(index.analysers, base):
             print(f"| {analyser} | {' | '.join(f'{value:.4f}' for value in row)} |", flush=True)
         parts = query_folds(len(queries), args.splits, random_state=args.seed)
-        tuned, *_ = pipeline._baselines(index, queries, numbered, parts, args)
+        tuned, *_ = pipeline._baselines(index, queries, qrels, parts, args)
         bm25, best = tuned["bm25"], tuned["best-base"]
         print(f"\n| {name} | MAP | against tuned BM25 | p (paired t) | against best base | p |\n|{' --- |' * 6}")
         for title, values in (("BM25, tuned", bm25), ("best base function, tuned", best)):

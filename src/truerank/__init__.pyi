@@ -62,7 +62,7 @@ from .features.position_fusion import (
     SlideFuse as SlideFuse,
 )
 from .features.run_pool import RunPool as RunPool
-from .features.runs import join_runs as join_runs
+from .features.run_pool import join_runs as join_runs
 from .features.score_binning import ScoreBinning as ScoreBinning
 from .inspection.cross_validation import (
     cross_validate as cross_validate,
@@ -96,11 +96,14 @@ from .io.trec import (
 from .judging.agreement import Agreement as Agreement, agreement as agreement
 from .judging.estimate import Estimate as Estimate, Estimated as Estimated, estimate as estimate
 from .judging.plan import Plan as Plan, plan_judgements as plan_judgements, read_plan as read_plan
-from .links.graph import LinkGraph as LinkGraph, read_links as read_links
-from .links.pagerank import hostrank as hostrank, pagerank as pagerank
+from .links.graph import (
+    LinkGraph as LinkGraph,
+    hostrank as hostrank,
+    pagerank as pagerank,
+    read_links as read_links,
+)
 from .matrices.binned import BinnedMatrix as BinnedMatrix
-from .measures.claim import convert_claim as convert_claim
-from .measures.evaluation import evaluate as evaluate
+from .measures.evaluation import convert_claim as convert_claim, evaluate as evaluate
 from .measures.measure_explanation import explain_measure as explain_measure
 from .models.foreign.read import import_model as import_model
 from .models.imported import ImportedRanker as ImportedRanker
@@ -131,9 +134,9 @@ from .text.topic_classifiers import (
     TfIdf as TfIdf,
     TopicNaiveBayes as TopicNaiveBayes,
     UnitLogCounts as UnitLogCounts,
+    VotedPerceptron as VotedPerceptron,
     WordCounts as WordCounts,
 )
-from .text.voted_perceptron import VotedPerceptron as VotedPerceptron
 from .trees.leaves.constant import ConstantLeaves as ConstantLeaves
 from .trees.leaves.fuzzy import FuzzyLeaves as FuzzyLeaves
 from .trees.leaves.polynomial import PolynomialLeaves as PolynomialLeaves

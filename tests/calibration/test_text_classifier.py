@@ -9,8 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from truerank.calibration.text_classifier import CLASSIFIERS, TextClassifier
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.models.model_file import load_model, save_model
-from truerank.text.topic_classifiers import LinearSVM, TopicNaiveBayes
-from truerank.text.voted_perceptron import VotedPerceptron
+from truerank.text.topic_classifiers import LinearSVM, TopicNaiveBayes, VotedPerceptron
 
 WORDS = {
     "earn": ["profit", "share", "dividend", "quarter"],

@@ -14,7 +14,7 @@ from support.made_up_runs import random_qrels, random_runs
 from truerank import fuse, load_model, read_run, save_model, write_run
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.features import document_union
+from truerank.features import run_pool
 from truerank.features.fusion import METHODS, WEIGHTED_METHODS
 from truerank.features.position_fusion import BayesFuse, MAPFuse, PosFuse, ProbFuse, SegFuse, SlideFuse
 from truerank.features.run_features import KINDS, MinMax, ReciprocalRank, ScoreBins, parse_features
@@ -287,7 +287,7 @@ def awkward_ids(n, generator):
 
 @pytest.mark.parametrize(("block", "one_hash"), [(1 << 16, False), (1, False), (400, False), (1 << 16, True)])
 def test_rows_stand_by_descending_id_whatever_ids_look_like(block, one_hash, monkeypatch):
-    monkeypatch.setattr(document_union, "_BLOCK", block)  # topics that are joined together
+    monkeypatch.setattr(run_pool, "_BLOCK", block)  # topics that are joined together
     generator = np.random.default_rng(0)
     ids = awkward_ids(900, generator)
     runs = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from truerank.core.errors import InvalidInputError
-from truerank.features.runs import join_runs
+from truerank.features.run_pool import join_runs
 from truerank.io.trec import as_run, read_qrels, read_run
 from truerank.measures import AP
 

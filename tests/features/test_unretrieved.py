@@ -23,7 +23,7 @@ from truerank import (
 )
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.data.ranking_data import Judgements
-from truerank.features.runs import join_runs
+from truerank.features.run_pool import join_runs
 from truerank.io.tables import to_table
 from truerank.io.trec import as_qrels, as_run
 from truerank.solvers.early_stopping import EarlyStopping

@@ -10,8 +10,7 @@ import pytest
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io.documents import Document
-from truerank.links.graph import LinkGraph, read_links, site_parents, steps_of
-from truerank.links.pagerank import hostrank, pagerank
+from truerank.links.graph import LinkGraph, hostrank, pagerank, read_links, site_parents, steps_of
 from truerank.links.propagation import ALONG_LINKS, VARIANTS, propagate, propagated_run
 from truerank.text.index import build_index
 from truerank.text.retrieval import retrieve

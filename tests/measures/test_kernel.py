@@ -206,7 +206,7 @@ def test_no_plan_is_made_for_a_ranking_that_the_kernel_leaves_to_numpy(monkeypat
     judgements = data.judgements()
     judgements.grades[:] = 1.0
     made = []
-    monkeypatch.setattr(query_measure, "_plan", lambda *args: made.append(args))
+    monkeypatch.setattr(query_measure, "plan_of", lambda *args: made.append(args))
     np.testing.assert_array_equal(parse_measure("AP").per_query(judgements, data.X[:, 0]), 1.0)
     assert made == []
 

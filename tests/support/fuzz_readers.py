@@ -35,8 +35,7 @@ from truerank.io.documents import read_documents, read_judgements, read_queries
 from truerank.io.group_sizes import read_group_sizes
 from truerank.io.scores import read_scores
 from truerank.io.trec import read_qrels, read_run
-from truerank.links.graph import read_links, site_parents
-from truerank.links.pagerank import pagerank
+from truerank.links.graph import pagerank, read_links, site_parents
 from truerank.measures import evaluate, parse_measure
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.adarank import AdaRank

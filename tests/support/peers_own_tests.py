@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from truerank.data.ranking_data import Judgements
-from truerank.features import condorcet, position_fusion, rank_rules, score_rules
+from truerank.features import position_fusion, rules
 from truerank.features.run_pool import RunPool
 from truerank.io.trec import as_qrels
 from truerank.measures import parse_measure
@@ -96,25 +96,25 @@ METRICS = {
     "ndcg_burges": metric("ndcg_burges"),
 }
 RULES = {
-    "comb_sum": score_rules.comb_sum,
-    "comb_mnz": score_rules.comb_mnz,
-    "comb_anz": score_rules.comb_anz,
-    "comb_gmnz": score_rules.comb_gmnz,
-    "comb_max": score_rules.comb_max,
-    "comb_min": score_rules.comb_min,
-    "comb_med": score_rules.comb_med,
-    "wsum": score_rules.weighted_sum,
-    "mixed": score_rules.mixed,
-    "wmnz": score_rules.weighted_mnz,
-    "isr": rank_rules.inverse_square_rank,
-    "log_isr": rank_rules.log_inverse_square_rank,
-    "logn_isr": rank_rules.lognorm_inverse_square_rank,
-    "rbc": rank_rules.rank_biased_centroid,
-    "bordafuse": rank_rules.borda,
-    "weighted_bordafuse": rank_rules.weighted_borda,
-    "rrf": rank_rules.reciprocal_rank_fusion,
-    "condorcet": condorcet.condorcet,
-    "weighted_condorcet": condorcet.weighted_condorcet,
+    "comb_sum": rules.comb_sum,
+    "comb_mnz": rules.comb_mnz,
+    "comb_anz": rules.comb_anz,
+    "comb_gmnz": rules.comb_gmnz,
+    "comb_max": rules.comb_max,
+    "comb_min": rules.comb_min,
+    "comb_med": rules.comb_med,
+    "wsum": rules.comb_sum,
+    "mixed": rules.mixed,
+    "wmnz": rules.comb_mnz,
+    "isr": rules.inverse_square_rank,
+    "log_isr": rules.log_inverse_square_rank,
+    "logn_isr": rules.lognorm_inverse_square_rank,
+    "rbc": rules.rank_biased_centroid,
+    "bordafuse": rules.borda,
+    "weighted_bordafuse": rules.borda,
+    "rrf": rules.reciprocal_rank_fusion,
+    "condorcet": rules.condorcet,
+    "weighted_condorcet": rules.condorcet,
 }
 LEARNED = {
     "bayesfuse": position_fusion.BayesFuse,
@@ -188,7 +188,7 @@ def exchange_ranx() -> None:
         if (module := sys.modules.get(f"ranx.metrics.{name}")) is not None:
             setattr(module, name, function)
     # There scaling is a step of its own before the rule, which gets the scores as they are.
-    for module in (score_rules, position_fusion):
+    for module in (rules, position_fusion):
         module.min_max_scores = lambda pool, equal=0.0: pool.scores
     for name, rule in RULES.items():
         tag = "weighted_sum" if name == "wsum" else name

@@ -23,13 +23,12 @@ from truerank.io.trec import Run, read_run
 from truerank.measures import parse_measure
 from truerank.significance import compare_values
 from truerank.text import feedback, latent
-from truerank.text.features import FAMILIES, PAPERS
+from truerank.text.features import FAMILIES, PAPERS, proximity
 from truerank.text.index import Index, build_index
 from truerank.text.latent import add_documents, cosines, document_vectors, query_vector
-from truerank.text.proximity import proximity
 from truerank.text.retrieval import retrieve
 from truerank.text.retrieval_functions import BM25, TFIDF
-from truerank.text.tuning import NumberedQrels, values_of_functions
+from truerank.text.tuning import values_of_functions
 
 # Words that the stemmer leaves alone and that are no stop words, so that the plain reference serves all analysers.
 WORDS = [f"w{number}" for number in range(60)]
@@ -246,8 +245,7 @@ def test_base_functions_are_measured_as_their_runs_are(world):
     """Among them scores that tie."""
     _, queries, index = world
     functions = [BM25(), BM25(k1=0.0), TFIDF(k1=0.0)]
-    numbered = NumberedQrels(index, judged(world), list(queries))
-    values = values_of_functions(index, asked(queries), numbered, functions)
+    values = values_of_functions(index, asked(queries), judged(world), functions)
     for function, row in zip(functions, values):
         wanted = evaluate(["AP"], judged(world), retrieve(index, queries, function), convention="trec")
         assert dict(zip(queries, row)) == by_query(wanted, "AP")
@@ -269,7 +267,7 @@ def test_a_query_in_which_a_base_function_finds_nothing_counts_0(tmp_path):
     qrels = read_judgements(io.BytesIO(b"stop 0 d0 1\nheat 0 d1 1\n"))
     queries = asked({"stop": "to be", "heat": "heat"})
     functions = [BM25("porter-stop"), BM25("plain")]
-    values = values_of_functions(index, queries, NumberedQrels(index, qrels, ["stop", "heat"]), functions)
+    values = values_of_functions(index, queries, qrels, functions)
     assert values.tolist() == [[0.0, 1.0], [1.0, 1.0]]
 
 

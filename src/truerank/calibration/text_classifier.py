@@ -25,10 +25,10 @@ from truerank.text.topic_classifiers import (
     MutualInformationSelector,
     TfIdf,
     TopicNaiveBayes,
+    VotedPerceptron,
     WordCounts,
     texts_of,
 )
-from truerank.text.voted_perceptron import VotedPerceptron
 
 CLASSIFIERS = ("naive-bayes", "linear-svm", "voted-perceptron")
 

@@ -61,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from truerank.data.splits import query_folds
-    from truerank.text.tuning import NumberedQrels
 
     names_of_families = families(args.families)
     candidates = _candidates(args)
@@ -78,7 +77,6 @@ def run(args: argparse.Namespace) -> int:
     scaled = args.ranker not in BINNED
     features = truerank.TextFeatures(names_of_families, depth=args.depth, scaled=scaled, n_jobs=args.threads).fit(index)
     data: Any = features.transform(queries, index, qrels)
-    numbered = NumberedQrels(index, qrels, data.query_ids.tolist())
     known = set(data.query_ids.tolist())
     nothing = [query.id for query in queries if query.id not in known]
     queries = [query for query in queries if query.id in known]
@@ -87,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         common.note(_about_nothing(nothing))
     parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
     values, scores, chosen, folds = _cross_validated(args, candidates, data, parts)
-    baselines, names, bm25 = _baselines(index, queries, numbered, parts, args)
+    baselines, names, bm25 = _baselines(index, queries, qrels, parts, args)
     values, *others = (np.append(each, np.zeros(len(nothing))) for each in (values, *baselines.values()))
     baselines = dict(zip(baselines, others))
     model = _model(args, features, chosen)
@@ -248,7 +246,7 @@ def _rows(data: truerank.RankingData, queries: np.ndarray) -> np.ndarray:
     return places_of(data.offsets, queries)[0]
 
 
-def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any, Any]:
+def _baselines(index: Any, queries: Any, qrels: Any, parts: Any, args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """AP by query of tuned BM25 and of the best tuned base function, what each fold chose, and BM25 for all queries."""
     import numpy as np
 
@@ -256,7 +254,7 @@ def _baselines(index: Any, queries: Any, numbered: Any, parts: Any, args: argpar
 
     functions = {name: grid_of(index, name) for name in BASE}
     values = {
-        name: values_of_functions(index, queries, numbered, grid, depth=args.depth, n_jobs=args.threads)
+        name: values_of_functions(index, queries, qrels, grid, depth=args.depth, n_jobs=args.threads)
         for name, grid in functions.items()
     }
     bm25, chosen = chosen_by_fold(values["bm25"], parts)

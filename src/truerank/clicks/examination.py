@@ -28,14 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from truerank.clicks.log import Cells, ClickLog
-from truerank.clicks.relevance import LogisticRelevance, rows_of_pairs
+from truerank.clicks.log import Cells, ClickLog, rows_of_pairs
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.threads import one_blas_thread
-from truerank.core.types import RandomState
+from truerank.core.types import MatrixLike, RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.significance.intervals import stretched_percentiles
 
@@ -45,6 +44,7 @@ _REJECT, _UNBALANCED = 2.576, 3.291  # two-sided p of 0.01 and 0.001
 _LEVELS = 2.0  # least z of the difference of click rates that the trust model needs
 _FEWEST = 20  # clicks that the default max_position needs at a position
 _APART = 0.5  # distance of two rankers' distributions over time
+_PENALTY = 1e-3  # of squared coefficients of standardised features, per unit of weight
 _MODEL_TESTS = {
     "relevance": "clicks fall with the position differently for relevant and for other documents",
     "context": "the click rate of a document depends on the clicks above it, as if users stop at a click",
@@ -381,6 +381,33 @@ def trust(sums: list[np.ndarray], reached: np.ndarray) -> tuple[np.ndarray, np.n
         beta[:, places] = np.linalg.solve(matrix + scale + 1e-300 * np.eye(len(places)), rhs[:, places, None])[:, :, 0]
     alpha, beta = np.where(reached, [np.exp(np.log(alpha)), beta], np.nan)
     return alpha, beta, difference.sum(axis=(1, 2))
+
+
+class LogisticRelevance:
+    """P(relevant | x) = σ(x'w + b) of standardised features X (n, p); labels are shares of weights."""
+
+    def __init__(self, X: MatrixLike) -> None:
+        dense = np.nan_to_num(np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64))
+        spread = dense.std(axis=0)
+        scaled = (dense - dense.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        self.X = np.column_stack([scaled, np.ones(len(dense))])
+
+    def predict(self, coefficients: np.ndarray) -> np.ndarray:
+        """Probabilities (n,)."""
+        return 1.0 / (1.0 + np.exp(-np.clip(self.X @ coefficients, -30, 30)))
+
+    def fit(self, liked: np.ndarray, weight: np.ndarray, start: np.ndarray | None = None, steps: int = 2) -> np.ndarray:
+        """Return the coefficients after Newton steps; `liked` (n,) is the relevant part of `weight` (n,)."""
+        w = np.zeros(self.X.shape[1]) if start is None else start
+        penalty = np.full(len(w), _PENALTY * weight.sum())
+        penalty[-1] = 1e-9
+        for _ in range(steps):
+            p = self.predict(w)
+            gradient = self.X.T @ (liked - weight * p) - penalty * w
+            curved = (weight * p * (1.0 - p))[:, None] * self.X
+            step = np.linalg.solve(self.X.T @ curved + np.diag(penalty), gradient)
+            w = w + step * min(1.0, 3.0 / max(np.abs(step).max(), 1e-300))
+        return w
 
 
 def _em_rounds(

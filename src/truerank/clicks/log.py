@@ -14,6 +14,7 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import counted
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import id_texts, is_missing
+from truerank.data.ranking_data import RankingData
 
 TEXT = np.dtypes.StringDType()
 _DEEPEST = 10_000  # a larger position is a score or an id by mistake
@@ -180,6 +181,32 @@ class Cells(NamedTuple):
         """A number for each query and document, ascending, int64 (c,)."""
         new = (np.diff(self.query, prepend=-1) != 0) | (np.diff(self.document, prepend=-1) != 0)
         return np.cumsum(new) - 1
+
+
+def pair_codes(
+    log: ClickLog, queries: np.ndarray, offsets: np.ndarray, documents: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log's code of each row's query, and query · (number of documents) + document; -1 if unknown; (n,)."""
+    known = [{name: code for code, name in enumerate(ids.tolist())} for ids in (log.query_ids, log.document_ids)]
+    query, document = (
+        np.array([codes.get(name, -1) for name in id_texts(names.tolist())], dtype=np.int64)
+        for codes, names in zip(known, (np.asarray(queries), documents))
+    )
+    query = np.repeat(query, np.diff(offsets))
+    return query, np.where((query >= 0) & (document >= 0), query * len(log.document_ids) + document, -1)
+
+
+def rows_of_pairs(log: ClickLog, query: np.ndarray, document: np.ndarray, data: RankingData) -> np.ndarray:
+    """Return the row of `data` (grouped) of each query and document, codes of the log (c,); -1 for none."""
+    if data.doc_ids is None:
+        raise InvalidInputError(
+            "the features have no document ids; name their column with document=... (--document-column ...)"
+        )
+    _, code = pair_codes(log, data.query_ids, data.offsets, data.doc_ids)
+    order = np.argsort(code, kind="stable")
+    wanted = query.astype(np.int64) * len(log.document_ids) + document
+    at = order[np.minimum(np.searchsorted(code[order], wanted), len(code) - 1)]
+    return np.where(code[at] == wanted, at, -1)
 
 
 def _check(

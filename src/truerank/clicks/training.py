@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truerank.clicks.examination import Examination
-from truerank.clicks.log import ClickLog
-from truerank.clicks.relevance import rows_of_pairs
+from truerank.clicks.log import ClickLog, rows_of_pairs
 from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData, check_ranking_data

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.clicks.examination import Examination
-from truerank.clicks.log import ClickLog
-from truerank.clicks.relevance import LogisticRelevance, pair_codes, rows_of_pairs
+from truerank.clicks.examination import Examination, LogisticRelevance
+from truerank.clicks.log import ClickLog, pair_codes, rows_of_pairs
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import table

@@ -15,31 +15,31 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
-from truerank.features import condorcet, rank_rules, score_rules
+from truerank.features import rules
 from truerank.features.run_pool import RunPool
 
 METHODS: dict[str, Callable[[RunPool], np.ndarray]] = {
-    "rrf": rank_rules.reciprocal_rank_fusion,
-    "comb-sum": score_rules.comb_sum,
-    "comb-mnz": score_rules.comb_mnz,
-    "comb-anz": score_rules.comb_anz,
-    "comb-gmnz": score_rules.comb_gmnz,
-    "comb-max": score_rules.comb_max,
-    "comb-min": score_rules.comb_min,
-    "comb-med": score_rules.comb_med,
-    "isr": rank_rules.inverse_square_rank,
-    "log-isr": rank_rules.log_inverse_square_rank,
-    "logn-isr": rank_rules.lognorm_inverse_square_rank,
-    "rbc": rank_rules.rank_biased_centroid,
-    "borda": rank_rules.borda,
-    "condorcet": condorcet.condorcet,
+    "rrf": rules.reciprocal_rank_fusion,
+    "comb-sum": rules.comb_sum,
+    "comb-mnz": rules.comb_mnz,
+    "comb-anz": rules.comb_anz,
+    "comb-gmnz": rules.comb_gmnz,
+    "comb-max": rules.comb_max,
+    "comb-min": rules.comb_min,
+    "comb-med": rules.comb_med,
+    "isr": rules.inverse_square_rank,
+    "log-isr": rules.log_inverse_square_rank,
+    "logn-isr": rules.lognorm_inverse_square_rank,
+    "rbc": rules.rank_biased_centroid,
+    "borda": rules.borda,
+    "condorcet": rules.condorcet,
 }
 WEIGHTED_METHODS: dict[str, Callable[[RunPool, Any], np.ndarray]] = {
-    "weighted-sum": score_rules.weighted_sum,
-    "mixed": score_rules.mixed,
-    "weighted-mnz": score_rules.weighted_mnz,
-    "weighted-borda": rank_rules.weighted_borda,
-    "weighted-condorcet": condorcet.weighted_condorcet,
+    "weighted-sum": rules.comb_sum,
+    "mixed": rules.mixed,
+    "weighted-mnz": rules.comb_mnz,
+    "weighted-borda": rules.borda,
+    "weighted-condorcet": rules.condorcet,
 }
 
 
@@ -51,8 +51,7 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     runs : mapping of name to run, sequence of runs, or RunPool
         A run is a `Run`, a path, or `{topic: {document: score}}`. Topics that one run lacks are fused from the others.
     method : str, default "rrf"
-        A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `score_rules`, `rank_rules`
-        and `condorcet`.
+        A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `rules`.
     depth : int or None, default 1000
         Documents kept for each topic; None keeps all.
     weights : array-like (r,), optional

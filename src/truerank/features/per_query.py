@@ -33,7 +33,7 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @fits_whole
     def fit(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> Any:
         """Check X (n, p) and store its columns. `y` and `qid` are not used."""
-        self._checked(X, reset=True)
+        validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         return self
 
     def fit_transform(self, X: MatrixLike, y: ArrayLike | None = None, *, qid: ArrayLike | None = None) -> np.ndarray:
@@ -43,14 +43,9 @@ class _InQuery(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
         """Map every column of X (n, p) within its query; float64, rows in the caller's order."""
         check_is_fitted(self, "n_features_in_")
-        X = self._checked(X, reset=False)
-        grouping = group_rows(qid, len(X))
-        if len(X) == 0:
-            return X
-        return grouping.restore(self._map(grouping.grouped(X), grouping.offsets))
-
-    def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
-        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        values: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        grouping = group_rows(qid, len(values))
+        return grouping.restore(self._map(grouping.grouped(values), grouping.offsets)) if len(values) else values
 
     def _map(self, X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         raise NotImplementedError

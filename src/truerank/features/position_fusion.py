@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.core.checks import check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.types import ArrayLike
+from truerank.features.rules import min_max_scores
 from truerank.features.run_pool import RunPool, judged_pool
-from truerank.features.score_rules import min_max_scores
 from truerank.io.trec import Run
 from truerank.measures import AP
 

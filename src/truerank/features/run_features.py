@@ -22,10 +22,9 @@ import numpy as np
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import read_value
-from truerank.features.rank_rules import K
+from truerank.features.rules import K, min_max_scores
 from truerank.features.run_pool import RunPool
 from truerank.features.score_binning import ScoreBinning
-from truerank.features.score_rules import min_max_scores
 
 
 @dataclass(frozen=True)

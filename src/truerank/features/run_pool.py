@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
-from truerank.core.types import ArrayLike
+from truerank.core.threads import query_blocks
+from truerank.core.types import ArrayLike, DTypeLike
 from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_rows
-from truerank.data.ranking_data import Judgements
-from truerank.features.document_union import join_lists
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.io.document_ids import DocumentIds
+from truerank.io.letor.decimal_kernel import byte
 from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_lists
 from truerank.matrices.sorting import best_first
+
+MARGIN = 0.05
+_BLOCK = 1 << 16
+"""Entries of a block of topics: few enough for the processor's cache."""
+_HASH, _BEGIN, _TOPIC = 0, 1, 2
 
 
 class RunPool(RowsByQuery):
@@ -179,9 +187,9 @@ class RunPool(RowsByQuery):
         """Runs that retrieved each document, float64 (n,)."""
         return np.bincount(self.rows, minlength=self.n_rows).astype(np.float64)
 
-    def checked_weights(self, weights: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return `weights` as float64 (r,), or raise an error unless each run has a finite number."""
-        values = np.asarray(weights, dtype=np.float64)
+    def checked_weights(self, weights: Sequence[float] | np.ndarray | None) -> np.ndarray:
+        """Return `weights` as float64 (r,), by default 1, or raise an error unless each run has a finite number."""
+        values = np.ones(self.n_runs) if weights is None else np.asarray(weights, dtype=np.float64)
         if values.shape != (self.n_runs,) or not np.isfinite(values).all():
             raise InvalidInputError(
                 f"weights must hold one finite number for each of the {self.n_runs} runs, got {weights!r}"
@@ -245,29 +253,13 @@ class RunPool(RowsByQuery):
 
     def take(self, queries: ArrayLike) -> RunPool:
         """Return the pool of some topics (numbers), in the given order."""
-        chosen = np.asarray(queries, dtype=np.int64)
-        rows, offsets = places_of(self.offsets, chosen)
-        lists = (chosen[:, None] * self.n_runs + np.arange(self.n_runs)).ravel()
-        part = self._part(self.names, chosen, offsets, rows, *places_of(self.list_offsets, lists))
+        part = self._part(np.asarray(queries, dtype=np.int64), np.arange(self.n_runs))
         part.topics_without_runs = []
-        if self.unretrieved is not None and self.unretrieved_offsets is not None:
-            places, part.unretrieved_offsets = places_of(self.unretrieved_offsets, chosen)
-            part.unretrieved = self.unretrieved[places]
         return part
 
     def select_runs(self, runs: Sequence[int]) -> RunPool:
         """Return the pool of some runs (numbers); judged documents of other runs only become unretrieved."""
-        chosen = np.asarray(runs, dtype=np.int64)
-        lists = (np.arange(self.n_queries)[:, None] * self.n_runs + chosen).ravel()
-        entries, list_offsets = places_of(self.list_offsets, lists)
-        kept = np.zeros(self.n_rows, dtype=bool)
-        kept[self.rows[entries]] = True
-        rows, names = np.flatnonzero(kept), [self.names[j] for j in chosen]
-        part = self._part(names, slice(None), offsets_of(kept)[self.offsets], rows, entries, list_offsets)
-        if self.grades is not None:
-            judged = self.judgements(rows)
-            part.unretrieved, part.unretrieved_offsets = judged.missing_grades, judged.missing_offsets
-        return part
+        return self._part(np.arange(self.n_queries), np.asarray(runs, dtype=np.int64))
 
     def select_names(self, names: Sequence[str]) -> RunPool:
         """Return the pool of the runs of a model, in its order, or raise an error if one is missing."""
@@ -282,24 +274,25 @@ class RunPool(RowsByQuery):
             )
         return self.select_runs([self.names.index(name) for name in names])
 
-    def _part(
-        self,
-        names: list[str],
-        queries: np.ndarray | slice,
-        offsets: np.ndarray,
-        rows: np.ndarray,
-        entries: np.ndarray,
-        lists: np.ndarray,
-    ) -> RunPool:
+    def _part(self, queries: np.ndarray, runs: np.ndarray) -> RunPool:
+        """Return the pool of some topics and runs (numbers), with the rows that are in their lists."""
         part = RunPool.__new__(RunPool)
-        part.names, part.query_ids = list(names), self.query_ids[queries]
+        part.names, part.query_ids = [self.names[j] for j in runs], self.query_ids[queries]
         part.topics_without_runs = self.topics_without_runs
+        entries, part.list_offsets = places_of(self.list_offsets, (queries[:, None] * self.n_runs + runs).ravel())
+        there = np.bincount(self.rows[entries], minlength=self.n_rows) > 0
+        places, offsets = places_of(self.offsets, queries)
+        rows, part.offsets = places[there[places]], offsets_of(there[places])[offsets]
         new_row = np.empty(self.n_rows, dtype=np.int64)
         new_row[rows] = np.arange(len(rows))
-        part.offsets, part.ids = offsets, self.ids.take(rows)
-        part.list_offsets, part.rows, part.scores = lists, new_row[self.rows[entries]], self.scores[entries]
-        part.grades = None if self.grades is None else self.grades[rows]
-        part.unretrieved = part.unretrieved_offsets = None
+        part.ids, part.rows, part.scores = self.ids.take(rows), new_row[self.rows[entries]], self.scores[entries]
+        part.grades = part.unretrieved = part.unretrieved_offsets = None
+        if self.grades is not None:
+            judged = self.judgements(rows)
+            assert judged.missing_grades is not None
+            assert judged.missing_offsets is not None
+            missing, part.unretrieved_offsets = places_of(judged.missing_offsets, queries)
+            part.grades, part.unretrieved = self.grades[rows], judged.missing_grades[missing]
         return part
 
     def __repr__(self) -> str:
@@ -338,6 +331,135 @@ def judged_pool(runs: object, qrels: object = None) -> RunPool:
     return RunPool(runs, as_qrels(qrels))
 
 
+@dataclass(frozen=True)
+class RunFeatures:
+    """The documents that any of several runs retrieved, with each run's score.
+
+    `data` has X (n, runs), with NaN or the missing score for documents that a run did not retrieve, and the grades y
+    (0 for unjudged documents), None without qrels. The documents of a topic are sorted by descending id, so that the
+    order of the rows breaks ties as trec_eval does. `judgements` has the judged mask, and the grades of judged
+    documents that no run retrieved, so that R counts them.
+    """
+
+    data: RankingData
+    judgements: Judgements | None
+
+
+def join_runs(
+    runs: Sequence[Run],
+    qrels: Qrels | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    missing: str = "min",
+    margin: float = MARGIN,
+    dtype: DTypeLike = np.float64,
+) -> RunFeatures:
+    """Return a row for each (topic, document) that some run retrieved, and a column for each run.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    qrels : Qrels, optional
+        Grades. Topics are those of `RunPool`.
+    names : sequence of str, optional
+        Column names; by default the runs' tags, numbered if they repeat.
+    missing : {"min", "nan"}
+        The value if a run did not retrieve a document. "min": the run's lowest score for the topic minus `margin`
+        times the range of its scores (minus `margin` if all are equal), and 0 in a topic that the run lacks.
+    margin : float
+        Greater than 0.
+    dtype : float64 or float32
+
+    Raises
+    ------
+    InvalidInputError
+        On no runs, repeated names, a wrong number of names, or qrels that share no topic with the runs.
+
+    Examples
+    --------
+    >>> import io
+    >>> from truerank.io.trec import read_run
+    >>> a = read_run(io.StringIO("1 Q0 d1 1 4 a\\n1 Q0 d2 2 2 a\\n"))
+    >>> b = read_run(io.StringIO("1 Q0 d2 1 7 b\\n1 Q0 d3 2 7 b\\n"))
+    >>> joined = join_runs([a, b], margin=0.5).data
+    >>> joined.doc_ids.tolist(), joined.X.tolist()
+    (['d3', 'd2', 'd1'], [[1.0, 7.0], [2.0, 7.0], [4.0, 6.5]])
+    """
+    check_choice(missing, "missing", ("min", "nan"))
+    check_number(margin, "margin", minimum=0.0, open_minimum=True)
+    if names is not None and (len(names) != len(runs) or len(set(names)) < len(names)):
+        raise InvalidInputError(f"join_runs: {len(runs)} runs need as many different names, got {list(names)}")
+    pool = RunPool(runs if names is None else dict(zip(names, runs)), qrels)
+    low, high = pool.per_list(np.minimum, pool.scores), pool.per_list(np.maximum, pool.scores)
+    with np.errstate(over="ignore"):
+        absent = (low - margin * np.where(high > low, high - low, 1.0)).astype(dtype)
+        below = np.nextafter(low.astype(dtype), -np.inf)  # the margin may be lost in rounding
+    absent = np.minimum(absent, below).clip(np.finfo(dtype).min)
+    absent[pool.list_sizes == 0] = 0.0
+    X = np.full((pool.n_rows, pool.n_runs), np.nan, dtype=dtype)
+    if missing == "min":
+        X[:] = absent.reshape(pool.n_queries, pool.n_runs)[pool.query_of_row]
+    X[pool.rows, pool.run_of_entry] = pool.scores
+    data = RankingData.from_grouped(
+        X, None, pool.offsets, pool.query_ids, doc_ids=pool.doc_ids, feature_names=pool.names
+    )  # fmt: skip
+    if qrels is None:
+        return RunFeatures(data, None)
+    judgements = judge_lists(qrels, pool.query_ids, pool.doc_ids, pool.offsets)
+    return RunFeatures(data.with_judgements(judgements), judgements)
+
+
+def join_lists(
+    runs: Sequence[Run], lists: np.ndarray
+) -> tuple[DocumentIds, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Join the documents of r runs' lists for m topics; `lists` int64 (m, r, 2) are first entry and length of lists.
+
+    Returns ids (n,), by descending id within a topic, and their offsets (m + 1,) by topic; list offsets (m r + 1,),
+    for run j and topic i from `i * r + j`; and the document and score of each entry (e,).
+
+    Each block of topics has a hash table. The cost is e look-ups and a sort of each topic's documents.
+    """
+    m, r, _ = lists.shape
+    list_offsets = offsets_of(lists[:, :, 1])
+    before = list_offsets[::r]  # entries before each topic
+    rows, scores = np.empty(before[-1], dtype=np.int64), np.empty(before[-1])
+    # The size is an upper bound; pages that are never written use no memory.
+    documents = np.empty((before[-1] + 1, 3), dtype=np.int64)
+    utf8 = np.empty(sum(int((run.ids.ends - run.ids.begins).sum()) for run in runs), dtype=np.uint8)
+    documents[0, _BEGIN] = n = 0
+    parts = [lists, list_offsets[:-1].reshape(m, r, 1), np.broadcast_to(np.arange(m)[:, None, None], (m, r, 1))]
+    placed = np.concatenate(parts, axis=2).transpose(1, 0, 2).copy()
+    values = [np.require(run.scores, np.float64, ["C", "W"]) for run in runs]
+    for first, last in query_blocks(before, _BLOCK):
+        found, slots = 0, np.full(1024, -1, dtype=np.int32)
+        for run, own, block in zip(runs, values, placed[:, first:last]):
+            ids = run.ids
+            slots, found = _join(
+                ids.utf8, ids.begins, ids.ends, ids.hashes.view(np.int64), own, block, slots, documents[n:], utf8,
+                found, rows, scores,
+            )  # fmt: skip
+        rows[before[first] : before[last]] += n
+        n += found
+    begins = documents[: n + 1, _BEGIN].copy()
+    ids = DocumentIds(utf8[: begins[n]].copy(), begins[:n], begins[1:])
+    topics = documents[:n, _TOPIC]
+    offsets = offsets_of(np.bincount(topics, minlength=m))
+    order = _descending(ids.texts, np.argsort(topics, kind="stable"), offsets)
+    row_of = np.empty(n, dtype=np.int64)
+    row_of[order] = np.arange(n)
+    np.take(row_of, rows, out=rows, mode="clip")
+    return ids.take(order), offsets, list_offsets, rows, scores
+
+
+def _descending(texts: np.ndarray, entries: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Sort the `entries` of each group by descending id; the ids of a group differ."""
+    result = np.empty_like(entries)
+    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        group = entries[start:stop]
+        result[start:stop] = group[np.argsort(texts[group])[::-1]]
+    return result
+
+
 @kernel
 def _rank_lists(lists, scores, rows):
     """Sort every list by descending score, equal scores by ascending row. Most lists are already sorted."""
@@ -357,3 +479,64 @@ def _rank_lists(lists, scores, rows):
                 if k - tied > 1:
                     rows[tied:k].sort()
                 tied = k
+
+
+@kernel
+def _join(utf8, begins, ends, hashes, values, lists, slots, documents, texts, n, rows, scores):
+    """Look up one run's lists among the n documents of a block of topics, and add the new documents.
+
+    lists (b, 4): first entry, length, first place in rows and scores, topic. slots: documents, or -1. documents:
+    hash, begin in `texts` and topic of each. Returns the slots, which may have grown, and n.
+    """
+    for t in range(len(lists)):
+        entry, length, place, topic = lists[t]
+        if 2 * (n + length) > len(slots):
+            slots = _larger(slots, documents[:n], 4 * (n + length))
+        mask = len(slots) - 1
+        for k in range(length):
+            mixed = hashes[entry + k]
+            begin, size = begins[entry + k], ends[entry + k] - begins[entry + k]
+            slot = _first_slot(mixed, topic, mask)
+            while slots[slot] >= 0:
+                other = slots[slot]
+                if documents[other, _HASH] == mixed and documents[other, _TOPIC] == topic:
+                    there = documents[other, _BEGIN]
+                    same = documents[other + 1, _BEGIN] - there == size
+                    i = 0
+                    while same and i < size:
+                        same = byte(utf8, begin + i) == byte(texts, there + i)
+                        i += 1
+                    if same:
+                        break
+                slot = (slot + 1) & mask
+            if slots[slot] < 0:
+                slots[slot] = n
+                end = documents[n, _BEGIN]
+                for i in range(size):
+                    texts[end + i] = byte(utf8, begin + i)
+                documents[n, _HASH], documents[n, _TOPIC] = mixed, topic
+                n += 1
+                documents[n, _BEGIN] = end + size
+            rows[place + k] = slots[slot]
+            scores[place + k] = values[entry + k]
+    return slots, n
+
+
+@kernel
+def _first_slot(mixed, topic, mask):
+    return (mixed ^ (mixed >> 32) ^ (topic * 40503)) & mask
+
+
+@kernel
+def _larger(slots, documents, wanted):
+    """Return a table of the same documents with at least `wanted` slots, a power of two."""
+    size = 2 * len(slots)
+    while size < wanted:
+        size *= 2
+    result = np.full(size, -1, dtype=np.int32)
+    for k in range(len(documents)):
+        slot = _first_slot(documents[k, _HASH], documents[k, _TOPIC], size - 1)
+        while result[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        result[slot] = k
+    return result

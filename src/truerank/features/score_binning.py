@@ -95,14 +95,14 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
         check_number(self.top, "top", minimum=0.0, maximum=0.95, open_minimum=True, open_maximum=True)
         check_number(self.low, "low")
         check_number(self.high, "high", minimum=self.low, open_minimum=True)
-        X = self._checked(X, reset=True)
-        self.edges_ = [self._edges(X[:, column]) for column in range(X.shape[1])]
+        values: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        self.edges_ = [self._edges(column) for column in values.T]
         return self
 
     def transform(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> Any:
         """Return binary features of X: CSR (n, binary features), or their codes as a `BinnedMatrix` (n, p)."""
         check_is_fitted(self)
-        values = self._checked(X, reset=False)
+        values = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         matrix = BinnedMatrix.from_values(values, self.edges_)
         return matrix if self.output == "binned" else matrix.to_csr().astype(values.dtype)
 
@@ -119,9 +119,6 @@ class ScoreBinning(TransformerMixin, BaseEstimator):
     def check_model(self) -> None:
         """Check a loaded model: thresholds for each column."""
         require_value(self, "edges_", np.ndarray, self.n_features_in_)
-
-    def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
     def _edges(self, column: np.ndarray) -> np.ndarray:
         k = self.n_thresholds

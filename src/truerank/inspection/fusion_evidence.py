@@ -14,8 +14,8 @@ from truerank.core.types import MeasuresLike, RandomState
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
 from truerank.features.fusion import METHODS
+from truerank.features.rules import comb_sum
 from truerank.features.run_pool import RunPool
-from truerank.features.score_rules import weighted_sum
 from truerank.measures import mean_of, parse_measures
 from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
@@ -203,7 +203,7 @@ def cross_validate_fusion(
         rows = places_of(pool.offsets, fold)[0]
         learned[rows] = fitted.pool_scores(test)
         means = by_run[first][:, train].mean(axis=1)
-        weighted[rows] = weighted_sum(test, means)
+        weighted[rows] = comb_sum(test, means)
         best = int(np.argmax(means))
         best_runs.append(pool.names[best])
         for name, values in best_run.items():

@@ -159,9 +159,9 @@ def _term_level(index: Index, weights: Mapping[int, float], documents: np.ndarra
     norms = 1.2 * (0.25 + 0.75 * postings.lengths[documents] / (postings.n_tokens / n))
     values = np.zeros(len(documents))
     for term, weight in weights.items():
-        start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
+        there, found = postings.of(term)
         counts = np.zeros(n)
-        counts[postings.documents[start:stop]] = postings.counts[start:stop]
+        counts[there] = found
         tf = spread(counts[documents])
-        values += lucene_idf(n, stop - start) * tf * 2.2 / (tf + norms) * weight * 8.0 / (weight + 7.0)
+        values += lucene_idf(n, len(there)) * tf * 2.2 / (tf + norms) * weight * 8.0 / (weight + 7.0)
     return values

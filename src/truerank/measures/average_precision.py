@@ -1,4 +1,4 @@
-"""Average precision."""
+"""Average precision, and its geometric mean."""
 
 from __future__ import annotations
 
@@ -44,3 +44,13 @@ class AveragePrecision(Measure):
             last[k] = hits.ordinal[np.searchsorted(key, key, side="right") - 1]
         value = np.where(end > (self.cutoff or np.inf), 0.0, last / end)
         return hits.sum(value) / form.norm, form.empty
+
+
+class GeometricMAP(AveragePrecision):
+    """The geometric mean of AP over queries, with values of at least 0.00001: trec_eval's gm_map.
+
+    It gives more weight to queries with a low AP (Robertson 2006).
+    """
+
+    NAME = "GMAP"
+    AGGREGATE = "geometric"

@@ -60,6 +60,9 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool] | tuple[str | bool, ...], str]] 
     "p": (lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)"),
     "a": (_number, "a grade"),
     "b": (_number, "a grade"),
+    "root": (lambda value: True, "a name of trec_eval"),
+    "parameter": (_number, "a number"),
+    "function": (callable, "a function of the ranked grades"),
     "convention": (tuple(CONVENTIONS), "one of " + ", ".join(CONVENTIONS)),
 }
 EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
@@ -134,11 +137,7 @@ class Measure:
             given["gains"] = tuple(sorted(given["gains"].items()))
         for name, value in given.items():
             valid, expected = SETTINGS[name]
-            if isinstance(valid, tuple):
-                accepted = isinstance(value, str | bool) and value in valid
-            else:
-                accepted = valid(value)
-            if not accepted:
+            if not (isinstance(value, str | bool) and value in valid if isinstance(valid, tuple) else valid(value)):
                 raise InvalidInputError(f"{self.NAME}: {name} must be {expected}, got {value!r}")
             if isinstance(value, np.generic):
                 given[name] = value.item()
@@ -167,9 +166,6 @@ class Measure:
 
     def __hash__(self) -> int:
         return hash(self._key)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._given)
 
     def __repr__(self) -> str:
         return self._text(self._given)
@@ -225,9 +221,7 @@ class Measure:
 
     def pinned(self, convention: str) -> Measure:
         """Return the measure with this convention, unless it already has one."""
-        if "convention" in self._given:
-            return self
-        return self(convention=convention)
+        return self if "convention" in self._given else self(convention=convention)
 
     def check(self) -> Measure:
         """Return the measure; raise if a required setting is missing or settings contradict each other."""
@@ -307,7 +301,7 @@ class Measure:
         if form is not None and ties != "end":
             values, empty = form.values(ordered), form.empty
         else:
-            values, empty = self._average(ordered) if ordered.ties == "average" else self._values(ordered)
+            values, empty = self._values(ordered)
         rule = self.setting("empty")
         if empty.any():
             values = np.where(empty, EMPTY_VALUES[rule], values)
@@ -381,19 +375,14 @@ class Measure:
         return int(np.count_nonzero(empty))
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        """Return values (k, m) and which queries are empty (m,); for measures without a rank form."""
-        raise NotImplementedError
+        """Return values (k, m) and which queries are empty (m,); for measures without a rank form.
 
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        """Return expected values over all orders of tied documents, as `_values`; for classes with TIE_AVERAGE."""
+        If `ordered.ties` is "average", which TIE_AVERAGE allows, they are expected values over all orders of ties.
+        """
         raise NotImplementedError
 
 
 _BLOCK = 200_000  # number of scores that are ranked at a time and stay in the processor's cache
-
-
-def _rebuild(kind: type[Measure], given: dict[str, Any]) -> Measure:
-    return kind(**given)
 
 
 def log_values(values: np.ndarray) -> np.ndarray:

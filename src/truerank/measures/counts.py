@@ -24,8 +24,6 @@ class _Counted(Measure):
         counts = self._of(ordered.judgements).astype(np.float64)
         return np.tile(counts, (ordered.k, 1)), np.zeros(len(counts), dtype=bool)
 
-    _average = _values
-
 
 class RelevantRetrievedCount(_Counted):
     """Relevant documents among the ranked ones, or among the first k: trec_eval's num_rel_ret, ranx's hits."""
@@ -51,7 +49,7 @@ class RetrievedCount(RelevantRetrievedCount):
     def _hits(self, judgements: Judgements) -> Hits:
         if "rel" in self._given:
             return super()._hits(judgements)
-        return Hits(judgements.offsets, np.ones(judgements.n_rows, dtype=bool), "every")
+        return Hits(judgements.offsets, np.ones(judgements.n_rows, dtype=bool))
 
 
 class RelevantCount(_Counted):

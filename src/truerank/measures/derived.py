@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import Literal, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
 from truerank.data.grouping import at_places, offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
-from truerank.measures.blocks import Blocks
 
 LARGEST_EXPONENT = 1000  # 2^grade and sums of it stay finite
 SMALLEST = 5e-324  # "relevant" at this level is every positive grade
+# Queries with so many documents are sorted by a call of their own, without gathering and padding.
+_LONG = 512
+# A block costs about as much as sorting so many documents. Padding may cost as much, or 1/8 of the cost of the block.
+_OVERHEAD = 1000
+_Key = TypeVarTuple("_Key")
+_Value = TypeVar("_Value")
+
+
+def kept(function: Callable[[Judgements, *_Key], _Value]) -> Callable[[Judgements, *_Key], _Value]:
+    """Decorate a function of judgements and hashable values: the judgements keep its results."""
+
+    @wraps(function)
+    def known(judgements: Judgements, *key: *_Key) -> _Value:
+        place = (function.__name__, *key)
+        if place not in judgements.cache:
+            judgements.cache[place] = function(judgements, *key)
+        value: _Value = judgements.cache[place]
+        return value
+
+    return known
 
 
 class Hits:
     """The documents that can contribute to a measure, for example the relevant ones.
 
-    `mask` (n,) marks them among the rows; rankings cache their ranks under `key`. In query order (h,): the `query` of
-    each, its `ordinal` 1, 2, … in the query, and the `first_row` of the query. `queries` are those with such documents,
-    `starts` where they begin in arrays (h,). `ranked` and `total` (m,) count them among the rows, and with those not
-    retrieved.
+    `mask` (n,) marks them among the rows. In query order (h,): the `query` of each, its `ordinal` 1, 2, … in the query,
+    and the `first_row` of the query. `queries` are those with such documents, `starts` where they begin in arrays (h,).
+    `ranked` and `total` (m,) count them among the rows, and with those not retrieved.
     """
 
-    __slots__ = ("first_row", "key", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
+    __slots__ = ("first_row", "mask", "ordinal", "queries", "query", "ranked", "starts", "total")
 
-    def __init__(self, offsets: np.ndarray, mask: np.ndarray, key: object, missing: np.ndarray | int = 0) -> None:
-        self.mask, self.key = mask, key
+    def __init__(self, offsets: np.ndarray, mask: np.ndarray, missing: np.ndarray | int = 0) -> None:
+        self.mask = mask
         bounds = np.searchsorted(np.flatnonzero(mask), offsets)
         self.ranked = np.diff(bounds)
         self.total = self.ranked + missing
@@ -50,36 +70,115 @@ class TieOrder(NamedTuple):
     row: np.ndarray
 
 
+class Blocks:
+    """The partition of queries for sorting; it depends only on their lengths."""
+
+    __slots__ = ("_blocks", "_long", "_n")
+
+    def __init__(self, offsets: np.ndarray) -> None:
+        sizes = np.diff(offsets)
+        self._n = int(offsets[-1])
+        self._blocks: list[_Block] = []
+        self._long: list[tuple[int, int]] = []
+        if len(sizes) and (sizes == sizes[0]).all():
+            if sizes[0]:
+                self._blocks = [_Block(np.arange(len(sizes)), offsets)]  # one block, its rows in their order
+            return
+        long = np.flatnonzero(sizes >= _LONG)
+        self._long = list(zip(offsets[long].tolist(), offsets[long + 1].tolist()))
+        queries = np.argsort(-sizes, kind="stable")
+        queries = queries[(sizes[queries] > 0) & (sizes[queries] < _LONG)]
+        ordered = sizes[queries]
+        below = np.concatenate([[0], np.cumsum(ordered)])
+        position = 0
+        while position < len(queries):
+            real = below[position + 1 :] - below[position]
+            wasted = ordered[position] * np.arange(1, len(real) + 1) - real
+            last = position + int(np.flatnonzero(wasted <= np.maximum(_OVERHEAD, real // 8))[-1]) + 1
+            self._blocks.append(_Block(np.sort(queries[position:last]), offsets))
+            position = last
+
+    def argsort(self, values: np.ndarray, *, stable: bool = False) -> np.ndarray:
+        """Return rows (k, n) in ascending order of values (k, n + 1) within each query.
+
+        The last column of the values must be inf, which pads short queries. `stable` keeps the row order among ties; it
+        is required if other values are inf.
+        """
+        k, n = values.shape[0], self._n
+        kind: Literal["stable"] | None = "stable" if stable else None
+        if len(self._blocks) == 1 and self._blocks[0].whole:
+            block = self._blocks[0]
+            rows = np.argsort(values[:, :n].reshape(k, *block.shape), axis=-1, kind=kind)
+            rows += block.first[:, None]
+            return rows.reshape(k, n)
+        out = np.empty((k, n), dtype=np.int64)
+        for start, end in self._long:
+            piece = np.argsort(values[:, start:end], axis=-1, kind=kind)
+            np.add(piece, start, out=out[:, start:end])
+        for block in self._blocks:
+            rows = np.argsort(values[:, block.index], axis=-1, kind=kind)
+            rows += block.first[:, None]
+            rows = rows.reshape(k, -1)
+            out[:, block.target] = rows if block.full is None else rows[:, block.full]
+        return out
+
+
+class _Block:
+    """Queries that are sorted as the rows of one matrix.
+
+    `index` (q, length) are rows of the data, n is the padding; `first` (q,) is the first row of each query. `target`
+    (r,) are the rows in the order of the matrix, `full` (r,) their flat places in the matrix (None without padding).
+    `whole` is True if the block is all rows in their order.
+    """
+
+    __slots__ = ("first", "full", "index", "shape", "target", "whole")
+
+    def __init__(self, queries: np.ndarray, offsets: np.ndarray) -> None:
+        sizes = offsets[queries + 1] - offsets[queries]
+        self.first = offsets[queries]
+        length = int(sizes.max())
+        self.shape = (len(queries), length)
+        index = self.first[:, None] + np.arange(length)
+        self.whole = bool(sizes.min() == length and index.size == offsets[-1])
+        if sizes.min() == length:
+            self.full, self.target, self.index = None, index.ravel(), index
+            return
+        inside = np.arange(length) < sizes[:, None]
+        self.full = np.flatnonzero(inside)
+        self.target = index[inside]
+        self.index = np.where(inside, index, int(offsets[-1]))
+
+
+@kept
+def blocks_of(judgements: Judgements) -> Blocks:
+    """Return the partition of the queries for sorting."""
+    return Blocks(judgements.offsets)
+
+
+@kept
 def hits_of(judgements: Judgements, rel: float) -> Hits:
-    """Return the documents of grade `rel` and above, cached."""
-    key = ("hits", float(rel))
-    if key not in judgements.cache:
-        mask, missing = judgements.grades >= rel, missing_count(judgements, rel)
-        known: list[Hits] = judgements.cache.setdefault("all hits", [])
-        for one in known:  # two levels without a grade between them share one object, and its ranks
-            if np.array_equal(one.mask, mask) and np.array_equal(one.total - one.ranked, missing):
-                break
-        else:
-            one = Hits(judgements.offsets, mask, key, missing)
-            known.append(one)
-        judgements.cache[key] = one
-    return judgements.cache[key]
+    """Return the documents of grade `rel` and above."""
+    mask, missing = judgements.grades >= rel, missing_count(judgements, rel)
+    known: list[Hits] = judgements.cache.setdefault("all hits", [])
+    for one in known:  # two levels without a grade between them share one object, and its ranks
+        if np.array_equal(one.mask, mask) and np.array_equal(one.total - one.ranked, missing):
+            return one
+    known.append(Hits(judgements.offsets, mask, missing))
+    return known[-1]
 
 
+@kept
 def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
-    """Return the order among ties under a rule, cached; None means row order."""
+    """Return the order among ties under a rule; None means row order."""
     if ties == "stable":
         return None
-    key = ("ties", ties)
-    if key not in judgements.cache:
-        n, query = judgements.n_rows, query_of_row(judgements)
-        if ties == "trec":
-            row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets)
-        else:
-            sign = -1.0 if ties == "optimistic" else 1.0
-            row = np.lexsort((np.arange(n), sign * judgements.grades, query))
-        judgements.cache[key] = TieOrder(at_places(np.arange(n), row), row)
-    return judgements.cache[key]
+    n = judgements.n_rows
+    if ties == "trec":
+        row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets)
+    else:
+        sign = -1.0 if ties == "optimistic" else 1.0
+        row = np.lexsort((np.arange(n), sign * judgements.grades, query_of_row(judgements)))
+    return TieOrder(at_places(np.arange(n), row), row)
 
 
 def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -93,35 +192,25 @@ def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return row
 
 
+@kept
 def query_of_row(judgements: Judgements) -> np.ndarray:
-    """Return the number of each row's query, int64 (n,), cached."""
-    if "query_of_row" not in judgements.cache:
-        judgements.cache["query_of_row"] = query_of_rows(judgements.offsets)
-    return judgements.cache["query_of_row"]
+    """Return the number of each row's query, int64 (n,)."""
+    return query_of_rows(judgements.offsets)
 
 
-def ranks(judgements: Judgements) -> np.ndarray:
-    """Return the rank (from 1) of each place, int64 (n,), cached."""
-    if "ranks" not in judgements.cache:
-        first = judgements.offsets[query_of_row(judgements)]
-        judgements.cache["ranks"] = np.arange(1, judgements.n_rows + 1) - first
-    return judgements.cache["ranks"]
-
-
+@kept
 def ideal_grades(judgements: Judgements) -> tuple[np.ndarray, np.ndarray]:
     """Return the positive grades of all judged documents, descending within each query, and offsets (m + 1,)."""
-    if "ideal" not in judgements.cache:
-        positive = np.flatnonzero(judgements.grades > 0)
-        kept, sizes = judgements.grades[positive], np.diff(np.searchsorted(positive, judgements.offsets))
-        if judgements.missing_grades is not None and judgements.missing_offsets is not None:
-            positive = np.flatnonzero(judgements.missing_grades > 0)
-            absent = judgements.missing_grades[positive]
-            absent_sizes = np.diff(np.searchsorted(positive, judgements.missing_offsets))
-            query = np.concatenate([np.repeat(np.arange(judgements.n_queries), part) for part in (sizes, absent_sizes)])
-            kept, sizes = np.concatenate([kept, absent])[np.argsort(query, kind="stable")], sizes + absent_sizes
-        offsets = offsets_of(sizes)
-        judgements.cache["ideal"] = (-Blocks(offsets).sort(-kept), offsets)
-    return judgements.cache["ideal"]
+    positive = np.flatnonzero(judgements.grades > 0)
+    grades, sizes = judgements.grades[positive], np.diff(np.searchsorted(positive, judgements.offsets))
+    if judgements.missing_grades is not None and judgements.missing_offsets is not None:
+        positive = np.flatnonzero(judgements.missing_grades > 0)
+        absent = judgements.missing_grades[positive]
+        absent_sizes = np.diff(np.searchsorted(positive, judgements.missing_offsets))
+        query = np.concatenate([np.repeat(np.arange(judgements.n_queries), part) for part in (sizes, absent_sizes)])
+        grades, sizes = np.concatenate([grades, absent])[np.argsort(query, kind="stable")], sizes + absent_sizes
+    offsets = offsets_of(sizes)
+    return grades[Blocks(offsets).argsort(np.append(-grades, np.inf)[None])[0]], offsets
 
 
 def best_grade(judgements: Judgements) -> np.ndarray:
@@ -131,16 +220,6 @@ def best_grade(judgements: Judgements) -> np.ndarray:
     full = offsets[1:] > offsets[:-1]
     result[full] = grades[offsets[:-1][full]]
     return result
-
-
-def top_of(offsets: np.ndarray, cutoff: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the first `cutoff` places of each segment, ranks from 0, starts of segments, and nonempty segments."""
-    sizes = np.minimum(np.diff(offsets), cutoff)
-    ends = np.cumsum(sizes)
-    rank = segment_range(sizes)
-    places = np.repeat(offsets[:-1], sizes) + rank
-    queries = np.flatnonzero(sizes)
-    return places, rank, (ends - sizes)[queries], queries
 
 
 def segment_range(sizes: np.ndarray) -> np.ndarray:

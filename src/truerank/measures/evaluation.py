@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import as_array
+from truerank.core.checks import as_array, check_choice
 from truerank.core.errors import InvalidInputError, imports_of_extra
 from truerank.core.printing import Tabular, styled_table
-from truerank.core.types import ArrayLike, MeasuresLike
+from truerank.core.types import ArrayLike, MeasureLike, MeasuresLike
 from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.row_source import RowSource
-from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_run, run_name
+from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure
-from truerank.measures.conventions import DEFAULT_CONVENTION
+from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
 from truerank.measures.coverage import check_topics, over_topics, settle_topics
 from truerank.measures.derived import best_grade
 from truerank.measures.names import parse_measures
@@ -193,15 +193,18 @@ def evaluate(
         if qid is not None or doc_ids is not None:
             raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")
         known, runs = as_qrels(y), runs_by_name(scores)
+        convention = convention or "trec"
+        parsed = over_topics(parse_measures(measures, convention), topics)
         if runs is not None and len(runs):
-            return _evaluate_runs(measures, known, runs, convention or "trec", topics)
+            found = {name: judge_run(known, run) for name, run in runs.items()}
+            if len(runs) > 1:
+                found, _ = settle_topics(found, topics)
+            return Evaluations({name: evaluate_judged(parsed, convention, *one) for name, one in found.items()})
         ranked = as_run(scores)
         if known.n_queries == 0 or ranked.n_queries == 0:
             what = "the qrels judge" if known.n_queries == 0 else "the run ranks"
             raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query")
-        judgements, found = judge_run(known, ranked)
-        parsed = over_topics(parse_measures(measures, convention or "trec"), topics)
-        return evaluate_judged(parsed, convention or "trec", judgements, found)
+        return evaluate_judged(parsed, convention, *judge_run(known, ranked))
     if topics is not None:
         raise InvalidInputError("topics= is about runs and qrels; grades and scores of rows have the same queries")
     convention = convention or DEFAULT_CONVENTION
@@ -213,14 +216,61 @@ def evaluate(
     return result
 
 
-def _evaluate_runs(
-    measures: MeasuresLike, qrels: Qrels, runs: dict[str, Run], convention: str, topics: str | None
-) -> Any:
-    parsed = over_topics(parse_measures(measures, convention), topics)
-    found = {name: judge_run(qrels, run) for name, run in runs.items()}
-    if len(runs) > 1:
-        found, _ = settle_topics(found, topics)
-    return Evaluations({name: evaluate_judged(parsed, convention, *one) for name, one in found.items()})
+class ConvertedClaim(dict[str, float]):
+    """The mean of a measure on one ranking by convention, the stated one first; `evaluations` has the details."""
+
+    def __init__(self, measure: str, evaluations: dict[str, Evaluation]) -> None:
+        super().__init__({name: next(iter(one.values())) for name, one in evaluations.items()})
+        self.measure, self.evaluations = measure, evaluations
+
+
+def convert_claim(
+    y: ArrayLike,
+    scores: object,
+    measure: MeasureLike = "nDCG@10",
+    *,
+    stated: str | None = None,
+    qid: ArrayLike | None = None,
+    topics: str | None = None,
+) -> ConvertedClaim:
+    """Return a figure under every convention: what trec_eval, LightGBM, CatBoost … would print for the same ranking.
+
+    Parameters
+    ----------
+    y : grades (n,) with `qid`, RankingData or Judgements; or Qrels, a path, or `{topic: {document: grade}}`
+    scores : array (n,); or with qrels a Run, a path, or `{topic: {document: score}}`
+    measure : str or Measure, default "nDCG@10"
+        The settings that it names (`nDCG(gain="linear")@10`) are kept under every convention.
+    stated : str, optional
+        The convention to put first.
+    qid : array-like (n,), optional
+    topics : {"common", "all"}, optional
+        As in `evaluate` with qrels: whether topics without scores are left out or count 0. The default is the rule of
+        each convention.
+
+    Notes
+    -----
+    The ranking is required, because conventions differ in empty queries, short lists and ties, query by query.
+
+    Examples
+    --------
+    >>> qrels, run = {"1": {"a": 2, "b": 1}, "2": {"c": 0}}, {"1": {"b": 9.0, "a": 8.0}, "2": {"c": 1.0}}
+    >>> found = convert_claim(qrels, run, "nDCG@10")
+    >>> {name: round(value, 3) for name, value in found.items() if name in ("trec", "ranklib", "lightgbm")}
+    {'trec': 0.43, 'ranklib': 0.398, 'lightgbm': 0.898}
+    """
+    if stated is not None:
+        check_choice(stated, "stated", CONVENTIONS)
+    grades: Any = y
+    if is_qrels(y):
+        grades, scores = judge_run(as_qrels(y), as_run(scores))
+    names = list(CONVENTIONS) if stated is None else [stated, *(name for name in CONVENTIONS if name != stated)]
+    given = grades if isinstance(grades, Judgements | RankingData) else np.asarray(grades)
+    evaluations = {}
+    for name in names:
+        measures = measure if topics is None else list(over_topics(parse_measures(measure, name), topics).values())
+        evaluations[name] = evaluate(measures, given, scores, qid=qid, convention=name)
+    return ConvertedClaim(next(iter(evaluations[names[0]])), evaluations)
 
 
 def evaluate_judged(
@@ -247,13 +297,11 @@ def is_qrels(y: object) -> bool:
     """Return whether these are judgements by query and document, rather than grades of rows."""
     if isinstance(y, Judgements | RankingData | np.ndarray):
         return False
-    if isinstance(y, Qrels | Mapping | str | os.PathLike) or hasattr(y, "read"):
-        return True
-    if hasattr(y, "columns") and getattr(y, "ndim", 2) == 2:  # a series of Dask has columns, too
-        return True
-    if type(y).__module__.partition(".")[0] == "ranx":
-        return True
-    return isinstance(y, list | tuple) and len(y) > 0 and hasattr(y[0], "query_id")
+    if isinstance(y, list | tuple):
+        return len(y) > 0 and hasattr(y[0], "query_id")
+    is_frame = hasattr(y, "columns") and getattr(y, "ndim", 2) == 2  # a series of Dask has columns, too
+    is_file = isinstance(y, str | os.PathLike) or hasattr(y, "read")
+    return is_frame or is_file or isinstance(y, Qrels | Mapping) or type(y).__module__.partition(".")[0] == "ranx"
 
 
 def runs_by_name(runs: object) -> dict[str, Any] | None:

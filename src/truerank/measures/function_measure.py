@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -27,23 +25,8 @@ class FunctionMeasure(Measure):
     {'second': 1.0}
     """
 
-    NAME = "function"
-    function: Callable[[np.ndarray], float]
-
-    def __init__(self, function: Callable[[np.ndarray], float], **settings: Any) -> None:
-        if not callable(function):
-            raise InvalidInputError(f"expected a function of the ranked grades as measure, got {function!r}")
-        super().__init__(**settings)
-        object.__setattr__(self, "function", function)
-        object.__setattr__(self, "_key", (*self._key, function))
-
-    def __call__(self, *positional: Any, **settings: Any) -> Measure:
-        if positional:
-            raise InvalidInputError("a function as measure accepts settings by name only")
-        return FunctionMeasure(self.function, **{**self._given, **settings})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.function, self._given)
+    NAME = "FunctionMeasure"
+    OWN = REQUIRED = POSITIONAL = ("function",)
 
     def __repr__(self) -> str:
         return f"FunctionMeasure({self.name})"
@@ -51,7 +34,8 @@ class FunctionMeasure(Measure):
     @property
     def name(self) -> str:
         """Name of the function."""
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
+        function = self._given["function"]
+        return str(getattr(function, "__name__", type(function).__name__))
 
     @property
     def rises_with_grades(self) -> bool:
@@ -63,7 +47,7 @@ class FunctionMeasure(Measure):
         result = np.zeros((ordered.k, len(offsets) - 1))
         for row, grades in enumerate(ordered.grades):
             for query in np.flatnonzero(np.diff(offsets)):
-                value = self.function(grades[offsets[query] : offsets[query + 1]].copy())
+                value = self._given["function"](grades[offsets[query] : offsets[query + 1]].copy())
                 try:
                     number = float(value)
                 except (TypeError, ValueError):
@@ -74,7 +58,3 @@ class FunctionMeasure(Measure):
                     )
                 result[row, query] = number
         return result, np.zeros(len(offsets) - 1, dtype=bool)
-
-
-def _rebuild(function: Callable[[np.ndarray], float], given: dict[str, Any]) -> FunctionMeasure:
-    return FunctionMeasure(function, **given)

@@ -7,7 +7,7 @@ import numpy as np
 from truerank.data.grouping import at_places
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import query_of_row
+from truerank.measures.derived import kept, query_of_row
 from truerank.measures.ranking import Ordered
 
 
@@ -45,11 +45,10 @@ def _place_in_run(continues: np.ndarray) -> np.ndarray:
     return (place - start).reshape(continues.shape).astype(np.float64)
 
 
+@kept
 def _grade_codes(judgements: Judgements) -> np.ndarray:
     """Return 0 for the largest grade, 1 for the next one, … (n,)."""
-    if "grade_codes" not in judgements.cache:
-        judgements.cache["grade_codes"] = np.unique(-judgements.grades, return_inverse=True)[1].astype(np.int64)
-    return judgements.cache["grade_codes"]
+    return np.unique(-judgements.grades, return_inverse=True)[1].astype(np.int64)
 
 
 def _pairs_of_equal_grade(judgements: Judgements) -> np.ndarray:

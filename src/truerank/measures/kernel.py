@@ -19,7 +19,7 @@ from truerank.core.threads import query_blocks, row_blocks, run_blocks
 from truerank.core.types import Matrix
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures.base import EMPTY_VALUES, Measure
-from truerank.measures.derived import tie_order
+from truerank.measures.derived import kept, tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
 from truerank.measures.ranking import Ranking
 
@@ -34,7 +34,7 @@ class QueryMeasure:
 
     def __init__(self, data: RankingData, measure: Measure) -> None:
         self.measure, self.judgements = measure, data.judgements()
-        self._plan = plan_of(measure.check(), self.judgements)
+        self._plan = plan_of(self.judgements, measure.check())
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """Return the value of every query (m,) for scores (n,); NaN for skipped queries."""
@@ -43,10 +43,6 @@ class QueryMeasure:
         if self._plan is None:
             return self.measure.per_query(self.judgements, scores)
         return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[0]
-
-    def mean_of_scores(self, scores: np.ndarray, query_weight: np.ndarray | None = None) -> float:
-        """Return the mean over queries that are not skipped for scores (n,), weighted by `query_weight` (m,)."""
-        return self.measure.aggregate(self.of_scores(scores), query_weight)
 
     def of_columns(self, X: Matrix, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
         """Return the value of every query ranked by each column of X (n, p), in grouped order: float64 (m, p).
@@ -144,7 +140,7 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
     k, n = ranking.scores.shape
     if form is None or (k == 1 and _MANY_HITS * len(form.hits.query) > n):  # making a plan is slow
         return None
-    plan = plan_of(measure, ranking.judgements)
+    plan = plan_of(ranking.judgements, measure)
     if plan is None:
         return None
     scores = np.ascontiguousarray(ranking.scores, dtype=np.float64)
@@ -162,15 +158,9 @@ def values_of_ranking(measure: Measure, ranking: Ranking) -> np.ndarray | None:
     return plan.values_at(kept, 0, m)[None]
 
 
-def plan_of(measure: Measure, judgements: Judgements) -> _Plan | None:
-    """Return the plan of a measure for the kernel, cached with the judgements; None if it has none."""
-    key = ("plan", measure)
-    if key not in judgements.cache:
-        judgements.cache[key] = _plan(measure, judgements)
-    return judgements.cache[key]
-
-
-def _plan(measure: Measure, judgements: Judgements) -> _Plan | None:
+@kept
+def plan_of(judgements: Judgements, measure: Measure) -> _Plan | None:
+    """Return the plan of a measure for the kernel; None if it has none."""
     ties = measure.setting("ties")
     if ties == "end" or (measure.setting("judged_only") and not judgements.known.all()):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.measures.base import Measure
-from truerank.measures.derived import ideal_grades, ranks
+from truerank.measures.derived import ideal_grades, segment_range
 from truerank.measures.ndcg import discounts, gain_of_grade, gains_of
 from truerank.measures.ranking import Ordered
 
@@ -23,9 +23,8 @@ class MeanNormalisedDCG(Measure):
         row_gains = gains_of(judgements, gain)
         gains = ordered.smoothed(row_gains) if ordered.ties == "average" else row_gains[ordered.rows]
         grades, ideal_offsets = ideal_grades(judgements)
-        rank = ranks(judgements)
-        offsets = judgements.offsets
-        sizes = np.diff(offsets)
+        offsets, sizes = judgements.offsets, judgements.sizes
+        rank = segment_range(sizes) + 1
         weights = discounts(discount, int(rank.max()) if len(rank) else 0)[rank - 1]
         # Beyond the positive grades the best list gains nothing.
         best = np.zeros(judgements.n_rows)
@@ -37,5 +36,3 @@ class MeanNormalisedDCG(Measure):
         full = np.flatnonzero(sizes)
         best_gain[full] = best[offsets[full]]
         return ordered.sum(share) / np.maximum(sizes, 1), best_gain <= 0
-
-    _average = _values

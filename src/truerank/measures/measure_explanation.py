@@ -115,15 +115,11 @@ class MeasureExplanation:
 
     def table(self, style: str = "text") -> str:
         """Return the ranks as a table: text, markdown, latex or html."""
-        own = self.measure.NAME == "nDCG"
         header = ["rank", "document", "score", "grade", "gained"]
-        header += ["gain", "discount", "ideal grade", "ideal gain"] if own else []
-        rows: list[list[Any]] = []
-        for rank in self.ranks:
-            grade = "unjudged" if rank.grade is None else f"{rank.grade:g}"
-            row: list[Any] = [rank.rank, rank.doc_id, rank.score, grade, rank.gained]
-            row += [rank.gain, rank.discount, rank.ideal_grade, rank.ideal_gain] if own else []
-            rows.append(row)
+        header += ["gain", "discount", "ideal grade", "ideal gain"] if self.measure.NAME == "nDCG" else []
+        rows = [list(rank[: len(header)]) for rank in self.ranks]
+        for row in rows:
+            row[3] = "unjudged" if row[3] is None else f"{row[3]:g}"
         return styled_table(rows, header, style)
 
     def __str__(self) -> str:

@@ -13,21 +13,19 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import Table
 from truerank.core.types import MeasureLike, MeasuresLike
-from truerank.measures.average_precision import AveragePrecision
+from truerank.measures.average_precision import AveragePrecision, GeometricMAP
 from truerank.measures.base import Measure
 from truerank.measures.bpref import BinaryPreference
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
 from truerank.measures.counts import QueryCount, RelevantCount, RelevantRetrievedCount, RetrievedCount
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.function_measure import FunctionMeasure
-from truerank.measures.geometric_map import GeometricMAP
 from truerank.measures.inferred_ap import InferredAP
 from truerank.measures.interpolated_precision import InterpolatedPrecision
-from truerank.measures.judged import JudgedShare
 from truerank.measures.kendall_tau import KendallTau
 from truerank.measures.mean_ndcg import MeanNormalisedDCG
 from truerank.measures.ndcg import DiscountedCumulativeGain, NormalisedDCG
-from truerank.measures.precision import Precision, Recall, RPrecision, SetPrecision, SetRecall
+from truerank.measures.precision import JudgedShare, Precision, Recall, RPrecision, SetPrecision, SetRecall
 from truerank.measures.precision import SetAP as _SetAP
 from truerank.measures.precision import SetF as _SetF
 from truerank.measures.rank_biased_precision import RankBiasedPrecision
@@ -122,7 +120,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
     """
     check_choice(convention, "convention", CONVENTIONS)
     if isinstance(measure, Measure):
-        return (measure if measure.gives("convention") else measure(convention=convention)).check()
+        return measure.pinned(convention).check()
     if type(measure).__module__.partition(".")[0] == "ir_measures":
         # The meaning in ir_measures: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: no value).
         made = _from_text(str(measure))

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import offsets_of, sums_by_query
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
-from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, Hits, hits_of, ideal_grades, missing_count, top_of
+from truerank.measures.derived import LARGEST_EXPONENT, SMALLEST, hits_of, ideal_grades, kept, segment_range
 from truerank.measures.rank_form import SUM, RankForm
 
 
-class _DiscountedGains(Measure):
-    """Σ_{r ≤ k} gain(grade at rank r) · discount(r), divided by a norm of the query."""
+class NormalisedDCG(Measure):
+    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), over the DCG of the best order of all judged documents.
 
+    The gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), and
+    0 for negative grades. The discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) for larger r (`letor`,
+    as in the LETOR scripts). `gains={0: 1, 1: 4}` first replaces these grades of judged documents, as in ir_measures.
+    `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff, as in the script of LETOR 4.
+    """
+
+    NAME = "nDCG"
+    OWN: ClassVar[tuple[str, ...]] = ("cutoff", "gain", "discount", "short", "gains")
     TIE_AVERAGE = True
 
     @property
@@ -40,29 +49,13 @@ class _DiscountedGains(Measure):
 
     def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
         """Return the divisor of the sum, float64 (m,); `ideal` is the sum of the best order of all judged documents."""
-        raise NotImplementedError
-
-
-class NormalisedDCG(_DiscountedGains):
-    """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), over the DCG of the best order of all judged documents.
-
-    The gain is 2^grade - 1 (`exponential`, Burges et al. 2005) or the grade (`linear`, Järvelin & Kekäläinen 2002), and
-    0 for negative grades. The discount is 1/log2(1 + r) (`log2`), or 1 for r ≤ 2 and 1/log2(r) for larger r (`letor`,
-    as in the LETOR scripts). `gains={0: 1, 1: 4}` first replaces these grades of judged documents, as in ir_measures.
-    `short="zero"` gives 0 to a query with fewer ranked documents than the cutoff, as in the script of LETOR 4.
-    """
-
-    NAME = "nDCG"
-    OWN = ("cutoff", "gain", "discount", "short", "gains")
-
-    def _norm(self, judgements: Judgements, ideal: np.ndarray) -> np.ndarray:
         norm = np.where(ideal > 0, ideal, 1.0)
         if self.cutoff is not None and self.setting("short") == "zero":
             norm[judgements.sizes < self.cutoff] = np.inf
         return norm
 
 
-class DiscountedCumulativeGain(_DiscountedGains):
+class DiscountedCumulativeGain(NormalisedDCG):
     """DCG = Σ_{r ≤ k} gain(grade at rank r) · discount(r), with gain and discount as in nDCG.
 
     Its mean depends mostly on queries with many relevant documents; use it only to compare with tools that print it. It
@@ -77,28 +70,20 @@ class DiscountedCumulativeGain(_DiscountedGains):
         return np.ones(judgements.n_queries)
 
 
-def relabelled(judgements: Judgements, gains: Iterable[tuple[float, float]]) -> Judgements:
+@kept
+def relabelled(judgements: Judgements, gains: tuple[tuple[float, float], ...]) -> Judgements:
     """Return judgements with grades replaced by (grade, gain) pairs; unjudged documents get 0."""
-    key = ("relabelled", gains)
-    if key not in judgements.cache:
-        table = dict(gains)
+    table = dict(gains)
 
-        def mapped(grades: np.ndarray) -> np.ndarray:
-            values, inverse = np.unique(grades, return_inverse=True)
-            return np.array([table.get(value, value) for value in values.tolist()], dtype=np.float64)[inverse]
+    def mapped(grades: np.ndarray) -> np.ndarray:
+        values, inverse = np.unique(grades, return_inverse=True)
+        return np.array([table.get(value, value) for value in values.tolist()], dtype=np.float64)[inverse]
 
-        grades = mapped(judgements.grades)
-        if judgements.judged is not None:
-            grades[~judgements.judged] = 0.0
-        missing = None if judgements.missing_grades is None else mapped(judgements.missing_grades)
-        made = Judgements(
-            grades, judgements.offsets, missing_grades=missing, missing_offsets=judgements.missing_offsets
-        )
-        made.cache[("hits", SMALLEST)] = Hits(
-            made.offsets, made.grades > 0, ("relabelled hits", gains), missing_count(made, SMALLEST)
-        )
-        judgements.cache[key] = made
-    return judgements.cache[key]
+    grades = mapped(judgements.grades)
+    if judgements.judged is not None:
+        grades[~judgements.judged] = 0.0
+    missing = None if judgements.missing_grades is None else mapped(judgements.missing_grades)
+    return Judgements(grades, judgements.offsets, missing_grades=missing, missing_offsets=judgements.missing_offsets)
 
 
 def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
@@ -119,12 +104,10 @@ def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
     return np.exp2(positive) - 1.0
 
 
+@kept
 def gains_of(judgements: Judgements, gain: str) -> np.ndarray:
-    """Return the gain of each row (n,), cached."""
-    key = ("gains", gain)
-    if key not in judgements.cache:
-        judgements.cache[key] = gain_of_grade(judgements.grades, gain)
-    return judgements.cache[key]
+    """Return the gain of each row (n,)."""
+    return gain_of_grade(judgements.grades, gain)
 
 
 def discounts(discount: str, n: int) -> np.ndarray:
@@ -135,16 +118,11 @@ def discounts(discount: str, n: int) -> np.ndarray:
     return 1.0 / np.log2(rank + 1.0)
 
 
+@kept
 def ideal_dcg(judgements: Judgements, gain: str, discount: str, cutoff: int | None) -> np.ndarray:
-    """Return the largest possible DCG of each query (m,), cached."""
-    key = ("ideal_dcg", gain, discount, cutoff)
-    if key not in judgements.cache:
-        grades, offsets = ideal_grades(judgements)
-        result = np.zeros(judgements.n_queries)
-        longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        places, place, starts, queries = top_of(offsets, max(1, longest) if cutoff is None else cutoff)
-        if len(places):
-            values = gain_of_grade(grades[places], gain) * discounts(discount, longest)[place]
-            result[queries] = np.add.reduceat(values, starts)
-        judgements.cache[key] = result
-    return judgements.cache[key]
+    """Return the largest possible DCG of each query (m,)."""
+    grades, offsets = ideal_grades(judgements)
+    sizes = np.diff(offsets) if cutoff is None else np.minimum(np.diff(offsets), cutoff)
+    place = segment_range(sizes)
+    gains = gain_of_grade(grades[np.repeat(offsets[:-1], sizes) + place], gain)
+    return sums_by_query(gains * discounts(discount, int(sizes.max(initial=0)))[place], offsets_of(sizes))

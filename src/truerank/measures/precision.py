@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar
+
 import numpy as np
 
 from truerank.data.ranking_data import Judgements
@@ -16,14 +19,12 @@ class _Count(Measure):
     TIE_AVERAGE = True
 
     def rank_form(self, judgements: Judgements) -> RankForm:
-        hits = hits_of(judgements, self.rel)
+        return self._form(judgements, hits_of(judgements, self.rel))
+
+    def _form(self, judgements: Judgements, hits: Hits) -> RankForm:
         norm = self._norm(judgements, hits).astype(np.float64)
         weights = np.ones(judgements.longest)
-        return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self._ranks(judgements, hits))
-
-    def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray | None:
-        """Return the number of ranks that count in each query (m,), None for all."""
-        return self.limits(judgements)
+        return RankForm(SUM, hits, weights, norm, hits.total == 0, limits=self.limits(judgements))
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         """Return the divisor of the number of relevant documents found, (m,); by default that of all relevant ones."""
@@ -66,8 +67,9 @@ class RPrecision(_Count):
     NAME = "Rprec"
     OWN = ("rel",)
 
-    def _ranks(self, judgements: Judgements, hits: Hits) -> np.ndarray:
-        return hits.total
+    def limits(self, judgements: Judgements) -> np.ndarray:
+        """R."""
+        return hits_of(judgements, self.rel).total
 
 
 class SetPrecision(_Count):
@@ -78,7 +80,7 @@ class SetPrecision(_Count):
     """
 
     NAME = "SetP"
-    OWN = ("rel", "relative", "cutoff")
+    OWN: ClassVar[tuple[str, ...]] = ("rel", "relative", "cutoff")
 
     def _norm(self, judgements: Judgements, hits: Hits) -> np.ndarray:
         most = judgements.sizes if self.cutoff is None else np.minimum(judgements.sizes, self.cutoff)
@@ -120,8 +122,24 @@ class SetAP(_Count):
     OWN = ("rel",)
 
     def rank_form(self, judgements: Judgements) -> RankForm:
-        hits = hits_of(judgements, self.rel)
+        form = super().rank_form(judgements)
         # h²/(n T): each of the h hits adds h.
-        gains = hits.mask * hits.ranked.astype(np.float64)[query_of_row(judgements)]
-        norm = np.maximum(judgements.sizes, 1) * np.maximum(hits.total, 1).astype(np.float64)
-        return RankForm(SUM, hits, np.ones(judgements.longest), norm, hits.total == 0, gains=gains)
+        gains = form.hits.mask * form.hits.ranked.astype(np.float64)[query_of_row(judgements)]
+        return replace(form, gains=gains, norm=np.maximum(judgements.sizes, 1) * form.norm)
+
+
+class JudgedShare(SetPrecision):
+    """The share of the first k documents (or of all) that are judged. No query is empty."""
+
+    NAME = "Judged"
+    OWN = ("cutoff",)
+
+    @property
+    def rises_with_grades(self) -> bool:
+        """False: unjudged documents have no grade."""
+        return False
+
+    def rank_form(self, judgements: Judgements) -> RankForm:
+        judged = np.ones(judgements.n_rows, dtype=bool) if judgements.judged is None else judgements.judged
+        form = self._form(judgements, Hits(judgements.offsets, judged))
+        return replace(form, empty=np.zeros(judgements.n_queries, dtype=bool))

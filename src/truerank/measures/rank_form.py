@@ -63,29 +63,19 @@ class RankForm:
         return total / self.norm
 
     def _sum(self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
-        if len(self.weights) == 0:
-            return np.zeros((ordered.k, len(self.norm)))
-        if size is None and self.limits is not None:
-            return self._sum_of_top(ordered, before, limit)
-        terms = np.where(before < limit, self.weights[before], 0.0)
-        if size is not None:
-            running = self.cumulative()
-            mean = (running[np.minimum(before + size, limit)] - running[np.minimum(before, limit)]) / size
-            terms = np.where(size == 1, terms, mean)
-        if self.gains is not None:
-            terms = self.gains[ordered.hit_rows(self.hits)] * terms
-        return self.hits.sum(terms)
-
-    def _sum_of_top(self, ordered: Ordered, before: np.ndarray, limit: np.ndarray) -> np.ndarray:
-        """Return the sum over only the hits above the limit, which are few with a small cutoff."""
+        """Return the sums over the hits above the limit, which are few with a small cutoff."""
         hits, k, m = self.hits, ordered.k, len(self.norm)
         counted = np.flatnonzero(before < limit)
         ranking, hit = (0, counted) if k == 1 else np.divmod(counted, before.shape[1])
         place, query = before.ravel()[counted], hits.query[hit]
         terms = self.weights[place]
+        if size is not None:
+            size, limit, running = size.ravel()[counted], limit[hit], self.cumulative()
+            mean = (running[np.minimum(place + size, limit)] - running[place]) / size
+            terms = np.where(size == 1, terms, mean)
         if self.gains is not None:
-            rows = ordered.rows[ranking, hits.first_row[hit] + place]
-            terms = self.gains[rows] * terms
+            own = ordered.hit_places(hits).ravel()[counted]
+            terms = self.gains[ordered.rows[ranking, hits.first_row[hit] + own]] * terms
         return np.bincount(query + m * ranking, weights=terms, minlength=k * m).reshape(k, m)
 
     def _precision(

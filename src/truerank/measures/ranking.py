@@ -13,10 +13,9 @@ import numpy as np
 from truerank.core.checks import as_array, as_numbers
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
-from truerank.data.grouping import offsets_of, query_of_rows
+from truerank.data.grouping import offsets_of, query_of_rows, sums_by_query
 from truerank.data.ranking_data import Judgements
-from truerank.measures.blocks import Blocks
-from truerank.measures.derived import Hits, hits_of, tie_order
+from truerank.measures.derived import Hits, TieOrder, blocks_of, hits_of, kept, tie_order
 
 TIES = ("stable", "trec", "average", "optimistic", "pessimistic", "end")
 
@@ -45,7 +44,7 @@ class Ranking:
             )
         self.judgements = judgements
         self.scores = array[None] if self.single else array
-        self._sorted: dict[str, _Sorted] = {}
+        self._sorted: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._orders: dict[tuple[str, str], Ordered] = {}
         self._condensed: Ranking | None = None
         self.hit_ranks: list[Any] = []  # cache of `measures/kernel.py`
@@ -54,23 +53,20 @@ class Ranking:
         """Return the documents in ranked order under a tie rule; scores are compared as float64 or float32."""
         if ties == "trec" and self.judgements.tie_keys is None:
             ties = "stable"
+        if compare not in self._sorted:
+            self._sorted[compare] = _sorted_rows(self.judgements, self.scores, np.dtype(compare))
         key = (ties, compare)
         if key not in self._orders:
-            if compare not in self._sorted:
-                self._sorted[compare] = _Sorted(self.judgements, self.scores, np.dtype(compare))
-            base = self._sorted[compare]
-            self._orders[key] = Ordered(self.judgements, base, ties)
+            self._orders[key] = Ordered(self.judgements, *self._sorted[compare], ties)
         return self._orders[key]
 
     def judged_only(self) -> Ranking:
         """Return the ranking without unjudged documents and documents of negative grade, as in trec_eval."""
-        judgements = self.judgements
-        if judgements.known.all():
+        known = self.judgements.known
+        if known.all():
             return self
         if self._condensed is None:
-            if "judged_only" not in judgements.cache:
-                judgements.cache["judged_only"] = _without_unjudged(judgements)
-            self._condensed = Ranking(judgements.cache["judged_only"], self.scores[:, judgements.known])
+            self._condensed = Ranking(_without_unjudged(self.judgements), self.scores[:, known])
             self._condensed.single = self.single
         return self._condensed
 
@@ -80,23 +76,23 @@ class Ordered:
 
     `rows[:, offsets[i] + j]` is the row of the document at rank j + 1 of query i, int64 (k, n). If the tie rule is an
     average, equal scores are ordered by falling grade, so that sums have the same bits for any order of the rows.
+    `tied`, bool (k, n), marks documents with the score of the previous document of their query.
     """
 
-    __slots__ = ("_grades", "_hit_places", "_sorted", "judgements", "k", "rows", "ties")
+    __slots__ = ("_hit_places", "any_tied", "judgements", "k", "rows", "tied", "ties")
 
-    def __init__(self, judgements: Judgements, base: _Sorted, ties: str) -> None:
-        self.judgements, self.ties, self._sorted = judgements, ties, base
-        self.rows = base.rows_under(ties)
-        self.k = len(self.rows)
-        self._grades: np.ndarray | None = None
-        self._hit_places: dict[Any, np.ndarray] = {}
+    def __init__(self, judgements: Judgements, rows: np.ndarray, tied: np.ndarray, ties: str) -> None:
+        self.judgements, self.tied, self.ties = judgements, tied, ties
+        self.any_tied = bool(tied.any())
+        order = tie_order(judgements, "optimistic" if ties in ("average", "end") else ties) if self.any_tied else None
+        self.rows = _settled(rows, tied, order) if self.any_tied else rows
+        self.k = len(rows)
+        self._hit_places: dict[Hits, np.ndarray] = {}
 
     @property
     def grades(self) -> np.ndarray:
         """Grades in ranked order, (k, n)."""
-        if self._grades is None:
-            self._grades = self.judgements.grades[self.rows]
-        return self._grades
+        return self.judgements.grades[self.rows]
 
     def hits(self, rel: float) -> Hits:
         """Return the documents of grade `rel` and above."""
@@ -108,15 +104,11 @@ class Ordered:
 
     def hit_places(self, hits: Hits) -> np.ndarray:
         """Return the number of documents above each hit, ascending within each query: int64 (k, h)."""
-        if hits.key not in self._hit_places:
+        if hits not in self._hit_places:
             k, n = self.rows.shape
             first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]
-            self._hit_places[hits.key] = np.flatnonzero(hits.mask[self.rows]).reshape(k, -1) - first
-        return self._hit_places[hits.key]
-
-    def hit_rows(self, hits: Hits) -> np.ndarray:
-        """Return the rows of the hits in ranked order, (k, h)."""
-        return np.take_along_axis(self.rows, self.hit_places(hits) + hits.first_row, axis=1)
+            self._hit_places[hits] = np.flatnonzero(hits.mask[self.rows]).reshape(k, -1) - first
+        return self._hit_places[hits]
 
     def hit_groups(self, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
         """Return for each hit (k, h) the number of documents above its run of equal scores, and in the run."""
@@ -125,16 +117,6 @@ class Ordered:
         first = hits.first_row if k == 1 else hits.first_row + n * np.arange(k)[:, None]
         group = (np.cumsum(~self.tied.ravel()) - 1)[(self.hit_places(hits) + first).ravel()]
         return start[group].reshape(k, -1) - first, length[group].reshape(k, -1)
-
-    @property
-    def any_tied(self) -> bool:
-        """Whether two documents of a query have the same score."""
-        return self._sorted.any
-
-    @property
-    def tied(self) -> np.ndarray:
-        """Whether a document has the score of the previous document of its query: bool (k, n)."""
-        return self._sorted.tied
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the flat first places of the runs of equal scores in the (k, n) documents, and their lengths."""
@@ -152,12 +134,7 @@ class Ordered:
 
     def sum(self, values: np.ndarray) -> np.ndarray:
         """Return sums by query (k, m) of values by place (k, n)."""
-        offsets = self.judgements.offsets
-        result = np.zeros((len(values), len(offsets) - 1))
-        full = np.flatnonzero(offsets[1:] > offsets[:-1])
-        if len(full):
-            result[:, full] = np.add.reduceat(values, offsets[full], axis=1)
-        return result
+        return np.ascontiguousarray(sums_by_query(values.T, self.judgements.offsets).T)
 
     def running(self, values: np.ndarray) -> np.ndarray:
         """Return running sums (k, n) within each query of values by place (k, n)."""
@@ -172,62 +149,47 @@ class Ordered:
         return np.take_along_axis(above, self.hit_places(hits) + hits.first_row, axis=1)
 
 
-class _Sorted:
-    """Rows in descending order of score within each query, in any order among ties, and the places of ties."""
-
-    __slots__ = ("any", "judgements", "rows", "tied")
-
-    def __init__(self, judgements: Judgements, scores: np.ndarray, dtype: np.dtype) -> None:
-        self.judgements = judgements
-        k, n = scores.shape
-        falling = np.empty((k, n + 1), dtype=dtype)  # the last column is the padding of short queries
-        with np.errstate(over="ignore"):  # infinite beyond the range of float32, as in trec_eval
-            np.negative(scores, out=falling[:, :n], casting="unsafe", dtype=dtype) if scores.dtype.kind == "f" else (
-                np.multiply(scores, -1.0, out=falling[:, :n], casting="unsafe")
-            )
-        falling[:, n] = np.inf
-        body = falling[:, :n]
-        with np.errstate(all="ignore"):
-            total = np.add.reduce(body, axis=None)
-        stable = False
-        if not np.isfinite(total):
-            if np.isnan(body).any():
-                place = np.argwhere(np.isnan(body))[0]
-                raise InvalidInputError(f"scores must be numbers, but row {place[1]} of the data has nan")
-            stable = True  # a score of -inf equals the padding; a stable sort leaves the padding last
-        if "blocks" not in judgements.cache:
-            judgements.cache["blocks"] = Blocks(judgements.offsets)
-        self.rows = judgements.cache["blocks"].argsort(falling, stable=stable)
-        ranked = np.take_along_axis(body, self.rows, axis=1) if k > 1 else body[0][self.rows[0]][None]
-        tied = np.empty((k, n), dtype=bool)
-        if n:
-            np.equal(ranked[:, 1:], ranked[:, :-1], out=tied[:, 1:])
-            starts = judgements.offsets[:-1]
-            tied[:, starts[starts < n]] = False
-        self.tied = tied
-        self.any = bool(tied.any())
-
-    def rows_under(self, ties: str) -> np.ndarray:
-        if not self.any:
-            return self.rows
-        ties = "optimistic" if ties in ("average", "end") else ties
-        k, n = self.rows.shape
-        tied = self.tied.ravel()
-        member = tied.copy()
-        member[:-1] |= tied[1:]
-        places = np.flatnonzero(member)
-        rows = self.rows.ravel()
-        run = np.cumsum(~tied[places])
-        permutation = tie_order(self.judgements, ties)
-        bits = max(1, int(n - 1).bit_length())
-        key = rows[places] if permutation is None else permutation.rank[rows[places]]
-        key = np.sort((run << bits) | key, kind="stable")  # the runs are in order already: this kind is fast then
-        key &= (1 << bits) - 1
-        result = rows.copy()
-        result[places] = key if permutation is None else permutation.row[key]
-        return result.reshape(k, n)
+def _sorted_rows(judgements: Judgements, scores: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows in descending order of score within each query, in any order among ties, and the places of ties."""
+    k, n = scores.shape
+    falling = np.empty((k, n + 1), dtype=dtype)  # the last column is the padding of short queries
+    with np.errstate(over="ignore"):  # infinite beyond the range of float32, as in trec_eval
+        np.multiply(scores, -1.0, out=falling[:, :n], casting="unsafe")
+    falling[:, n] = np.inf
+    body = falling[:, :n]
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(np.add.reduce(body, axis=None))
+    if not finite and np.isnan(body).any():
+        place = np.argwhere(np.isnan(body))[0]
+        raise InvalidInputError(f"scores must be numbers, but row {place[1]} of the data has nan")
+    # A score of -inf equals the padding; a stable sort leaves the padding last.
+    rows = blocks_of(judgements).argsort(falling, stable=not finite)
+    ranked = np.take_along_axis(body, rows, axis=1) if k > 1 else body[0][rows[0]][None]
+    tied = np.empty((k, n), dtype=bool)
+    if n:
+        np.equal(ranked[:, 1:], ranked[:, :-1], out=tied[:, 1:])
+        starts = judgements.offsets[:-1]
+        tied[:, starts[starts < n]] = False
+    return rows, tied
 
 
+def _settled(rows: np.ndarray, tied: np.ndarray, order: TieOrder | None) -> np.ndarray:
+    """Return the rows (k, n) with runs of equal scores in a total order (None: row order)."""
+    shape, rows, tied = rows.shape, rows.ravel(), tied.ravel()
+    member = tied.copy()
+    member[:-1] |= tied[1:]
+    places = np.flatnonzero(member)
+    run = np.cumsum(~tied[places])
+    bits = max(1, int(shape[1] - 1).bit_length())
+    key = rows[places] if order is None else order.rank[rows[places]]
+    key = np.sort((run << bits) | key, kind="stable")  # the runs are in order already: this kind is fast then
+    key &= (1 << bits) - 1
+    result = rows.copy()
+    result[places] = key if order is None else order.row[key]
+    return result.reshape(shape)
+
+
+@kept
 def _without_unjudged(judgements: Judgements) -> Judgements:
     judged = judgements.known
     query = query_of_rows(judgements.offsets)[judged]

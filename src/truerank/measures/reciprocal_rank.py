@@ -10,9 +10,10 @@ from truerank.measures.derived import hits_of
 from truerank.measures.rank_form import FIRST, RankForm
 
 
-class _FirstHit(Measure):
-    """A measure that is a function of the rank of the first relevant document."""
+class ReciprocalRank(Measure):
+    """1 / rank of the first relevant document, or 0 if it is not ranked or beyond the cutoff. The mean is MRR."""
 
+    NAME = "RR"
     OWN = ("rel", "cutoff")
     TIE_AVERAGE = True
 
@@ -24,19 +25,10 @@ class _FirstHit(Measure):
 
     def _weights(self, rank: np.ndarray) -> np.ndarray:
         """Return the value if the first relevant document has this rank."""
-        raise NotImplementedError
-
-
-class ReciprocalRank(_FirstHit):
-    """1 / rank of the first relevant document, or 0 if it is not ranked or beyond the cutoff. The mean is MRR."""
-
-    NAME = "RR"
-
-    def _weights(self, rank: np.ndarray) -> np.ndarray:
         return 1.0 / rank
 
 
-class Success(_FirstHit):
+class Success(ReciprocalRank):
     """1 if a relevant document is among the first k ranks, else 0."""
 
     NAME = "Success"

@@ -20,13 +20,6 @@ class ROCArea(Measure):
     TIE_AVERAGE = True
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        hits = ordered.hits(self.rel)
-        others = np.diff(ordered.judgements.offsets) - hits.ranked
-        pairs = hits.ranked * others
-        wrong = hits.sum((ordered.hit_ranks(self.rel) - hits.ordinal).astype(np.float64))
-        return 1.0 - wrong / np.maximum(pairs, 1), pairs == 0
-
-    def _average(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         mask = ordered.hits(self.rel).mask
         wrong, pairs = wrong_pairs(ordered, mask, ~mask)
         return 1.0 - wrong / np.maximum(pairs, 1), pairs == 0
@@ -78,8 +71,6 @@ class WrongPairs(Measure):
         high, low = max(self.setting("a"), self.setting("b")), min(self.setting("a"), self.setting("b"))
         wrong, pairs = wrong_pairs(ordered, grades == high, (grades == low) & (low != high))
         return wrong / np.maximum(pairs, 1), pairs == 0
-
-    _average = _values
 
 
 def wrong_pairs(ordered: Ordered, good: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from truerank.compat.trec_eval_measures import RANKED, UNJUDGED, UNPOOLED, Ranke
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
+from truerank.measures.derived import kept
 from truerank.measures.ranking import Ordered
 
 _UNWANTED = ("unj", "rbp_resid", "num_nonrel_judged_ret")  # these count documents that are not relevant or unjudged
@@ -44,30 +45,24 @@ class TrecMeasure(Measure):
     """
 
     NAME = "trec_eval"
-    OWN = ("rel",)
+    OWN = ("root", "parameter", "rel")
     root: str
     parameter: float | None
 
-    def __init__(self, root: str, parameter: float | None = None, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        root = settings["root"]
         object.__setattr__(self, "root", root)
-        object.__setattr__(self, "parameter", parameter)
-        object.__setattr__(self, "_key", (*self._key, root, parameter))
+        object.__setattr__(self, "parameter", settings.get("parameter"))
         object.__setattr__(self, "AGGREGATE", RANKED[root].mean)
         object.__setattr__(self, "higher_is_better", root not in _UNWANTED)
-
-    def __call__(self, *positional: Any, **settings: Any) -> Measure:
-        if positional:
-            raise InvalidInputError(f"{self.root} accepts settings by name only")
-        return TrecMeasure(self.root, self.parameter, **{**self._given, **settings})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.root, self.parameter, self._given)
 
     def _text(self, given: dict[str, Any]) -> str:
         shares = RANKED[self.root].kind == "shares"
         cut = "" if self.parameter is None else f"_{self.parameter:.2f}" if shares else f"_{self.parameter:.0f}"
-        inside = ",".join(f"{name}={given[name]!r}" for name in sorted(given) if name != "convention")
+        inside = ",".join(
+            f"{name}={given[name]!r}" for name in sorted(given) if name not in ("convention", "root", "parameter")
+        )
         return f"{self.root}{cut}" + (f"({inside})" if inside else "")
 
     @property
@@ -83,7 +78,9 @@ class TrecMeasure(Measure):
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
         judgements, measure = ordered.judgements, RANKED[self.root]
-        level, counts, truncates = _level(self), _counts(judgements), self.setting("rounding") == "truncated"
+        if float(self.rel) != int(self.rel):
+            raise InvalidInputError(f"{self.root}: rel must be a whole number, as in trec_eval, got {self.rel}")
+        level, counts, truncates = int(self.rel), _counts(judgements), self.setting("rounding") == "truncated"
         known = judgements.grades if judgements.judged is None else np.where(judgements.judged, judgements.grades, -0.5)
         marked = np.where(known < 0, np.where(known == -0.5, UNPOOLED, UNJUDGED), known).astype(np.int64)
         values = np.zeros((ordered.k, judgements.n_queries))
@@ -101,49 +98,38 @@ class TrecMeasure(Measure):
         return values, np.zeros(judgements.n_queries, dtype=bool)
 
 
-def _level(measure: TrecMeasure) -> int:
-    if float(measure.rel) != int(measure.rel):
-        raise InvalidInputError(f"{measure.root}: rel must be a whole number, as in trec_eval, got {measure.rel}")
-    return int(measure.rel)
-
-
+@kept
 def _counts(judgements: Judgements) -> list[list[int]]:
-    """Return the number of judged documents of each grade from 0, for each query; cached."""
-    if "counts by grade" not in judgements.cache:
-        made = []
-        for query in range(judgements.n_queries):
-            rows = slice(*judgements.offsets[query : query + 2])
-            grades = judgements.grades[rows]
-            grades = grades if judgements.judged is None else grades[judgements.judged[rows]]
-            if judgements.missing_grades is not None and judgements.missing_offsets is not None:
-                missing = judgements.missing_grades[slice(*judgements.missing_offsets[query : query + 2])]
-                grades = np.concatenate([grades, missing])
-            whole = grades.astype(np.int64)
-            if not np.array_equal(whole, grades):
-                raise InvalidInputError("measures of trec_eval require whole grades, but these judgements have others")
-            made.append(np.bincount(whole[whole >= 0]).tolist())
-        judgements.cache["counts by grade"] = made
-    return judgements.cache["counts by grade"]
+    """Return the number of judged documents of each grade from 0, for each query."""
+    counts = []
+    for query in range(judgements.n_queries):
+        rows = slice(*judgements.offsets[query : query + 2])
+        grades = judgements.grades[rows]
+        grades = grades if judgements.judged is None else grades[judgements.judged[rows]]
+        if judgements.missing_grades is not None and judgements.missing_offsets is not None:
+            missing = judgements.missing_grades[slice(*judgements.missing_offsets[query : query + 2])]
+            grades = np.concatenate([grades, missing])
+        whole = grades.astype(np.int64)
+        if not np.array_equal(whole, grades):
+            raise InvalidInputError("measures of trec_eval require whole grades, but these judgements have others")
+        counts.append(np.bincount(whole[whole >= 0]).tolist())
+    return counts
 
 
 def trec_measure(name: str, version: str) -> TrecMeasure | None:
     """Return the measure with a name that trec_eval prints, or None; `relative_P.5` means `relative_P_5`."""
     if name in OWN_NAMES and RANKED[name].kind not in ("cutoffs", "shares"):
-        return TrecMeasure(name, convention=version)
+        return TrecMeasure(root=name, convention=version)
     root, _, text = name.rpartition("_")
     if root not in OWN_NAMES:
         root, _, text = name.partition(".")
     kind = RANKED[root].kind if root in OWN_NAMES else None
     if kind == "cutoffs" and text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0:
-        return TrecMeasure(root, int(text), convention=version)
+        return TrecMeasure(root=root, parameter=int(text), convention=version)
     if kind == "shares":
         try:
             share = float(text)
         except ValueError:
             return None
-        return TrecMeasure(root, share, convention=version) if 0 <= share <= 100 else None
+        return TrecMeasure(root=root, parameter=share, convention=version) if 0 <= share <= 100 else None
     return None
-
-
-def _rebuild(root: str, parameter: float | None, given: dict[str, Any]) -> TrecMeasure:
-    return TrecMeasure(root, parameter, **given)

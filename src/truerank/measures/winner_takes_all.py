@@ -18,5 +18,5 @@ class WinnerTakesAll(Measure):
 
     def rank_form(self, judgements: Judgements) -> RankForm:
         best, m = best_grade(judgements), judgements.n_queries
-        hits = Hits(judgements.offsets, judgements.grades == best[query_of_row(judgements)], "best")
+        hits = Hits(judgements.offsets, judgements.grades == best[query_of_row(judgements)])
         return RankForm(SUM, hits, np.ones(judgements.longest), np.ones(m), best <= 0, limits=np.ones(m, np.int64))

@@ -194,7 +194,7 @@ def encode(value: Any) -> Any:
         return _encode_object(value, scikit_learn.attributes_of(type(value)))
     if type(value).__name__ == "Pipeline" and type(value).__module__.startswith("sklearn."):
         return {"$class": "Pipeline", "steps": [[step, encode(part)] for step, part in value.steps]}
-    if type(value).__module__.startswith("truerank.measures") and not hasattr(value, "function"):
+    if type(value).__module__.startswith("truerank.measures") and type(value).__name__ != "FunctionMeasure":
         return {"$measure": repr(value)}
     if type(value).__name__ in ("ColumnTransformer", "FeatureUnion"):
         raise InvalidInputError(

@@ -47,7 +47,7 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.calibration.text_classifier:TextClassifier",
     "truerank.text.topic_classifiers:TopicNaiveBayes",
     "truerank.text.topic_classifiers:LinearSVM",
-    "truerank.text.voted_perceptron:VotedPerceptron",
+    "truerank.text.topic_classifiers:VotedPerceptron",
     "truerank.text.topic_classifiers:WordCounts",
     "truerank.text.topic_classifiers:TfIdf",
     "truerank.text.topic_classifiers:UnitLogCounts",

@@ -46,7 +46,7 @@ class EarlyStopping:
     def value_of(self, scores: np.ndarray) -> float:
         """Return the measure's mean over the validation queries for scores (n,) of their rows in grouped order."""
         assert self._queries is not None  # made with validation queries
-        return self._queries.mean_of_scores(scores, self._weight)
+        return self.measure.aggregate(self._queries.of_scores(scores), self._weight)
 
     def add(self, scores: np.ndarray) -> bool:
         """Add a round by the scores of the validation rows in grouped order; return True to stop."""

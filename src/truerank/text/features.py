@@ -17,9 +17,9 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.parameters import parameters
 from truerank.core.printing import progress
-from truerank.core.threads import query_blocks, resolve_n_jobs, run_blocks
+from truerank.core.threads import resolve_n_jobs, run_blocks
 from truerank.core.types import ArrayLike
-from truerank.data.grouping import offsets_of, query_of_rows
+from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.features.per_query import MinMaxInQuery
 from truerank.io.documents import Document
@@ -28,9 +28,8 @@ from truerank.text.analysers import STEMMED_AND_STOPPED
 from truerank.text.feedback import feedback_scores, relevance_model_scores
 from truerank.text.index import ALL, Index
 from truerank.text.latent import DIMENSIONS, add_documents, cosines, document_vectors, query_vector
-from truerank.text.proximity import proximity
 from truerank.text.retrieval import all_scores, as_documents, best_documents, best_of
-from truerank.text.retrieval_functions import BM25, FUNCTIONS, RetrievalFunction, lucene_idf, term_weights
+from truerank.text.retrieval_functions import BM25, FUNCTIONS, RetrievalFunction, lucene_idf, query_terms, term_weights
 
 FAMILIES: dict[str, str] = {
     "functions": "five retrieval functions under each analyser (Yue et al. 2007, section 4.1), of each field",
@@ -49,6 +48,7 @@ ROCCHIO_DOCUMENTS = (5, 10, 20)
 RM3_DOCUMENTS = 10
 LATENT_FEEDBACK_DOCUMENTS = (5, 10)
 LATENT_DIMENSIONS = (100, 200, 300)
+WINDOW = 8  # largest distance of near terms, in terms
 XU_LI = ("tf", "icf", "idf", "tf-share", "tf-share-idf", "tf-lift", "bm25")
 
 
@@ -146,7 +146,7 @@ class TextFeatures(BaseEstimator):
             )
         asked = as_documents(queries)
         _prepare(index, families)
-        work = partial(_rows, index, families, self.depth)
+        work = partial(_rows, index, families, self.depth, bool(self.scaled))
         if resolve_n_jobs(self.n_jobs) == 1:
             found = [work(query) for query in progress(asked, "features", len(asked))]
         else:
@@ -158,8 +158,6 @@ class TextFeatures(BaseEstimator):
         doc_ids = index.document_ids(np.concatenate([found[number][0] for number in kept]))
         X = np.concatenate([found[number][1] for number in kept])
         del found[:]
-        if self.scaled:
-            X = np.hstack([X, _scaled(X, offsets)])
         ids = np.array([asked[number].id for number in kept])
         data = RankingData.from_grouped(X, None, offsets, ids, doc_ids=doc_ids, feature_names=self.feature_names_)
         return data if qrels is None else data.with_judgements(judge_lists(qrels, ids, doc_ids, offsets))
@@ -188,24 +186,18 @@ class _Query:
         self.scores: dict[str, np.ndarray] = {}
 
 
-def _rows(index: Index, families: Sequence[str], depth: int, query: Document) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the candidates, best BM25 first, and their features (n, p)."""
+def _rows(
+    index: Index, families: Sequence[str], depth: int, scaled: bool, query: Document
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the candidates, best BM25 first, and their features (n, p), scaled to [0, 1] once more if wanted."""
     shared = _Query(index, query)
     candidates = _candidates(index, shared, families, depth)
     bm25 = _scores_of(index, BM25(STEMMED_AND_STOPPED), shared.weights[STEMMED_AND_STOPPED], candidates)
     candidates = candidates[np.lexsort((candidates, -bm25))]
-    columns = [_COLUMNS[family](index, shared, candidates) for family in families]
-    return candidates, np.column_stack(columns).astype(np.float32)
-
-
-def _scaled(X: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Each column scaled to [0, 1] within the query, float32."""
-    query = query_of_rows(offsets)
-    parts = [
-        MinMaxInQuery().fit_transform(X[start:stop], qid=query[start:stop]).astype(np.float32)
-        for start, stop in ((int(offsets[a]), int(offsets[b])) for a, b in query_blocks(offsets))
-    ]
-    return np.concatenate(parts)
+    X = np.column_stack([_COLUMNS[family](index, shared, candidates) for family in families]).astype(np.float32)
+    if scaled and len(X):
+        X = np.hstack([X, MinMaxInQuery().fit_transform(X, qid=np.zeros(len(X))).astype(np.float32)])
+    return candidates, X
 
 
 def _candidates(index: Index, query: _Query, families: Sequence[str], depth: int) -> np.ndarray:
@@ -269,13 +261,9 @@ def _xu_li(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
     for field in _fields(index):
         postings = index.postings(STEMMED_AND_STOPPED, field)
         sums = np.zeros((index.n_documents, 6))
-        for term, weight in weights.items():
-            start, stop = int(postings.starts[term]), int(postings.starts[term + 1])
-            if stop > start:
-                _add_xu_li(
-                    postings.documents[start:stop], postings.counts[start:stop], postings.lengths, weight,
-                    index.n_documents / (stop - start), postings.n_tokens / float(postings.totals[term]), sums,
-                )  # fmt: skip
+        for documents, counts, weight, occurrences in query_terms(postings, weights):
+            idf, rarity = index.n_documents / len(documents), postings.n_tokens / occurrences
+            _add_xu_li(documents, counts, postings.lengths, weight, idf, rarity, sums)
         bm25 = _scores_of(index, BM25(STEMMED_AND_STOPPED, field), weights, candidates)
         columns += [sums[candidates], np.log(bm25, out=np.zeros(len(bm25)), where=bm25 > 0)[:, None]]
     return np.hstack(columns)
@@ -295,7 +283,7 @@ def _coverage(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray
         postings = index.postings(STEMMED_AND_STOPPED, field)
         shares, weighted = np.zeros(index.n_documents), np.zeros(index.n_documents)
         for term in terms:
-            there = postings.documents[postings.starts[term] : postings.starts[term + 1]]
+            there, _ = postings.of(term)
             shares[there] += 1 / len(terms)
             weighted[there] += idf[term] / total
         columns += [shares[candidates], weighted[candidates]]
@@ -326,6 +314,37 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
             )
         columns.append(cosines(rows[candidates], vector))
     return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))
+
+
+def proximity(index: Index, terms: Sequence[int], documents: np.ndarray, analyser: str) -> np.ndarray:
+    """Ordered and unordered windows (after Metzler & Croft 2005), and the place of the first match.
+
+    For the neighbours (s, t) in the query, with c the number of windows in the document,
+
+        Σ_(s, t) (idf_s + idf_t)/2 · c/(c + 1),    idf = ln(1 + (n - df + ½)/(df + ½))
+
+    Ordered: t follows s immediately. Unordered: s and t are within `WINDOW` terms in either order, and each place of a
+    term counts once, with the nearest earlier place of the other term. Words that the analyser drops have no place, and
+    places continue from one field to the next. `terms` are the query's in order. The columns of the result, float64
+    (documents, 3), are ordered, unordered, and 1/(1 + place of the first query term), or 0 without one.
+    """
+    values, different = np.zeros((len(documents), 3)), list(dict.fromkeys(terms))
+    pairs = list(dict.fromkeys((s, t) for s, t in zip(terms, terms[1:]) if s != t))
+    if not different:
+        return values
+    postings, n = index.postings(analyser), index.n_documents
+    idf = [lucene_idf(n, postings.documents_with(term)) for term in different]
+    slot = {term: number for number, term in enumerate(different)}
+    sides = np.array([(slot[s], slot[t]) for s, t in pairs], dtype=np.int64).reshape(-1, 2)
+    weights = np.array([(idf[s] + idf[t]) / 2 for s, t in sides.tolist()])
+    slots = np.full(index.n_terms(analyser), -1, dtype=np.int32)
+    slots[different] = np.arange(len(different))
+    _windows(
+        index.tokens, index.ends, index.term_of_word(analyser), slots, sides, weights, WINDOW,
+        np.ascontiguousarray(documents, dtype=np.int64), np.zeros((2, len(pairs))),
+        np.zeros(len(different), dtype=np.int64), values,
+    )  # fmt: skip
+    return values
 
 
 _NAMES: dict[str, Callable[[Index], list[str]]] = {
@@ -382,3 +401,39 @@ def _add_xu_li(documents, counts, lengths, weight, idf, rarity, sums):
         sums[d, 3] += weight * math.log(share + 1.0)
         sums[d, 4] += weight * math.log(share * idf + 1.0)
         sums[d, 5] += weight * math.log(share * rarity + 1.0)
+
+
+@kernel
+def _windows(tokens, ends, of, slots, sides, weights, window, documents, counts, last, values):
+    """Fill `values` (documents, 3); `counts` (2, pairs) and `last` (slots,) are scratch arrays."""
+    for row in range(len(documents)):
+        d = documents[row]
+        counts[:] = 0.0
+        last[:] = -window - 1
+        place = 0
+        first = -1
+        for token in range(ends[d], ends[d + 1]):
+            term = of[tokens[token]]
+            if term < 0:
+                continue
+            slot = slots[term]
+            if slot >= 0:
+                if first < 0:
+                    first = place
+                for pair in range(len(weights)):
+                    other = -1
+                    if sides[pair, 1] == slot:
+                        other = sides[pair, 0]
+                        if last[other] == place - 1:
+                            counts[0, pair] += 1.0
+                    elif sides[pair, 0] == slot:
+                        other = sides[pair, 1]
+                    if other >= 0 and place - last[other] < window:
+                        counts[1, pair] += 1.0
+                last[slot] = place
+            place += 1
+        for pair in range(len(weights)):
+            for kind in range(2):
+                values[row, kind] += weights[pair] * counts[kind, pair] / (counts[kind, pair] + 1.0)
+        if first >= 0:
+            values[row, 2] = 1.0 / (1.0 + first)

@@ -16,9 +16,11 @@ import json
 import os
 import re
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +31,10 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import atomic_write, refuse_planted, remove_folder, sole_folder
 from truerank.core.kernel import kernel
 from truerank.core.printing import progress
+from truerank.data.grouping import offsets_of
 from truerank.io.document_ids import DocumentIds
 from truerank.io.documents import Document
 from truerank.text.analysers import ANALYSERS, WORD, folded, term_of
-from truerank.text.index_arrays import StoredStrings, check_fit, lie_within, load_array, rise_to, write_strings
 
 FORMAT, VERSION = "truerank-index", 1
 ALL = "all"  # name of the union of all fields
@@ -56,6 +58,11 @@ class Postings(NamedTuple):
     totals: np.ndarray  # int64 (terms,), counts of each term in the collection
     n_tokens: int  # |C|, the sum of lengths
 
+    def of(self, term: int) -> tuple[np.ndarray, np.ndarray]:
+        """Documents and counts of a term."""
+        place = slice(self.starts[term], self.starts[term + 1])
+        return self.documents[place], self.counts[place]
+
     def documents_with(self, term: int) -> int:
         """df of a term."""
         return int(self.starts[term + 1] - self.starts[term])
@@ -64,6 +71,42 @@ class Postings(NamedTuple):
     def mean_length(self) -> float:
         """avdl, or 1 if no document has a term."""
         return self.n_tokens / len(self.lengths) or 1.0
+
+
+class StoredStrings:
+    """Strings in memory-mapped files, by number and by binary search."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._bytes, self._ends, self._sorted = (
+            load_array(folder / f"{name}.{part}.npy") for part in ("bytes", "ends", "sorted")
+        )
+        check_fit(
+            len(self._ends) == len(self._sorted) + 1
+            and rise_to(self._ends, len(self._bytes))
+            and lie_within(self._sorted, 0, len(self._sorted)),
+            "its strings",
+            folder,
+        )
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def _at(self, number: int) -> bytes:
+        return self._bytes[self._ends[number] : self._ends[number + 1]].tobytes()
+
+    def as_ids(self) -> DocumentIds:
+        """All strings as ids. The bytes are copied, because read-only arrays would need separate kernels."""
+        return DocumentIds(np.array(self._bytes), self._ends[:-1], self._ends[1:])
+
+    def ranks(self) -> np.ndarray:
+        """Rank of each string in sorted order, int64 (n,)."""
+        return np.argsort(self._sorted)
+
+    def find(self, string: str) -> int:
+        """Number of a string, -1 if unknown."""
+        wanted, order = string.encode("utf-8", "surrogatepass"), self._sorted
+        place = bisect_left(order, wanted, key=self._at)
+        return int(order[place]) if place < len(order) and self._at(order[place]) == wanted else -1
 
 
 class Index:
@@ -236,6 +279,52 @@ class Index:
         place = self.path / "index.json"
         if not place.exists() or _stamp(place) != self._stamp:
             raise DataFileError("the index was replaced after it was opened. Open it again", str(self.path))
+
+
+def load_array(path: Path) -> np.ndarray:
+    """Open a memory-mapped array; an empty array cannot be mapped and is read."""
+    try:
+        try:
+            return np.asarray(np.load(path, mmap_mode="r"))
+        except ValueError:
+            return np.load(path)
+    except Exception as error:  # a damaged NumPy header can raise any error
+        raise DataFileError(f"the index is damaged ({error}). Rebuild it", str(path)) from error
+
+
+def check_fit(fits: bool, what: str, folder: Path) -> None:
+    """Raise an error for inconsistent numbers. Kernels use these numbers as indices and would crash."""
+    if not fits:
+        raise DataFileError(f"the index is damaged ({what} are inconsistent). Rebuild it", str(folder))
+
+
+def rise_to(ends: np.ndarray, last: int) -> bool:
+    """Whether integers start at 0, never fall, and end at `last`."""
+    if ends.ndim != 1 or ends.dtype.kind not in "iu" or not len(ends):
+        return False
+    return bool(ends[0] == 0 and ends[-1] == last and (ends[1:] >= ends[:-1]).all())
+
+
+def lie_within(numbers: np.ndarray, lowest: int, end: int) -> bool:
+    """Whether integers are in the range from `lowest` to `end` - 1."""
+    if numbers.dtype.kind not in "iu":
+        return False
+    return not len(numbers) or lowest <= int(numbers.min()) <= int(numbers.max()) < end
+
+
+def write_strings(folder: Path, name: str, strings: list[str]) -> None:
+    """Write strings for `StoredStrings`; raises an error for a repeated string."""
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    ends = offsets_of(list(map(len, encoded)))
+    np.save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    np.save(folder / f"{name}.ends.npy", ends)
+    order = sorted(range(len(encoded)), key=encoded.__getitem__)
+    for before, after in pairwise(order):
+        if encoded[before] == encoded[after]:
+            raise InvalidInputError(
+                f"{name}: {strings[after]!r} is repeated as number {after + 1}; expected distinct ids"
+            )
+    np.save(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
 
 
 def _stamp(place: Path) -> tuple[int, int]:
@@ -421,20 +510,17 @@ def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: 
     tokens, parts, fields, ends = (
         load_array(folder / f"{part}.npy") for part in ("tokens", "parts", "fields", "part-ends")
     )
-    starts = np.zeros(n_terms + 1, dtype=np.int64)
-    lengths = np.zeros(n_documents, dtype=np.int32)
-    totals = np.zeros(n_terms, dtype=np.int64)
-    last = np.full(n_terms, -1, dtype=np.int32)
-    _count_postings(tokens, parts, fields, ends, of, field, starts[1:], lengths, totals, last)
-    np.cumsum(starts, out=starts)
-    total = int(starts[-1])
+    lengths, totals = np.zeros(n_documents, dtype=np.int32), np.zeros(n_terms, dtype=np.int64)
+    sizes, last = np.zeros(n_terms, dtype=np.int64), np.full(n_terms, -1, dtype=np.int32)
+    none = np.zeros(0, dtype=np.int32)
+    _post(tokens, parts, fields, ends, of, field, sizes, last, lengths, totals, none, none)
+    starts = offsets_of(sizes)
     documents, counts = (
-        np.lib.format.open_memmap(folder / f"{name}.{part}.npy", mode="w+", dtype=np.int32, shape=(total,))
+        np.lib.format.open_memmap(folder / f"{name}.{part}.npy", mode="w+", dtype=np.int32, shape=(int(starts[-1]),))
         for part in ("documents", "counts")
     )
-    place = starts[:-1] - 1
     last[:] = -1
-    _fill_postings(tokens, parts, fields, ends, of, field, place, last, documents, counts)
+    _post(tokens, parts, fields, ends, of, field, starts[:-1] - 1, last, lengths, totals, documents, counts)
     documents.flush()
     counts.flush()
     for part, values in (("starts", starts), ("lengths", lengths), ("totals", totals)):
@@ -442,36 +528,26 @@ def _invert(folder: Path, name: str, of: np.ndarray, n_terms: int, n_documents: 
 
 
 @kernel
-def _count_postings(tokens, parts, fields, ends, of, field, sizes, lengths, totals, last):
-    """Count the documents of each term and the terms of each document; `last` (terms,) starts at -1."""
+def _post(tokens, parts, fields, ends, of, field, place, last, lengths, totals, documents, counts):
+    """Move `place` (terms,) on by one for each document of a term; write there what is counted, if there is room.
+
+    `last` (terms,), the last document of each term, starts at -1.
+    """
     for d in range(len(lengths)):
-        for part in range(parts[d], parts[d + 1]):
-            if field != 0 and fields[part] != field:
-                continue
-            start = ends[part - 1] if part > 0 else 0
-            for place in range(start, ends[part]):
-                term = of[tokens[place]]
-                if term >= 0:
-                    lengths[d] += 1
-                    totals[term] += 1
-                    if last[term] != d:
-                        last[term] = d
-                        sizes[term] += 1
-
-
-@kernel
-def _fill_postings(tokens, parts, fields, ends, of, field, place, last, documents, counts):
-    """Write each term's documents and counts; `place` (terms,) starts one before the term's first posting."""
-    for d in range(len(parts) - 1):
         for part in range(parts[d], parts[d + 1]):
             if field != 0 and fields[part] != field:
                 continue
             start = ends[part - 1] if part > 0 else 0
             for token in range(start, ends[part]):
                 term = of[tokens[token]]
-                if term >= 0:
-                    if last[term] != d:
-                        last[term] = d
-                        place[term] += 1
+                if term < 0:
+                    continue
+                if last[term] != d:
+                    last[term] = d
+                    place[term] += 1
+                    if len(documents):
                         documents[place[term]] = d
+                if len(documents):
                     counts[place[term]] += 1
+                    lengths[d] += 1
+                    totals[term] += 1

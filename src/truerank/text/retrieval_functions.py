@@ -45,10 +45,10 @@ class RetrievalFunction:
 
 
 class QueryTerm(NamedTuple):
-    """A query term with at least one document: the range of its postings, q_t and cf."""
+    """A query term with at least one document: its documents and counts, q_t and cf."""
 
-    start: int
-    stop: int
+    documents: np.ndarray
+    counts: np.ndarray
     weight: float
     occurrences: float
 
@@ -68,9 +68,7 @@ class _Saturated(RetrievalFunction):
         postings = index.postings(self.analyser, self.field)
         terms, mean = query_terms(postings, weights), postings.mean_length
         for term, factor in zip(terms, self.factors(index.n_documents, terms)):
-            _add_saturated(
-                *_part(postings, term), postings.lengths, mean, float(self.k1), float(self.b), factor, scores, matched
-            )
+            _add_saturated(*term[:2], postings.lengths, mean, float(self.k1), float(self.b), factor, scores, matched)
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
         """The factor of each term in a collection of n documents."""
@@ -104,8 +102,8 @@ class BM25(_Saturated):
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
         result = []
-        for start, stop, weight, _ in terms:
-            df = stop - start
+        for documents, _, weight, _ in terms:
+            df = len(documents)
             odds = (n - df + 0.5) / (df + 0.5)
             idf = math.log1p(odds) if self.idf == "lucene" else math.log(n / df if self.idf == "atire" else odds)
             of_query = weight if math.isinf(self.k3) else weight * (self.k3 + 1) / (weight + self.k3)
@@ -121,7 +119,7 @@ class TFIDF(_Saturated):
     """
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
-        idfs = [math.log(n / (term.stop - term.start)) for term in terms]
+        idfs = [math.log(n / len(term.documents)) for term in terms]
         return [term.weight * idf * idf * self.k1 for term, idf in zip(terms, idfs)]
 
 
@@ -136,7 +134,7 @@ class Cosine(RetrievalFunction):
         postings, norms = index.postings(self.analyser, self.field), self.norms(index)
         terms = query_terms(postings, weights)
         for term, factor in zip(terms, self.factors(index.n_documents, terms)):
-            _add_cosine(*_part(postings, term), norms, factor, scores, matched)
+            _add_cosine(*term[:2], norms, factor, scores, matched)
 
     def norms(self, index: Index) -> np.ndarray:
         """Length of every document's tf-idf vector, float64, which the index stores."""
@@ -151,7 +149,7 @@ class Cosine(RetrievalFunction):
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
         """The factor of 1 + ln tf of each term in a collection of n documents."""
-        idfs = [1 + math.log(n / (term.stop - term.start)) for term in terms]
+        idfs = [1 + math.log(n / len(term.documents)) for term in terms]
         vector = [
             (1 + math.log(term.weight) if term.weight >= 1 else term.weight) * idf for term, idf in zip(terms, idfs)
         ]
@@ -176,7 +174,7 @@ class Dirichlet(RetrievalFunction):
         terms = query_terms(postings, weights)
         priors = [self.mu * term.occurrences / postings.n_tokens for term in terms]  # μ cf/|C|
         for term, prior in zip(terms, priors):
-            _add_dirichlet(*_part(postings, term), prior, term.weight, scores, found)
+            _add_dirichlet(*term[:2], prior, term.weight, scores, found)
         total = math.fsum(term.weight for term in terms)
         _add_length_part(found, postings.lengths, self.mu, total, _log_priors(terms, priors), scores, matched)
 
@@ -198,9 +196,7 @@ class JelinekMercer(RetrievalFunction):
         terms = query_terms(postings, weights)
         priors = [self.lam * term.occurrences / postings.n_tokens for term in terms]  # λ cf/|C|
         for term, prior in zip(terms, priors):
-            _add_jelinek_mercer(
-                *_part(postings, term), postings.lengths, (1 - self.lam) / prior, term.weight, scores, found
-            )
+            _add_jelinek_mercer(*term[:2], postings.lengths, (1 - self.lam) / prior, term.weight, scores, found)
         _add_length_part(found, postings.lengths, 1.0, 0.0, _log_priors(terms, priors), scores, matched)
 
 
@@ -225,21 +221,13 @@ def term_weights(terms: Sequence[int]) -> dict[int, float]:
 
 def query_terms(postings: Postings, weights: Mapping[int, float]) -> list[QueryTerm]:
     """The terms of a query with at least one document, from their q_t by number."""
-    starts, totals = postings.starts, postings.totals
-    terms = [
-        QueryTerm(int(starts[term]), int(starts[term + 1]), weight, float(totals[term]))
-        for term, weight in weights.items()
-    ]
-    return [term for term in terms if term.stop > term.start]
+    terms = [QueryTerm(*postings.of(term), weight, float(postings.totals[term])) for term, weight in weights.items()]
+    return [term for term in terms if len(term.documents)]
 
 
 def _log_priors(terms: Sequence[QueryTerm], priors: Sequence[float]) -> float:
     """Σ q_t ln prior."""
     return math.fsum(term.weight * math.log(prior) for term, prior in zip(terms, priors))
-
-
-def _part(postings: Postings, term: QueryTerm) -> tuple[np.ndarray, np.ndarray]:
-    return postings.documents[term.start : term.stop], postings.counts[term.start : term.stop]
 
 
 @kernel

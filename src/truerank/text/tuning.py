@@ -11,9 +11,8 @@ import numpy as np
 from truerank.core.printing import progress
 from truerank.core.threads import run_blocks
 from truerank.data.grouping import offsets_of
-from truerank.data.ranking_data import Judgements
 from truerank.io.documents import Document
-from truerank.io.trec import Qrels
+from truerank.io.trec import Qrels, judge_lists
 from truerank.measures import parse_measure
 from truerank.text.index import Index
 from truerank.text.retrieval import best_of
@@ -37,41 +36,10 @@ def grid_of(index: Index, name: str) -> list[RetrievalFunction]:
     return functions
 
 
-class NumberedQrels:
-    """Judgements of the queries `query_ids` by document number, for many rankings of one index."""
-
-    def __init__(self, index: Index, qrels: Qrels, query_ids: Sequence[str]) -> None:
-        place = {name: number for number, name in enumerate(qrels.query_ids.tolist())}
-        self.grades: list[dict[int, float]] = []
-        for name in query_ids:
-            number = place.get(name)
-            part = slice(0, 0) if number is None else slice(*map(int, qrels.offsets[number : number + 2]))
-            numbers = [index.document_number(document) for document in qrels.doc_ids[part].tolist()]
-            keys = [own if own >= 0 else -1 - k for k, own in enumerate(numbers)]  # below 0: not in the index
-            self.grades.append(dict(zip(keys, np.maximum(qrels.grades[part], 0.0).tolist())))
-        self.query_ids, self.id_ranks = list(query_ids), index.id_ranks()
-
-    def judge(self, ranked: Sequence[np.ndarray]) -> Judgements:
-        """Judgements of each query's ranked documents (by number), with those that are missing there."""
-        grades, missing = [], []
-        for documents, judged in zip(ranked, self.grades):
-            left = dict(judged)
-            grades.append([left.pop(document, 0.0) for document in documents.tolist()])
-            missing.append(list(left.values()))
-        return Judgements(
-            np.concatenate(grades),
-            offsets_of(list(map(len, grades))),
-            tie_keys=self.id_ranks[np.concatenate(ranked)],
-            query_ids=np.array(self.query_ids),
-            missing_grades=np.concatenate(missing),
-            missing_offsets=offsets_of(list(map(len, missing))),
-        )
-
-
 def values_of_functions(
     index: Index,
     queries: Sequence[Document],
-    qrels: NumberedQrels,
+    qrels: Qrels,
     functions: Sequence[RetrievalFunction],
     *,
     measure: str = "AP",
@@ -82,12 +50,16 @@ def values_of_functions(
 
     A query for which a function finds nothing, such as one of stop words alone, counts 0.
     """
+    ids, ranks = np.array([query.id for query in queries]), index.id_ranks()
     weights = {a: [query_weights(index, query.text["text"], a) for query in queries] for a in index.analysers}
     measured = parse_measure(measure, convention="trec")(missing_topics="zero")
 
     def ask(function: RetrievalFunction) -> np.ndarray:
         ranked, values = zip(*(best_of(index, function, depth, query) for query in weights[function.analyser]))
-        return np.asarray(measured.per_query(qrels.judge(ranked), np.concatenate(values)))
+        numbers = np.concatenate(ranked)
+        judgements = judge_lists(qrels, ids, index.document_ids()[numbers], offsets_of(list(map(len, ranked))))
+        judgements.tie_keys = ranks[numbers]  # numbers are sorted faster than ids
+        return np.asarray(measured.per_query(judgements, np.concatenate(values)))
 
     blocks = [(function,) for function in progress(functions, "base functions", len(functions))]
     return np.array(run_blocks(ask, blocks, n_jobs))
