@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from truerank.cli import COMMANDS, GROUPS, RARE
-from truerank.cli.options import description, short_usage
+from truerank.cli.options import finish_help
 
 
 def page(name: str) -> str:
@@ -17,15 +17,17 @@ def page(name: str) -> str:
     module, summary = COMMANDS[name]
     parser = argparse.ArgumentParser(prog=f"truerank {name}", allow_abbrev=False)
     import_module(module).configure(parser)
-    text = description(import_module(module), summary).rstrip(".")
+    finish_help(parser, RARE, True)
+    about = " ".join((import_module(module).__doc__ or "").partition("\n\n")[2].split())
+    text = (about or summary).rstrip(".")
     actions = re.split(r"\. (?=[a-z-]+[^.:]*: )", text)
     about = f"{text[:1].upper()}{text[1:]}."
     if len(actions) > 1:
         about = f"{summary[:1].upper()}{summary[1:]}.\n\n" + "\n".join(f"* {text}" for text in actions)
-    lines = [f"# truerank {name}", "", about, "", "```text", short_usage(parser), "```"]
+    lines = [f"# truerank {name}", "", about, "", "```text", str(parser.usage).replace("%%", "%"), "```"]
     rare = []
     for group in parser._action_groups:
-        actions = [action for action in group._group_actions if action.dest != "help"]
+        actions = [action for action in group._group_actions if action.dest not in ("help", "help_all")]
         rare += [action for action in actions if action.dest in RARE]
         title = str(group.title).replace("positional arguments", "arguments")
         lines += _section(title, [action for action in actions if action.dest not in RARE])
