@@ -147,7 +147,7 @@ def test_damaged_parts_are_refused():
         ("classes_", np.array([0]), "at least two"),
         ("coef_", np.zeros((3, 4)), r"coef_ must hold float64 values of shape \(4, 4\)"),
         ("scale_", 0.0, "above 0"),
-        ("intercept_", np.full(4, np.nan), "intercept_ must hold float64 values from .* got nan"),
+        ("intercept_", np.full(4, np.nan), "intercept_ must hold float64 values that are finite, got nan"),
     ):
         fitted = SoftmaxCalibrator("matrix").fit(scores, y)
         setattr(fitted, attribute, value)
