@@ -150,6 +150,8 @@ def test_what_does_not_add_up_is_refused(stored):
         PairwiseDescent().fit(parts)
     with pytest.raises(InvalidInputError, match="do not pass query_weight"):
         RidgeRanker().fit(parts, query_weight=np.ones(40))
+    with pytest.raises(InvalidInputError, match='requires all rows in memory.*solver="lbfgs"'):
+        ListNet(solver="gradient-descent").fit(parts)
     bare = RankingData(TRAIN.X, None, TRAIN.qid)
     with pytest.raises(InvalidInputError, match="no grades"):
         RidgeRanker().fit(stored(bare, [9]))

@@ -14,7 +14,7 @@ INPUTS = {
 }  # fmt: skip
 """Kinds of numbers that columns hold: which float64 numbers a float32 number can come from."""
 _SAMPLE, _LONG = 4096, 256  # rows, and numbers without a short text
-_SORTED = 16_384  # numbers, or 1,024 rows of them
+_SORTED = 65_536  # numbers, or 1,024 rows of them
 _MERGED = 0.01  # share of a column's different values; rounding merges fewer of values that fill a range
 _BLOCK_VALUES = 16_384  # that stay in a processor's cache
 

@@ -128,6 +128,12 @@ class PartitionedCrossEntropy:
     def curvature(self) -> np.ndarray:
         return self._factor * self._rows.statistics(_ask, "loss", "curvature") + self.alpha
 
+    def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
+        raise InvalidInputError(
+            'solver="gradient-descent" changes the weights after each query and requires all rows in memory. '
+            'For rows in parts set solver="lbfgs"'
+        )
+
 
 class PartitionedPairs:
     """`PairSums` over partitions, with its methods."""
