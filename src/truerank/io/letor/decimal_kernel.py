@@ -83,11 +83,12 @@ def _digits(data, i):
 
 @kernel
 def usual(data, i):
-    """Return a number of at most 15 digits at place i and before a space, the place after it and 1; 0 for others."""
+    """Return a number of at most 18 digits at place i and before a space, the place after it and 1; 0 for others."""
     mantissa, i, digits, decimals = _digits(data, i)
-    if byte(data, i) == 32 and 1 <= digits <= 15:
-        return mantissa / _TEN[decimals], i, 1
-    return 0.0, i, 0
+    value = np.nan
+    if byte(data, i) == 32 and 1 <= digits <= 18:
+        value = mantissa / _TEN[decimals] if digits <= 15 else _quotient(mantissa, _TEN[decimals])
+    return value, i, np.int64(value == value)
 
 
 @kernel

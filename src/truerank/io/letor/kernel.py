@@ -17,7 +17,12 @@ _DOCID = np.frombuffer(b"docid", dtype=np.uint8)
 
 
 class BlockParser(LineParser):
-    """Parses LETOR lines with the kernel; the results and errors are those of `LineParser`."""
+    """Parses LETOR lines with the kernel; the results and errors are those of `LineParser`.
+
+    The arrays of rows are parts of the same memory for all blocks: they are valid until the next block is parsed.
+    """
+
+    _memory: tuple[np.ndarray, ...] = ()
 
     def parse(self, text: bytes) -> Rows:
         """Return the rows of the next block of whole lines."""
@@ -25,10 +30,16 @@ class BlockParser(LineParser):
         data = np.frombuffer(ended, dtype=np.uint8)
         # A row needs at least 8 bytes, an entry 4.
         most_rows, most_entries = len(data) // 8 + 2, len(data) // 4 + 2
-        grades, indptr = np.empty(most_rows), np.empty(most_rows + 1, dtype=np.int64)
-        indices, values = np.empty(most_entries, dtype=np.int32), np.empty(most_entries)
-        spans = np.empty((7, most_rows), dtype=np.int64)
-        repairs = np.empty((most_entries + most_rows, 3), dtype=np.int64)
+        if not self._memory or len(self._memory[0]) < most_rows:
+            self._memory = (
+                np.empty(most_rows),
+                np.empty(most_rows + 1, dtype=np.int64),
+                np.empty(most_entries, dtype=np.int32),
+                np.empty(most_entries),
+                np.empty((7, most_rows), dtype=np.int64),
+                np.empty((most_entries + most_rows, 3), dtype=np.int64),
+            )
+        grades, indptr, indices, values, spans, repairs = self._memory
         state = np.zeros(4, dtype=np.int64)
         if not _parse(data, self.missing_nan, grades, indptr, indices, values, spans, repairs, state):
             return super().parse(text)

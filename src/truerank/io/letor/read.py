@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -186,7 +187,8 @@ def _whole_queries(parts: Iterator[Rows], block_rows: int) -> Iterator[Rows]:
     """Yield blocks of whole queries: as many as have at most `block_rows` rows, or one."""
     held, waiting = [], 0
     for rows in parts:
-        held.append(rows)
+        own = {name: getattr(rows, name).copy() for name in ("grades", "indptr", "indices", "values")}
+        held.append(replace(rows, **own))  # a block is valid until the next one
         waiting += rows.n_rows
         if waiting <= block_rows:
             continue
@@ -241,7 +243,7 @@ class _Reader:
                 n, size = self.X.n_rows + rows.n_rows - before, stream.expected_size
                 expected = before + int(n / (self._parsed / size) * 1.02) + 64 if size else 0
                 self.X.extend(rows, expected, stream.name)
-                rows.grades = rows.grades.copy()  # no view, which would keep the arrays of the block
+                rows.grades = rows.grades.copy()  # a block is valid until the next one
                 rows.indptr, rows.indices, rows.values, rows.text = np.zeros(1, np.int64), nothing, nothing, b""
                 self.rows.append(rows)
         self._parsed_before += self._parsed
