@@ -36,7 +36,7 @@ class CrossEntropy:
         objective: Softmax | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.rows, self.offsets, self.alpha, self.n_jobs = rows, offsets, alpha, n_jobs
+        self.rows, self.offsets, self.alpha, self.n_jobs = rows.lay_out(), offsets, alpha, n_jobs
         self.n_weights, self.has_hessian = rows.n_weights, rows.is_dense
         m = len(offsets) - 1
         weight = np.ones(m) if query_weight is None else np.array(query_weight, dtype=np.float64)

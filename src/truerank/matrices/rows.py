@@ -28,8 +28,8 @@ class LinearRows:
     """The documents of a training problem, in the order and units of a learner.
 
     X is a float array (n, p), a CSR matrix or a BinnedMatrix, and stays as it is; float32 values are widened on
-    reading. `order` int64 (n,) is the row of X at each position, None for the order of X. A small X is copied into
-    this order, a large X is read in place. The bits are the same. The
+    reading. `order` int64 (n,) is the row of X at each position, None for the order of X. A small sparse or binned X
+    is copied into this order, a small array by `lay_out`; a large X is read in place. The bits are the same. The
     learner sees `X / scale`, float64 (p,), where 0 leaves a column out; not for a BinnedMatrix. A nonzero
     `intercept` is the value of one more feature, the last one.
 
@@ -55,7 +55,7 @@ class LinearRows:
         n_jobs: int | None = None,
     ) -> None:
         self.n_jobs, self.n_rows = n_jobs, int(X.shape[0])
-        if order is not None and _bytes_of(X) <= _COPIED_BYTES:
+        if order is not None and not isinstance(X, np.ndarray) and _bytes_of(X) <= _COPIED_BYTES:
             X, order = X[order], None
         kind: Any = Codes if isinstance(X, BinnedMatrix) else DenseValues if isinstance(X, np.ndarray) else SparseValues
         self._values = kind(X)
@@ -65,6 +65,12 @@ class LinearRows:
         self.n_weights = self._values.n_weights + int(intercept != 0)
         self.values_by_row = self._values.by_row
         self.is_dense = kind is DenseValues and not intercept
+
+    def lay_out(self) -> LinearRows:
+        """Copy a small array into the order, for several passes over it; return self."""
+        if self._order is not None and isinstance(self._values, DenseValues) and self._values.X.nbytes <= _COPIED_BYTES:
+            self._values, self._order = DenseValues(np.take(self._values.X, self._order, axis=0)), None
+        return self
 
     def coef(self, weights: np.ndarray) -> np.ndarray:
         """Return the weights (p,) of the columns of X from those of the learner, without the intercept."""

@@ -69,7 +69,7 @@ class CuttingPlanes:
     ) -> None:
         if rows.n_rows != int(oracle.offsets[-1]):
             raise InvalidInputError(f"the oracle is for {int(oracle.offsets[-1])} rows, X has {rows.n_rows}")
-        self.rows, self.oracle, self.n_jobs = rows, oracle, n_jobs
+        self.rows, self.oracle, self.n_jobs = rows.lay_out(), oracle, n_jobs
         m = len(oracle.kept)
         self.weight = np.where(oracle.kept, np.ones(m) if weight is None else weight, 0.0)
         self.query_bounds = block_bounds(oracle.offsets, self.weight > 0, n_blocks)

@@ -24,7 +24,7 @@ class PairSums:
     """
 
     def __init__(self, rows: LinearRows, pairs: GradedPairs) -> None:
-        self.rows, self.pairs = rows, pairs
+        self.rows, self.pairs = rows.lay_out(), pairs
         self.n_weights, self.total_weight = rows.n_weights, pairs.total_weight
         self.n_pairs = float(np.sum(pairs.n_pairs))
         self._blocks = query_blocks(pairs.offsets, max(64, int(_BLOCK_VALUES / rows.values_by_row)))
