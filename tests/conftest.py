@@ -1,8 +1,9 @@
-"""What the tests share: where the real collections lie, and settings of hypothesis."""
+"""What the tests share: the folder of the real collections, settings of hypothesis, and the reaction to Ctrl-C."""
 
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ settings.register_profile(
     "truerank", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=False
 )
 settings.load_profile("truerank")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts jobs in the background so, and tests send it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
