@@ -126,7 +126,7 @@ def test_a_weight_is_so_many_copies(name, overlapping):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_monotone(name):
-    if calibrator_class(name).always_monotone:
+    if calibrator_class(name).always_monotone and name != "identity":
         with pytest.raises(InvalidInputError, match="has no effect; omit it"):
             calibrator_class(name)(monotone=True).fit([0.0, 1.0, 2.0, 0.5], [0, 0, 1, 1])
     rng = np.random.default_rng(2)

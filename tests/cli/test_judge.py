@@ -147,3 +147,10 @@ def test_misuse_says_what_to_type(words, code, said, folder, capsys):
         ended = stop.code
     assert ended == code
     assert said in capsys.readouterr().err
+
+
+def test_a_plan_over_the_topics_of_all_runs(folder, capsys):
+    assert main(["judge", "plan", *RUNS, "--topics", "all", "--budget", "50", "-o", "all.csv"]) == 0
+    assert len(set(read_plan("all.csv").topics)) == 10
+    assert main(["judge", "agree", "human.txt", "model.txt", "--topics", "all"]) == 2
+    assert "--topics does not belong to agree" in capsys.readouterr().err

@@ -45,3 +45,7 @@ def test_it_is_a_value_like_any_measure():
 def test_what_is_no_finite_number_is_an_error(value):
     with pytest.raises(InvalidInputError, match="expected a finite number"):
         evaluate(lambda grades: value, [0, 1], [0.1, 0.2])
+
+
+def test_it_gives_its_function():
+    assert parse_measure(top_grade).function is top_grade

@@ -271,6 +271,9 @@ class IdentityCalibrator(Calibrator):
 
     always_monotone: ClassVar[bool] = True
 
+    def __init__(self) -> None:
+        """Take no parameter, since every fit is monotone."""
+
     def _fit(self, scores: np.ndarray, positive: np.ndarray, weight: np.ndarray | None) -> None:
         """Do nothing."""
 

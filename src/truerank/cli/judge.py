@@ -35,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--texts FILE", "texts of the documents for --page (JSON lines, SMART, a table, …)", to="page")
     add("--queries FILE", "texts of the topics for --page", to="page")
     add("--seed N", "random seed of the sample (default: 0)", type=int)
-    options.share(parser, "topics", "json")
+    options.share(parser, "topics", to="")
+    options.share(parser, "json")
     options.add_convention(parser, shown="trec")
     own, why = "budget output uniform all_values pair page texts queries seed", "does not belong to {action}"
     options.refuse(parser, own, "action=estimate action=agree", why)

@@ -153,7 +153,8 @@ def require_array(
     if array.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, array.shape)):
         raise ModelFileError(f"{what} of shape {shape}, got {array.shape}".replace("None", "any"))
     bounded = low is not None and array.dtype.kind in "iuf"
-    outside = array[~((array >= low) & (array <= high))] if bounded else array[:0]
+    numbers: np.ndarray = array.astype(np.float64) if array.dtype.kind == "f" else array  # bounds are not float32
+    outside = array[~((numbers >= low) & (numbers <= high))] if bounded else array[:0]
     if len(outside):
         wanted = "that are finite" if (low, high) == (-_LARGEST, _LARGEST) else f"from {low:g} to {high:g}"
         raise ModelFileError(f"{what} {wanted}, got {outside[0]}")
@@ -171,7 +172,8 @@ def require_value(model: object, name: str, kind: type, size: int | None = None)
     values = [value] if size is None else value
     kinds = int | float if kind is float else kind
     fits = isinstance(values, list) and size in (None, -1, len(values)) and all(isinstance(v, kinds) for v in values)
-    if not fits or (kind is float and not np.isfinite(values).all()):
+    numbers = values if fits and kind in (int, float) else []
+    if not fits or any(isinstance(v, bool) or (kind is float and not abs(v) <= _LARGEST) for v in numbers):
         count = "" if size == -1 else f"{size} "
         wanted = kind.__name__ if size is None else f"list of {count}{kind.__name__}"
         raise ModelFileError(f"{type(model).__name__}: {name} must be {wanted}, got {value!r:.60}")

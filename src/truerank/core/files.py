@@ -230,6 +230,11 @@ def _make_temporary(target: Path) -> tuple[int, str]:
                 return descriptor, temporary
         except FileNotFoundError:
             pass  # another run removed it before it was locked
+        except OSError:
+            os.close(descriptor)
+            os.unlink(temporary)
+            _unfinished.discard(temporary)
+            raise
         os.close(descriptor)
     raise FileExistsError(errno.EEXIST, "no free name for a temporary file", str(target))
 

@@ -63,8 +63,8 @@ class PositionFusion(BaseEstimator, ABC):
         """Check a loaded model: a table of finite numbers with a row for each run."""
         require_value(self, "run_names_", str, -1)
         names = self.run_names_
-        if len(set(names)) < len(names):
-            raise ModelFileError(f"{type(self).__name__}: run_names_ must be different, got {', '.join(names)}")
+        if not names or len(set(names)) < len(names):
+            raise ModelFileError(f"{type(self).__name__}: run_names_ must be different names, got {', '.join(names)}")
         require_array(self, "table_", "float64", len(names), self._columns())
 
     def _columns(self) -> int | None:

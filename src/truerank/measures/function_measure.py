@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +33,14 @@ class FunctionMeasure(Measure):
         return f"FunctionMeasure({self.name})"
 
     @property
+    def function(self) -> Any:
+        """The function, None if it was not given."""
+        return self._given.get("function")
+
+    @property
     def name(self) -> str:
         """Name of the function."""
-        function = self._given["function"]
-        return str(getattr(function, "__name__", type(function).__name__))
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     @property
     def rises_with_grades(self) -> bool:
@@ -47,7 +52,7 @@ class FunctionMeasure(Measure):
         result = np.zeros((ordered.k, len(offsets) - 1))
         for row, grades in enumerate(ordered.grades):
             for query in np.flatnonzero(np.diff(offsets)):
-                value = self._given["function"](grades[offsets[query] : offsets[query + 1]].copy())
+                value = self.function(grades[offsets[query] : offsets[query + 1]].copy())
                 try:
                     number = float(value)
                 except (TypeError, ValueError):

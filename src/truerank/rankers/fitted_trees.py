@@ -342,6 +342,7 @@ class FittedTrees(CategoryColumns):
         trees.check(p, kind.n_values(trees.depth))
         require_array(self, "tree_gains_", "float", trees.n_trees, p, low=None)
         require_array(self, "validation_scores_", "float", None, low=None)
+        require_value(self, "history_", dict)
         for name in self.history_:
             require_array(self, f"history_.{name}", "float", None, low=None)
         if getattr(self, "n_iter_", None) != trees.n_trees:
@@ -351,6 +352,8 @@ class FittedTrees(CategoryColumns):
             self.leaves = kind
         linear = hasattr(self, "start_weights_") or self.start == "linear"
         if kind.needs_scaling or linear:
+            for name in _names(Scaling):
+                require_value(self, name, np.ndarray)
             self._scaling().check(p)
         if linear:
             require_array(self, "start_weights_", "float", p)

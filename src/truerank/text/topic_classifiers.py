@@ -105,7 +105,8 @@ class MutualInformationSelector(TransformerMixin, BaseEstimator):
         return self
 
     def check_model(self) -> None:
-        require_array(self, "kept_", "int", None, low=0, high=self.n_features_in_ - 1)
+        if not len(require_array(self, "kept_", "int", None, low=0, high=self.n_features_in_ - 1)):
+            raise ModelFileError(f"{type(self).__name__}: kept_ must have a column")
 
     def transform(self, X: Matrix) -> Any:
         """Select the columns."""
@@ -385,7 +386,13 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         require_array(self, "mistaken_values_", "float64", size)
         require_array(self, "mistaken_starts_", "int", n + 1, low=0, high=size)
         ends = np.append(starts, size)
-        if len(self.signs_) != n or len(self.classes_) != 2 or starts[0] != 0 or (ends[1:] < ends[:-1]).any():
+        if (
+            len(self.signs_) != n
+            or len(self.classes_) != 2
+            or starts[0] != 0
+            or starts[-1] != size
+            or (ends[1:] < ends[:-1]).any()
+        ):
             raise ModelFileError("VotedPerceptron: the arrays of the mistaken rows are inconsistent")
 
 

@@ -1,0 +1,30 @@
+"""Checks of the attributes of loaded models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from truerank.core.checks import require_array, require_value
+from truerank.core.errors import ModelFileError
+
+
+class Loaded:
+    def __init__(self, **attributes):
+        vars(self).update(attributes)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_arrays_of_models_hold_finite_numbers_in_either_precision(kind, value):
+    with pytest.raises(ModelFileError, match="finite"):
+        require_array(Loaded(weights=np.array([1.0, value], dtype=kind)), "weights", "float", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(float, True), (int, True), (float, np.nan), (float, 10**400), (float, None), (dict, [])]
+)
+def test_values_of_models_have_the_type_that_they_need(kind, value):
+    with pytest.raises(ModelFileError, match=f"value must be {kind.__name__}"):
+        require_value(Loaded(value=value), "value", kind)
+    require_value(Loaded(value=3), "value", float)
