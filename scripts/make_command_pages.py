@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from truerank.cli import COMMANDS, GROUPS, RARE
-from truerank.cli.options import finish_help
+from truerank.cli.options import description, finish_help
 
 
 def page(name: str) -> str:
@@ -18,8 +18,7 @@ def page(name: str) -> str:
     parser = argparse.ArgumentParser(prog=f"truerank {name}", allow_abbrev=False)
     import_module(module).configure(parser)
     finish_help(parser, RARE, True)
-    about = " ".join((import_module(module).__doc__ or "").partition("\n\n")[2].split())
-    text = (about or summary).rstrip(".")
+    text = description(import_module(module), summary).rstrip(".")
     actions = re.split(r"\. (?=[a-z-]+[^.:]*: )", text)
     about = f"{text[:1].upper()}{text[1:]}."
     if len(actions) > 1:

@@ -67,7 +67,7 @@ def _passed(peer: str, tests: Path, place: str, wanted: list[str]) -> list[str]:
 
 def _quicktest() -> tuple[list[str], list[str]]:
     """The fifteen commands of trec_eval's `make quicktest` that print its bytes, and those that do not."""
-    from tests.compat.test_trec_eval import QUICKTEST
+    from tests.compat.test_trec_eval import QUICKTEST, TRUSTED
 
     from truerank.cli import main
 
@@ -75,7 +75,7 @@ def _quicktest() -> tuple[list[str], list[str]]:
     passed, failed = [], []
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(archive) as tar:
-            tar.extractall(folder)
+            tar.extractall(folder, **TRUSTED)
         where = Path(folder) / "test"
         for line in QUICKTEST:
             expected, _, words = line.partition(" | ")

@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
 
     if argv is None:
         return as_program(lambda: main(sys.argv[1:]))
-    from truerank.cli.options import Parser, UsageError, check_given, finish_help
+    from truerank.cli.options import Parser, UsageError, check_given, description, finish_help
     from truerank.core.names import nearest
     from truerank.core.printing import note
 
@@ -103,9 +103,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     module_name, summary = COMMANDS[name]
     module = import_module(module_name)
-    description = " ".join((module.__doc__ or "").partition("\n\n")[2].split())
-    description = description or f"{summary[:1].upper()}{summary[1:]}."
-    parser = Parser(prog=f"truerank {name}", description=description, allow_abbrev=False)
+    parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
     module.configure(parser)
     finish_help(parser, RARE, "--help-all" in rest)
     options = frozenset(parser._option_string_actions)

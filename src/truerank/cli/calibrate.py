@@ -58,8 +58,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit, save, and report cross-validated losses: to stderr, or with --json to stdout."""
-    from truerank.calibration.diagnostics import expected_calibration_error
-
     if args.monotone and getattr(calibrator_class(args.method), "always_monotone", False):
         raise common.UsageError(f"--monotone: {args.method} is monotone by its form; leave --monotone out")
     if args.model is None and (args.scores is None or args.data is None):
@@ -141,8 +139,7 @@ def _ranker(args: argparse.Namespace) -> _Found:
         if args.cv is None:
             seen = about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
             data, about = seen.kept(data), seen.text
-        if client is None:
-            data = data.as_grouped()
+        data = data.as_grouped()
         light = data.without_features()
         relevant, query = _grades(light, args.judged) >= args.rel, light.query_index
         if args.cv is None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection
 from functools import partial
 from operator import methodcaller
+from types import ModuleType
 from typing import Any, NoReturn
 
 from truerank.core.errors import TruerankError
@@ -26,6 +27,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a `UsageError`."""
         raise UsageError(message)
+
+
+def description(module: ModuleType, summary: str) -> str:
+    """Return what the docstring of a command says after its first line, else its summary."""
+    text = " ".join((module.__doc__ or "").partition("\n\n")[2].split())
+    return text or f"{summary[:1].upper()}{summary[1:]}."
 
 
 def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_all: bool) -> None:

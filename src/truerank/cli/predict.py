@@ -29,7 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "cluster", to="data", why=why)
     options.share(parser, "out-of-core")
     options.add_data_options(parser, to="data", why=why)
-    options.refuse(parser, "tag depth index queries query_field", "format=scores", "belongs to --format run")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format is None:
         args.format = "run" if of_text else "scores"
     if args.format == "scores":
-        common.refuse_idle(args, ("tag", "depth"), "belongs to --format run")
+        common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "belongs to --format run")
     args.tag = args.tag or "truerank"
     if args.cluster is None:
         options.Output(args.output or "-").check("-o")

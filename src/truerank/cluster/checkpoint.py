@@ -126,11 +126,12 @@ class Checkpoint:
             payload = self._file.read(length) if length <= os.fstat(self._file.fileno()).st_size else b""
             if len(payload) == length and zlib.crc32(payload) == check:
                 try:
-                    self._ahead = _Known(io.BytesIO(payload)).load()
+                    number, what, value = _Known(io.BytesIO(payload)).load()
                 except Exception as error:
                     raise DataFileError(
                         f"{self.path}: not a checkpoint of this version ({error}); delete the file"
                     ) from error
+                self._ahead = number, what, value
                 return True
         self._file.truncate(start)
         self._file.seek(start)

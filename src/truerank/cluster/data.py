@@ -156,12 +156,14 @@ def from_dask_dataframe(
     """
     if not hasattr(ddf, "to_delayed"):
         raise InvalidInputError(f"from_dask_dataframe expects a Dask data frame, got {type(ddf).__name__}")
+    from dask.base import optimize
     from dask.delayed import delayed
 
     _refuse_persisted(ddf)
     options = {"query": qid} | ({} if y is None else {"grade": y}) | options
     read = delayed(read_table, pure=False)
-    tasks = [read(frame, **options) for frame in ddf.to_delayed()]
+    # Each without the tasks of the other partitions.
+    tasks = [optimize(read(frame, **options))[0] for frame in ddf.to_delayed()]
     return ClusterRankingData([partial(run_tasks, one) for one in tasks], client, hold)
 
 

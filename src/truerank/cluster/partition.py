@@ -129,7 +129,9 @@ def rows_of_queries(whole: Source, queries: np.ndarray, features: Names = None) 
 
 def with_columns(data: RankingData, names: Names) -> RankingData:
     """Return the rows with the columns of these names, in this order."""
-    return data if names is None else take_columns(data, chosen_columns(names_of(data), names))
+    if names is None or names_of(data) == list(names):
+        return data
+    return take_columns(data, chosen_columns(names_of(data), names))
 
 
 class Partition:

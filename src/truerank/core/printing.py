@@ -150,7 +150,10 @@ PROGRESS_AFTER = 2.0  # seconds after which a progress bar appears
 
 
 def progress(iterable: Any, description: str, total: int | None = None, **settings: Any) -> Any:
-    """Show a progress bar on stderr after two seconds if stderr is a terminal; without an iterable return the bar."""
+    """Show a progress bar on stderr after two seconds if stderr is a terminal.
+
+    Returns the iterable or, without one, the bar (None if stderr is no terminal).
+    """
     if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         return iterable
     from tqdm import tqdm

@@ -43,6 +43,11 @@ class TrainingSketch:
         Distinct digests of rows and of query ids, ascending; a text is base64 of little-endian numbers.
     complete : pair of bool, default=(True, True)
         Whether all digests of rows, and of ids, are kept.
+
+    Raises
+    ------
+    InvalidInputError
+        If digests are damaged or not ascending.
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = ()

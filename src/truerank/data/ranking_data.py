@@ -377,7 +377,7 @@ class Judgements(RowsByQuery):
     judged : bool array (n,), optional
         Whether the document is in the qrels. Default: all are.
     tie_keys : array (n,), optional
-        Document ids, which order equal scores with `ties="trec"`. Default: row order.
+        Document ids, in descending order among equal scores with `ties="trec"`. Default: row order.
     query_ids : array (m,), optional
     missing_grades : float64 array, optional
         Grades of judged documents without a row (not retrieved), grouped by query.

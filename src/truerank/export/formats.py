@@ -180,7 +180,7 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> C
             f"the model saw no missing value in training, and this export and predict score documents without a "
             f"feature differently ({certificate.missing_differences} of {certificate.missing_cases} cases)"
         )
-        return replace(certificate, notes=(note, *certificate.notes))
+        return replace(certificate, notes=(*certificate.notes, note))
     if not force and certificate.missing_differences:
         raise InvalidInputError(
             f"the {format} export scores missing features differently from predict in "

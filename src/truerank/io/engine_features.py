@@ -112,8 +112,8 @@ def engine_features(
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
     batches: list[tuple[str, list[str]]] = []
-    for number, topic in enumerate(qrels.query_ids.tolist()):
-        documents = qrels.doc_ids[int(qrels.offsets[number]) : int(qrels.offsets[number + 1])].tolist()
+    for topic, own in qrels.rows().items():
+        documents = qrels.doc_ids[own].tolist()
         if topic in by_id:
             step = spec["batch"]
             batches += [(topic, documents[start : start + step]) for start in range(0, len(documents), step)]

@@ -546,8 +546,10 @@ def _codes(
 
 def _queries(values: np.ndarray, name: str, are_texts: bool) -> Any:
     """Return the query ids; those of a text file are whole numbers if all can be, as in LETOR text."""
+    if values.dtype.kind != "O":
+        return values
     ids = values.tolist()
-    for row, value in enumerate(ids if values.dtype.kind == "O" else (), 1):
+    for row, value in enumerate(ids, 1):
         if value is None or (are_texts and value == ""):
             raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row a query id")
         if isinstance(value, list | dict | set | np.ndarray):

@@ -38,16 +38,23 @@ _VALUE = {
 class _Lists(RowsByQuery):
     """Documents by topic."""
 
-    __slots__ = ("ids", "offsets", "query_ids")
+    __slots__ = ("_ids", "offsets", "query_ids")
 
     def __init__(self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray | DocumentIds) -> None:
         self.query_ids, self.offsets = query_ids, offsets
-        self.ids = doc_ids if isinstance(doc_ids, DocumentIds) else DocumentIds.of(doc_ids)
+        self._ids = doc_ids
 
     @property
     def doc_ids(self) -> np.ndarray:
         """Document ids as strings, StringDType (n,)."""
-        return self.ids.texts
+        return self._ids.texts if isinstance(self._ids, DocumentIds) else self._ids
+
+    @property
+    def ids(self) -> DocumentIds:
+        """Document ids as bytes."""
+        if not isinstance(self._ids, DocumentIds):
+            self._ids = DocumentIds.of(self._ids)
+        return self._ids
 
     def rows(self) -> dict[str, slice]:
         """Return the rows of each topic."""

@@ -192,9 +192,10 @@ def row_hashes(X: StoredMatrix, rounded: bool = False) -> np.ndarray:
     with np.errstate(all="ignore"):  # where kernels run as plain Python
         for start, stop in row_blocks(n, max(1, _BLOCK_VALUES // max(p, 1))):  # what must be copied is small
             part = values[start:stop]
-            if rounded and part.dtype.kind != "f":
-                part = part.astype(np.uint32).view(np.float32)
-            _hash_rows(kernel_array(part), rounded, constants, keys[start:stop])
+            if rounded and part.dtype.kind != "f":  # codes are their own words
+                keys[start:stop] = hashed(part.astype(np.uint64) @ constants)
+            else:
+                _hash_rows(kernel_array(part), rounded, constants, keys[start:stop])
     return keys
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from truerank.compat.fit_arguments import without_query_column
-from truerank.core.checks import check_not_masked, check_plain, column_labels
+from truerank.core.checks import check_not_masked, check_plain
 from truerank.core.errors import InvalidInputError, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
@@ -81,7 +81,6 @@ class AcceptedData:
 
     def _frame(self, X: Any, reset: bool) -> Any:
         """Return a data frame with the columns of fit; a ranker with categories also replaces texts by numbers."""
-        column_labels(X)  # raises for two of one name
         return X if reset else self._named_columns(X)
 
     def _named_columns(self, X: Matrix) -> Any:

@@ -329,6 +329,12 @@ class FittedTrees(CategoryColumns):
         if hasattr(self, "tree_values_"):
             self._prepare()
 
+    def _stored(self, kind: type[Part]) -> Part:
+        """Return a part of a loaded model, whose attributes may be of any type."""
+        for name in _names(kind):
+            require_value(self, name, np.ndarray)
+        return kept(self, kind)
+
     def check_model(self) -> None:
         """Check after loading that the arrays of the trees fit together."""
         super().check_model()
@@ -336,9 +342,7 @@ class FittedTrees(CategoryColumns):
             kind, p = self.kind_of_leaves, self.n_features_in_
         except InvalidInputError as error:
             raise ModelFileError(f"ObliviousBoosting: {error}") from error
-        for name in TREES:
-            require_value(self, name, np.ndarray)
-        trees = self._ensemble()
+        trees = self._stored(Ensemble)
         trees.check(p, kind.n_values(trees.depth))
         require_array(self, "tree_gains_", "float", trees.n_trees, p, low=None)
         require_array(self, "validation_scores_", "float", None, low=None)
@@ -352,13 +356,11 @@ class FittedTrees(CategoryColumns):
             self.leaves = kind
         linear = hasattr(self, "start_weights_") or self.start == "linear"
         if kind.needs_scaling or linear:
-            for name in _names(Scaling):
-                require_value(self, name, np.ndarray)
-            self._scaling().check(p)
+            self._stored(Scaling).check(p)
         if linear:
             require_array(self, "start_weights_", "float", p)
         if hasattr(self, "category_features_") or self.categorical is not None:
-            self._category_tables().check(p)
+            self._stored(CategoryTables).check(p)
         names = getattr(self, "category_names_", {})
         if not isinstance(names, dict) or not all(isinstance(one, list) for one in names.values()):
             raise ModelFileError("ObliviousBoosting: category_names_ must hold a list of names by column")
@@ -366,5 +368,5 @@ class FittedTrees(CategoryColumns):
             require_value(self, "p_swap_", float)
             if not -1.0 < self.p_swap_ < 1.0:
                 raise ModelFileError(f"ObliviousBoosting: p_swap_ must be inside (-1, 1), got {self.p_swap_}")
-            self._flat_places().check(p, trees)
+            self._stored(FlatPlaces).check(p, trees)
         self._prepare()

@@ -127,7 +127,7 @@ def read_plugin(value: Any, reader: Reader, names: list[str] | None = None) -> F
         raise reader.fail("model.type", f"unknown type {kind!r}")
     form = model.form
     normalizers = _plugin_normalizers(value.get("feature_normalizers"), form.names, reader)
-    return replace(model, tool="elasticsearch", form=replace(form, normalizers=normalizers), absent=model.absent)
+    return replace(model, tool="elasticsearch", form=replace(form, normalizers=normalizers))
 
 
 def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignModel:
