@@ -226,3 +226,9 @@ def test_an_unknown_convention():
 def test_a_function_goes_into_no_model_file():
     with pytest.raises(InvalidInputError, match="cannot keep"):
         encode(parse_measure(len))
+
+
+@pytest.mark.parametrize("text", ['gm_bpref(root="map")', "relative_P_5(parameter=2)", "gm_bpref(3)"])
+def test_a_setting_cannot_replace_the_name_of_a_measure_of_trec_eval(text):
+    with pytest.raises(InvalidInputError, match="its number is a part of its name"):
+        parse_measure(text)

@@ -241,7 +241,7 @@ def held_out_losses(log_odds: np.ndarray, positive: np.ndarray) -> np.ndarray:
 
 
 def kept_groups(groups: ArrayLike | None, sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """Return the group of each row whose weight is not 0, in the order of names: not of rows, on which folds depend."""
+    """Return the group of each row with a weight above 0, numbered by name: the order of rows changes no fold."""
     if groups is None:
         return None
     grouping = group_rows(groups, n_rows)

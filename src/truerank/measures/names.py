@@ -197,7 +197,8 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
     if trec is not None and not parenthesis:
         return trec
     if isinstance(trec, TrecMeasure) and inside.endswith(")"):
-        return trec(**_arguments(inside[:-1], text)[1])
+        positional, settings = _arguments(inside[:-1], text)
+        return trec(*positional, **settings)
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")

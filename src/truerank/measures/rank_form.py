@@ -8,6 +8,7 @@ group, and `size` are in it (1 if ties are broken). All orders of the group are 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ class RankForm:
     def _sum(self, ordered: Ordered, before: np.ndarray, size: np.ndarray | None, limit: np.ndarray) -> np.ndarray:
         """Return the sums over the hits above the limit, which are few with a small cutoff."""
         hits, k, m = self.hits, ordered.k, len(self.norm)
-        counted = np.flatnonzero(before < limit)
+        counted: Any = slice(None) if k == 1 and self.limits is None else np.flatnonzero(before < limit)
         ranking, hit = (0, counted) if k == 1 else np.divmod(counted, before.shape[1])
         place, query = before.ravel()[counted], hits.query[hit]
         terms = self.weights[place]

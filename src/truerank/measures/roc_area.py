@@ -20,8 +20,12 @@ class ROCArea(Measure):
     TIE_AVERAGE = True
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
-        mask = ordered.hits(self.rel).mask
-        wrong, pairs = wrong_pairs(ordered, mask, ~mask)
+        hits = ordered.hits(self.rel)
+        if ordered.ties == "average":
+            wrong, pairs = wrong_pairs(ordered, hits.mask, ~hits.mask)
+        else:  # without a look at the other documents
+            wrong = hits.sum((ordered.hit_ranks(self.rel) - hits.ordinal).astype(np.float64))
+            pairs = hits.ranked * (ordered.judgements.sizes - hits.ranked)
         return 1.0 - wrong / np.maximum(pairs, 1), pairs == 0
 
 

@@ -57,6 +57,11 @@ class TrecMeasure(Measure):
         object.__setattr__(self, "AGGREGATE", RANKED[root].mean)
         object.__setattr__(self, "higher_is_better", root not in _UNWANTED)
 
+    def __call__(self, *positional: Any, **settings: Any) -> Measure:
+        if positional or not settings.keys().isdisjoint(("root", "parameter")):
+            raise InvalidInputError(f"{self}: settings are given by name, and its number is a part of its name")
+        return super().__call__(**settings)
+
     def _text(self, given: dict[str, Any]) -> str:
         shares = RANKED[self.root].kind == "shares"
         cut = "" if self.parameter is None else f"_{self.parameter:.2f}" if shares else f"_{self.parameter:.0f}"

@@ -3,10 +3,11 @@
 Layout of the folder (NumPy files, and one JSON file that is written last):
 
     index.json                header: version, fields, analysers, counts
-    documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, their ends, and their sorted order tokens.npy
-    the word number of every token of every document, in reading order parts.npy, fields.npy     a document's fields:
-    the end of each one's tokens, and its field number terms.ANALYSER.of.npy     term of each word, -1 if the analyser
-    drops it ANALYSER.FIELD.*.npy      postings: starts of terms, documents, counts, document lengths, totals of terms
+    documents.*, words.*, terms.ANALYSER.*        strings: UTF-8 bytes, their ends, and their sorted order
+    tokens.npy                the word number of every token of every document, in reading order
+    parts.npy, fields.npy     a document's fields: the end of each one's tokens, and its field number
+    terms.ANALYSER.of.npy     term of each word, -1 if the analyser drops it
+    ANALYSER.FIELD.*.npy      postings: starts of terms, documents, counts, document lengths, totals of terms
     numbers.npy, vectors.*    numbers and vectors of the documents
 """
 

@@ -385,13 +385,12 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         require_array(self, "mistaken_columns_", "int", size, low=0, high=self.n_features_in_ - 1)
         require_array(self, "mistaken_values_", "float64", size)
         require_array(self, "mistaken_starts_", "int", n + 1, low=0, high=size)
-        ends = np.append(starts, size)
         if (
             len(self.signs_) != n
             or len(self.classes_) != 2
             or starts[0] != 0
             or starts[-1] != size
-            or (ends[1:] < ends[:-1]).any()
+            or (starts[1:] < starts[:-1]).any()
         ):
             raise ModelFileError("VotedPerceptron: the arrays of the mistaken rows are inconsistent")
 
