@@ -35,9 +35,7 @@ def values_of(seed, k=4, m=9, step=0.05):
 
 def pairwise_randomisation(values, pairs, n_resamples=10_000):
     first, second = (list(one) for one in zip(*pairs))
-    size = np.abs(values).sum(axis=1)
-    options = {"magnitude": size[first] + size[second], "n_resamples": n_resamples}
-    return paired_tests("randomisation", (values[first] - values[second]).T, **options).p
+    return paired_tests("randomisation", (values[first] - values[second]).T, n_resamples=n_resamples).p
 
 
 def every_sign(a, b):

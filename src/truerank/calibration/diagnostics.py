@@ -21,7 +21,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import group_rows
-from truerank.significance.paired import sign_test_of_counts
+from truerank.significance.paired import differences_of, sign_test_of_counts
 
 _FEWEST = 10  # rows, or groups, that are resampled for an interval
 
@@ -104,7 +104,8 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise InvalidInputError(f"the two losses must be (n,) of the same decisions, got {a.shape} and {b.shape}")
-    wins, losses_ = int((a < b).sum()), int((a > b).sum())
+    lower = differences_of(b, a)
+    wins, losses_ = int((lower > 0).sum()), int((lower < 0).sum())
     return SignTest(wins, losses_, sign_test_of_counts(wins, losses_).p)
 
 

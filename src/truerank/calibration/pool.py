@@ -36,7 +36,7 @@ from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import at_places, group_rows, name_order
-from truerank.significance.paired import Outcome, paired_t
+from truerank.significance.paired import Outcome, differences_of, paired_t
 
 MEMBERS = ("spline", "beta", "platt", "asymmetric-laplace", "hybrid", "isotonic", "temperature", "identity")
 POOL = "pool"
@@ -404,7 +404,7 @@ def choose_calibrator(
     comparisons = [
         MethodComparison(
             name, float(means[k]), float(np.average(brier[k], weights=weight)), float(means[k] - means[best]),
-            1.0 if k == best else _paired(log_loss[k] - log_loss[best], weight, group).p,
+            1.0 if k == best else _paired(log_loss[k], log_loss[best], weight, group).p,
         )
         for k, name in enumerate(names)
     ]  # fmt: skip
@@ -435,12 +435,13 @@ def _first_as_good_as_the_best(
     lowest = min(allowed, key=lambda k: means[k])
     margin = MARGIN_OF_FEW if few else MARGIN
     return next(
-        k for k in allowed if k == lowest or _paired(log_loss[k] - log_loss[lowest], weight, group).statistic <= margin
+        k for k in allowed if k == lowest or _paired(log_loss[k], log_loss[lowest], weight, group).statistic <= margin
     )
 
 
-def _paired(difference: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> Outcome:
+def _paired(a: np.ndarray, b: np.ndarray, weight: np.ndarray | None, group: np.ndarray | None) -> Outcome:
     """Return the paired t-test over rows or sums of groups; without a difference t is 0 and p 1."""
+    difference = differences_of(a, b)
     values = difference if weight is None else difference * weight
     if group is not None:
         values = np.bincount(group, weights=values)

@@ -24,7 +24,7 @@ from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import mean_interval
-from truerank.significance.paired import deviation_of
+from truerank.significance.paired import deviation_of, differences_of
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,9 @@ def compare_learners(
     factor = 1.0 / (repeats * k) + 1.0 / (k - 1)
     found = []
     for a, b in chosen:
-        differences = (1.0 if higher_is_better else -1.0) * (np.asarray(fold_means[a]) - np.asarray(fold_means[b]))
+        differences = (1.0 if higher_is_better else -1.0) * differences_of(
+            np.asarray(fold_means[a]), np.asarray(fold_means[b])
+        )
         mean, error = float(differences.mean()), math.sqrt(factor) * deviation_of(differences)
         half = float(stdtrit(k - 1, 0.975)) * error if error else math.nan
         p = float(2.0 * stdtr(k - 1, -abs(mean) / error)) if error else math.nan if mean else 1.0

@@ -20,7 +20,7 @@ from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import step_down_max_t, step_down_of_copies
 from truerank.significance.intervals import mean_interval
-from truerank.significance.paired import LEVEL, paired_t
+from truerank.significance.paired import LEVEL, differences_of, paired_t
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def permutation_importance(
             found[k, :, 1 + repeat] = values(scores_of(ranker, changed, data))
         changed[:, k] = data.X[:, k]
     found = found[:, np.isfinite(found).all(axis=(0, 2))]
-    losses = found[:, :, :1] - found[:, :, 1:]
+    losses = differences_of(found[:, :, :1], found[:, :, 1:])
     p_adjusted, floor = step_down_of_copies(found, level=LEVEL, random_state=seed)
     return _importance(losses, p_adjusted, floor, pinned.label, data, overlap)
 
@@ -183,7 +183,7 @@ def removal_importance(
     for k in every:
         kept = np.delete(every, k)
         without = fit_ranker(ranker, take_columns(train, kept))
-        losses[k] = whole - values(ranker_scores(without, take_columns(test, kept)))
+        losses[k] = differences_of(whole, values(ranker_scores(without, take_columns(test, kept))))
     losses = losses[:, np.isfinite(losses).all(axis=0)]
     p_adjusted = step_down_max_t(losses.T).p_adjusted if losses.size else np.ones(len(every))
     return _importance(losses[:, :, None], p_adjusted, np.full(len(every), np.nan), pinned.label, test, overlap)

@@ -41,6 +41,7 @@ from truerank.report.page import (
 )
 from truerank.significance import measure_interval
 from truerank.significance.comparison import MeasuredValues, compare_measures
+from truerank.significance.paired import differences_of
 from truerank.significance.tables import Comparison
 from truerank.significance.unjudged import about_unjudged, judged_shares
 
@@ -198,7 +199,8 @@ def _verdict(
 
 def _picture(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> str:
     """Bars by query in descending order: the difference to the baseline, or the values of a single system."""
-    values = results[other].per_query[first] - (results[0].per_query[first] if other else 0.0)
+    values = results[other].per_query[first]
+    values = differences_of(values, results[0].per_query[first]) if other else values
     names = [str(name) for name in systems[0].judgements.query_ids]
     order = np.argsort(-np.nan_to_num(values), kind="stable").tolist()
     many = len(order) > 1500
@@ -324,7 +326,7 @@ def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, 
     ]
     if other:
         columns.insert(3, "difference" if len(systems) == 2 else f"{systems[other].name} - {systems[0].name}")
-        difference = values[other] - values[0]
+        difference = differences_of(values[other], values[0])
         for row, value in zip(rows, difference):
             row.insert(3, _number(value))
         rows = [rows[q] for q in np.argsort(-np.nan_to_num(difference), kind="stable")]

@@ -22,7 +22,16 @@ from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
 from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm, step_down_max_t
 from truerank.significance.intervals import Interval, Verdict, checked_margin, mean_interval, measure_interval
-from truerank.significance.paired import LEVEL, OF_MEANS, TESTS, Paired, as_sample, paired_tests, smallest_p
+from truerank.significance.paired import (
+    LEVEL,
+    OF_MEANS,
+    TESTS,
+    Paired,
+    as_sample,
+    differences_of,
+    paired_tests,
+    smallest_p,
+)
 from truerank.significance.power import detectable_differences
 from truerank.significance.tables import Comparison, Comparisons, PairComparison
 
@@ -254,18 +263,14 @@ def _compared_pairs(
     """Return the pairs by measure, the smallest possible p and the resamples; `without` leaves out a query."""
     names = list(measured[0].per_query)
     first, second = (np.array(one) for one in zip(*places))
-    columns, sizes = [], []
+    columns = []
     for one in measured:
         sign = 1.0 if one.higher_is_better else -1.0  # more is better
         values = sign * as_values(one.per_query)
         values = values if without is None else np.delete(values, without, axis=1)
-        size = np.nansum(np.abs(values), axis=1)
-        columns.append(values[first] - values[second])
-        sizes.append(size[first] + size[second])
+        columns.append(differences_of(values[first], values[second]))
     d = np.concatenate(columns).T
-    options: dict[str, Any] = {
-        "magnitude": np.concatenate(sizes), "n_resamples": n_resamples, "random_state": random_state,
-    }  # fmt: skip
+    options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
     tested = paired_tests(test, d, **options)
     sampled = test == "randomisation" and 2 ** len(d) > n_resamples
     family_of = np.repeat(np.arange(len(measured)), len(places))

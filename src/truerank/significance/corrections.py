@@ -14,7 +14,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import at_places
-from truerank.significance.paired import Signs, as_differences, rounding_of, smallest_p
+from truerank.significance.paired import TIED, Signs, as_differences, differences_of, smallest_p
 
 
 def bonferroni(p: ArrayLike) -> np.ndarray:
@@ -85,7 +85,6 @@ def step_down_max_t(
     *,
     n_resamples: int = 10_000,
     random_state: RandomState = 0,
-    magnitude: ArrayLike = 0.0,
 ) -> Family:
     """Return p-values of mean differences, adjusted for the whole family (step-down max-T).
 
@@ -98,9 +97,6 @@ def step_down_max_t(
     n_resamples : int, default=10_000
         Random sign vectors B. If only B or fewer sign vectors exist (2^n), each is used once.
     random_state : seed
-    magnitude : float or array (h,), default=0.0
-        Sum over topics of the absolute values that were subtracted, which bounds the rounding error of equal
-        statistics.
 
     Returns
     -------
@@ -150,8 +146,7 @@ def step_down_max_t(
     tested = tested[np.argsort(t[tested], kind="stable")]  # by rising |T|
     p = np.ones(h)
     if len(tested):
-        rounding = rounding_of(np.abs(d).sum(axis=0), np.broadcast_to(magnitude, h)) / scale
-        threshold = (t - rounding[tested].max())[tested, None]
+        threshold = (t - TIED * (np.abs(d).sum(axis=0) / scale)[tested].max())[tested, None]
         scaled = np.ascontiguousarray((d / scale)[:, tested].T)
         counts = np.zeros(len(tested), dtype=np.int64)
         for chunk in signs.chunks():
@@ -187,10 +182,10 @@ def step_down_of_copies(
     ([0.0005, 0.3438], [0.12, 0.08])
     """
     h, n, copies = values.shape
-    found = (values - values.mean(axis=2, keepdims=True)) * (copies / (copies - 1))
+    found = differences_of(values, values.mean(axis=2, keepdims=True)) * (copies / (copies - 1))
     scale = np.sqrt((found**2).mean(axis=2).sum(axis=1))
     p, floor = np.ones(h), np.zeros(h)
-    tested = np.flatnonzero(scale > 1e-12 * np.abs(values).sum(axis=(1, 2)))
+    tested = np.flatnonzero(scale)
     if not len(tested):
         return p, floor
     t = np.abs(found[tested, :, 0].sum(axis=1)) / scale[tested]

@@ -1,7 +1,8 @@
 """Two-sided tests of differences between rankers, from their values (m,) on the same queries: of one, or many at once.
 
-Queries where either value is NaN are left out. If all differences are 0, p is 1. The paired t-test has no p (NaN) for a
-single query and for equal differences, whose variance is 0. The number of nonzero differences limits how small p is.
+Queries where either value is NaN are left out. Differences that are rounding alone are 0 (`differences_of`). If all
+differences are 0, p is 1. The paired t-test has no p (NaN) for a single query and for equal differences, whose variance
+is 0. The number of nonzero differences limits how small p is.
 All comparisons of a table use the same random signs (`Signs`), and each has the 95 % interval that agrees with its p.
 """
 
@@ -25,6 +26,8 @@ LEVEL = 0.05
 _INVERTED, _INVERTED_OF_MANY = 10_000, 2_000  # resamples for an interval, and with more than 1,000 comparisons
 _COLUMNS = 250  # comparisons whose resamples are held at a time
 _MOST_WALSH = 3_000  # queries up to which Wilcoxon's test is inverted
+TIED = 1e-9  # sums, ranks and deviations within this share of the absolute differences are equal
+_ROUNDING = 2.0**-40  # of the values: a smaller difference is rounding
 EXACT = 50  # nonzero differences up to which Wilcoxon's distribution is exact
 _ROWS = 256  # resamples made at a time, always the same number, so that a seed gives the same signs everywhere
 
@@ -99,7 +102,7 @@ def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return signs and doubled mean ranks (integers) of the nonzero differences; values that round alike are tied."""
     size = np.abs(difference)
     order = np.argsort(size, kind="stable")
-    tied = np.cumsum(np.diff(size[order], prepend=0.0) > 1e-12 * size.max(initial=0.0))
+    tied = np.cumsum(np.diff(size[order], prepend=0.0) > TIED * size.max(initial=0.0))
     _, place, count = np.unique(tied, return_inverse=True, return_counts=True)
     doubled = np.empty(len(difference), dtype=np.int64)
     doubled[order] = (2 * (np.cumsum(count) - count) + count + 1)[place]
@@ -142,9 +145,8 @@ def randomisation(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 10_000, rand
     at least the observed absolute mean difference, or their exact share if all 2^n ≤ B swaps are tried.
     """
     difference = paired_differences(a, b)
-    magnitude = np.nansum(np.abs(np.asarray(a, dtype=np.float64))) + np.nansum(np.abs(np.asarray(b, dtype=np.float64)))
     signs = Signs.of(len(difference), n_resamples, random_state)
-    return Outcome(float(difference.mean()), float(signs_p(difference[:, None], signs, magnitude)[0]))
+    return Outcome(float(difference.mean()), float(signs_p(difference[:, None], signs)[0]))
 
 
 def win_loss(a: ArrayLike, b: ArrayLike) -> WinLoss:
@@ -155,17 +157,30 @@ def win_loss(a: ArrayLike, b: ArrayLike) -> WinLoss:
 
 
 def paired_differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return `a - b` by query, without the queries where either is NaN."""
+    """Return `a - b` by query (`differences_of`), without the queries where either is NaN."""
     first, second = as_sample(a, "a", nan=True), as_sample(b, "b", nan=True)
     if first.shape != second.shape:
         raise InvalidInputError(
             f"a paired test needs values of the same queries: got {len(first)} and {len(second)} values"
         )
-    difference = first - second
+    difference = differences_of(first, second)
     difference = difference[~np.isnan(difference)]
     if len(difference) == 0:
         raise InvalidInputError("a paired test needs at least one query that both rankers have a value for")
     return difference
+
+
+def differences_of(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return `a - b` with 0 for a difference of at most 2^-40 (|a| + |b|), which can be rounding alone.
+
+    This is the one place where rounding is removed: tests, counts, influence and power read its result. Do not apply it
+    to shifted differences d - θ.
+
+    >>> differences_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
+    [0.0, 0.25]
+    """
+    difference = a - b
+    return np.where(np.abs(difference) <= _ROUNDING * np.abs(a) + _ROUNDING * np.abs(b), 0.0, difference)
 
 
 def deviation_of(difference: np.ndarray) -> float:
@@ -173,7 +188,7 @@ def deviation_of(difference: np.ndarray) -> float:
     if len(difference) < 2:
         return 0.0
     deviation = float(difference.std(ddof=1))
-    return 0.0 if deviation <= 1e-15 * float(np.abs(difference).max()) else deviation
+    return 0.0 if deviation <= TIED * float(np.abs(difference).max()) else deviation
 
 
 def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
@@ -206,7 +221,6 @@ def paired_tests(
     test: str,
     differences: ArrayLike,
     *,
-    magnitude: object = 0.0,
     n_resamples: int = 10_000,
     random_state: RandomState = 0,
 ) -> Paired:
@@ -225,7 +239,7 @@ def paired_tests(
         p, low, high = _student(mean, deviation, topics)
         smallest = np.zeros(len(p))
     elif test == "randomisation":
-        p = signs_p(np.nan_to_num(d), signs, magnitude)
+        p = signs_p(np.nan_to_num(d), signs)
         low, high = _inverted(d, signs)
         smallest = np.maximum(smallest_p(nonzero), 0.0 if signs.exhaustive else 1 / (signs.n_resamples + 1))
     else:
@@ -248,7 +262,7 @@ def _moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = rows.sum(axis=1) / topics
     centred = np.where(there, rows - mean[:, None], 0.0)
     deviation = np.sqrt((centred**2).sum(axis=1) / np.maximum(topics - 1, 1))
-    return topics, mean, np.where(deviation <= 1e-15 * np.abs(rows).max(axis=1), 0.0, deviation)
+    return topics, mean, np.where(deviation <= TIED * np.abs(rows).max(axis=1), 0.0, deviation)
 
 
 def _agreeing(
@@ -322,7 +336,8 @@ def _by_ranks(test: str, difference: np.ndarray) -> tuple[float, float, float]:
     if k < 0:
         return p, math.nan, math.nan
     walsh = (difference[:, None] + difference)[np.triu_indices(n)] / 2.0
-    low, high = np.partition(walsh, (k, len(walsh) - 1 - k))[[k, -1 - k]].tolist()
+    ends = np.partition(walsh, (k, len(walsh) - 1 - k))[[k, -1 - k]]
+    low, high = np.where(np.abs(ends) <= TIED * np.abs(difference).max(), 0.0, ends).tolist()
     agrees = (low <= 0 <= high) == (p >= LEVEL)
     return (p, low, high) if agrees else (p, math.nan, math.nan)
 
@@ -418,13 +433,12 @@ def as_differences(differences: ArrayLike) -> np.ndarray:
     return found if defined.any(axis=1).all() else found[defined.any(axis=1)]
 
 
-def signs_p(d: np.ndarray, signs: Signs, magnitude: object = 0.0) -> np.ndarray:
+def signs_p(d: np.ndarray, signs: Signs) -> np.ndarray:
     """Return the two-sided p (h,) of each column's sum under random signs, at least `smallest_p`.
 
     `d` holds differences (n, h) without NaN.
     """
-    rounding = rounding_of(np.abs(d).sum(axis=0), magnitude)
-    threshold = (np.abs(d.sum(axis=0)) - rounding)[:, None]
+    threshold = (np.abs(d.sum(axis=0)) - TIED * np.abs(d).sum(axis=0))[:, None]
     columns = np.ascontiguousarray(d.T)
     counts = np.zeros(d.shape[1], dtype=np.int64)
     for chunk in signs.chunks():
@@ -435,12 +449,3 @@ def signs_p(d: np.ndarray, signs: Signs, magnitude: object = 0.0) -> np.ndarray:
 def smallest_p(nonzero: Any) -> Any:
     """Return the smallest two-sided p of a test by signs of so many nonzero differences: 2^(1 - nonzero), at most 1."""
     return np.minimum(1.0, np.exp2(1.0 - np.asarray(nonzero, dtype=np.float64)))
-
-
-def rounding_of(differences: Any, magnitude: Any) -> Any:
-    """Return the largest rounding error between two sums of signed differences that are equal in exact arithmetic.
-
-    `differences` is the sum of the absolute differences, and `magnitude` that of the values that were subtracted: the
-    last bits of a small difference of large values are rounding.
-    """
-    return 1e-12 * differences + 1e-15 * magnitude

@@ -16,7 +16,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import Tabular, counted, latex_escaped, plain, styled_table
 from truerank.measures.conventions import titled
 from truerank.significance.intervals import Interval, Verdict
-from truerank.significance.paired import LEVEL, OF_MEANS
+from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of
 
 MOST_GROUPS = 200
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
@@ -182,9 +182,11 @@ class Comparison(Tabular):
         centred = own - own.mean()
         means = (own.sum() - own) / (n - 1)
         variances = np.maximum(centred @ centred - centred**2 * n / (n - 1), 0.0) / (n - 2)
+        variances[variances <= 1e-12 * (own**2).max()] = 0.0  # equal differences
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.nan_to_num(np.abs(means) / np.sqrt(variances))  # without each query, but for a factor
-        left_out = int(known[np.argmin(t) if shown else np.argmax(t)])
+        most = t.min() if shown else t.max()
+        left_out = int(known[np.argmax(np.abs(t - most) <= TIED * most)])  # the first of equal queries
         try:
             found = self._again(without=left_out)[0][self._number][index]
         except InvalidInputError:  # another comparison of the family has a value for this query alone
@@ -212,7 +214,7 @@ class Comparison(Tabular):
     def _differences(self, a: str, b: str) -> np.ndarray:
         """Differences by query (m,), positive where `a` is better."""
         ours, theirs = (np.asarray(self.per_query[name], dtype=np.float64) for name in (a, b))
-        return self._sign * (ours - theirs)
+        return self._sign * differences_of(ours, theirs)
 
     def ties_matter(self) -> bool:
         """Whether averaging over the orders of tied documents moves some ranker's mean by more than 0.0005."""
