@@ -233,8 +233,10 @@ def _rounds(data: LLMJudge, replications: int, seed: int) -> list[Row]:
             for table in (data.human, data.labels[judge])
         )
         for _ in range(20):
-            plan = plan_judgements(runs, _GAIN, 50, random_state=rng).with_grades(human)
-            plan = plan_judgements(runs, _GAIN, 50, human=plan, judges=[labels], random_state=rng).with_grades(human)
+            plan = plan_judgements(runs, _GAIN, budget=50, random_state=rng).with_grades(human)
+            plan = plan_judgements(runs, _GAIN, budget=50, human=plan, judges=[labels], random_state=rng).with_grades(
+                human
+            )
             found = estimate(runs, _GAIN, plan=plan, judges=[labels]).difference(a, b)
             covered.append(float("nan") if found.low != found.low else float(found.low <= truth <= found.high))
     name = "LLMJudge, DCG@10, two rounds of 50 judgements, 1 judge"
@@ -390,7 +392,7 @@ def _speed(n_runs: int) -> Row:
         for r in range(n_runs)
     }
     start = time.process_time()
-    plan = plan_judgements(runs, "DCG@10", 500)
+    plan = plan_judgements(runs, "DCG@10", budget=500)
     seconds = time.process_time() - start
     return Row(f"{n_runs} runs, 50 topics, 100 documents each, DCG@10 ({len(set(plan.keys)):,} documents)",
                "CPU seconds of plan_judgements", seconds, 0.0, 1)  # fmt: skip

@@ -217,3 +217,10 @@ def test_ids_as_bytes_and_as_strings():
     assert both.hashes.tolist() == DocumentIds.of(["D7", "", "x", "y"]).hashes.tolist()
     assert len(DocumentIds.of([])) == 0
     assert DocumentIds.of([]).texts.tolist() == []
+
+
+def test_judge_run_takes_what_evaluate_takes():
+    qrels, run = {"1": {"d1": 1, "d2": 2}, "2": {"d3": 1}}, {"1": {"d2": 2.0, "d9": 1.0}}
+    judgements, scores = judge_run(qrels, run)
+    assert (judgements.grades.tolist(), scores.tolist()) == ([2.0, 0.0], [2.0, 1.0])
+    assert (judgements.missing_grades.tolist(), judgements.query_ids.tolist()) == ([1.0, 1.0], ["1", "2"])

@@ -30,7 +30,9 @@ def test_the_mean_over_every_sample_is_the_true_value(judges):
     mean = {"a": 0.0, "difference": 0.0}
     spread = []
     for drawn, chance in reference.samples(plan.probabilities):
-        found = estimate(runs, "DCG@3", human if drawn.any() else None, replace(plan, drawn=drawn), given)
+        found = estimate(
+            runs, "DCG@3", human=human if drawn.any() else None, plan=replace(plan, drawn=drawn), judges=given
+        )
         mean["a"] += chance * found.values["run0"].value
         mean["difference"] += chance * found.difference("run0", "run1").value
         spread.append(found.values["run0"].value)
@@ -52,7 +54,7 @@ def test_the_mean_over_every_pair_of_rounds_is_the_true_value():
         first = replace(one, drawn=drawn, grades=np.full(4, np.nan))
         first = first.with_grades(human)
         if drawn.all():  # a second round would have nothing to plan: its estimate is the truth
-            alone = estimate(runs, "DCG@4", human, first, [judge]).difference("run0", "run1").value
+            alone = estimate(runs, "DCG@4", human=human, plan=first, judges=[judge]).difference("run0", "run1").value
             mean += chance * (2 * alone + 2 * truth) / 4
             continue
         two = plan_judgements(runs, "DCG@4", budget=2, human=first, judges=[judge])
@@ -60,7 +62,7 @@ def test_the_mean_over_every_pair_of_rounds_is_the_true_value():
         seen.add(tuple(two.probabilities[later].round(6)))
         for more, other in reference.samples(two.probabilities[later]):
             whole = replace(two, drawn=np.append(drawn, more)).with_grades(human)
-            found = estimate(runs, "DCG@4", None, whole, [judge])
+            found = estimate(runs, "DCG@4", human=None, plan=whole, judges=[judge])
             mean += chance * other * found.difference("run0", "run1").value
     assert len(seen) > 4
     assert mean == pytest.approx(truth, abs=1e-9)
@@ -76,12 +78,12 @@ def test_a_second_round_for_fewer_runs_leaves_the_others_unbiased():
     for drawn, chance in reference.samples(one.probabilities):
         first = replace(one, drawn=drawn).with_grades(human)
         if drawn.all():  # a second round would have nothing to plan: its estimate is the truth
-            mean += chance * (estimate(runs, "DCG@2", human, first).values["run2"].value + truth) / 2
+            mean += chance * (estimate(runs, "DCG@2", human=human, plan=first).values["run2"].value + truth) / 2
             continue
         two = plan_judgements(pair, "DCG@2", budget=2, human=first)
         for more, other in reference.samples(two.probabilities[two.rounds == 2]):
             whole = replace(two, drawn=np.append(drawn, more)).with_grades(human)
-            mean += chance * other * estimate(runs, "DCG@2", None, whole).values["run2"].value
+            mean += chance * other * estimate(runs, "DCG@2", human=None, plan=whole).values["run2"].value
     assert mean == pytest.approx(truth, abs=1e-9)
 
 
@@ -92,7 +94,7 @@ def test_rows_that_were_deleted_from_a_later_round_are_missed():
     keep = plan.drawn | (plan.rounds == 1)
     parts = {part.name: getattr(plan, part.name)[keep] for part in fields(plan)}
     with pytest.raises(InvalidInputError, match=r"round 2 lacks topic .* do not delete rows"):
-        estimate(runs, "DCG@5", None, replace(plan, **parts))
+        estimate(runs, "DCG@5", human=None, plan=replace(plan, **parts))
 
 
 class Fixed:
@@ -167,8 +169,8 @@ def test_a_judges_label_predicts_its_shrunk_mean_and_naming_the_judge_twice_chan
     assert everything.predict(judged, np.append(g, [0.0, 0.0]))[5:] == pytest.approx([m + zero, m + one])
     runs, human, judge = made(topics=4, documents=10)
     plan = plan_judgements(runs, "DCG@5", budget=20)
-    once = estimate(runs, "DCG@5", human, plan, [judge]).difference("run0", "run1")
-    twice = estimate(runs, "DCG@5", human, plan, {"x": judge, "y": judge}).difference("run0", "run1")
+    once = estimate(runs, "DCG@5", human=human, plan=plan, judges=[judge]).difference("run0", "run1")
+    twice = estimate(runs, "DCG@5", human=human, plan=plan, judges={"x": judge, "y": judge}).difference("run0", "run1")
     assert twice.value == pytest.approx(once.value, abs=1e-9)
 
 
@@ -196,7 +198,7 @@ def test_with_every_document_judged_it_is_evaluate(measure, convention):
     more = {"totals": totals} if measure.startswith("R@") else {}
     plan = plan_judgements(runs, measure, budget=100, convention=convention, **more)
     assert plan.drawn.all()
-    found = estimate(runs, measure, human, plan, [judge], convention=convention, **more)
+    found = estimate(runs, measure, human=human, plan=plan, judges=[judge], convention=convention, **more)
     truth = evaluate(measure, human, runs, convention=convention)
     for name, one in found.values.items():
         assert one.value == pytest.approx(truth[name][measure], abs=1e-12)
@@ -210,7 +212,7 @@ def test_with_every_document_judged_it_is_evaluate(measure, convention):
 def test_p_is_below_the_level_exactly_where_the_interval_excludes_nothing():
     runs, human, judge = made(topics=10, documents=30, runs=4, seed=1)
     plan = plan_judgements(runs, "DCG@10", budget=60)
-    for one in estimate(runs, "DCG@10", human, plan, [judge]).differences():
+    for one in estimate(runs, "DCG@10", human=human, plan=plan, judges=[judge]).differences():
         assert (one.p < 0.05) == (one.low > 0 or one.high < 0)
         assert (one.p_topics < 0.05) == (one.low_topics > 0 or one.high_topics < 0)
         assert one.low < one.value < one.high
@@ -233,7 +235,7 @@ def test_intervals_cover_what_every_judgement_would_give():
     covered = []
     for seed in range(150):
         plan = plan_judgements(runs, "DCG@10", budget=60, random_state=seed)
-        one = estimate(runs, "DCG@10", human, plan, [judge]).difference("run0", "run1")
+        one = estimate(runs, "DCG@10", human=human, plan=plan, judges=[judge]).difference("run0", "run1")
         covered.append(one.low <= true <= one.high)
     assert 0.89 < np.mean(covered) < 0.995
 
@@ -244,7 +246,7 @@ def test_labels_that_were_not_drawn_are_in_no_sum():
     asked: dict = {}
     for topic, document in plan.to_judge:
         asked.setdefault(topic, {})[document] = human[topic][document]
-    alone, more = (estimate(runs, "DCG@10", labels, plan) for labels in (asked, human))
+    alone, more = (estimate(runs, "DCG@10", human=labels, plan=plan) for labels in (asked, human))
     assert alone.judged == more.judged == len(plan.to_judge)
     assert "were not drawn" in more.remarks[0]
     assert alone.remarks == []
@@ -258,20 +260,22 @@ def test_runs_outside_the_plan_have_no_value():
     planned = set(zip(plan.topics, plan.documents))
     other = {t: {d: -s for d, s in own.items()} for t, own in runs["run0"].items()}
     with pytest.warns(TruerankWarning, match="not in the plan"):
-        found = estimate(first | {"new": other}, "DCG@5", human, plan)
+        found = estimate(first | {"new": other}, "DCG@5", human=human, plan=plan)
     assert math.isnan(found.values["new"].value)
     assert math.isnan(found.difference("new", "run0").low)
     frame = Frame({"new": other}, sum_measure("DCG@5"))
     assert found.values["new"].outside == len(set(frame.keys) - planned)
     assert found.difference("run0", "run1").low < found.difference("run0", "run1").high
     with pytest.raises(InvalidInputError, match="no run has a value"):
-        estimate({"new": other}, "DCG@5", human, plan)
+        estimate({"new": other}, "DCG@5", human=human, plan=plan)
 
 
 def test_few_residuals_give_no_interval():
     runs, human, _ = made(topics=2, documents=6)
     nothing = {t: dict.fromkeys(own, 0) for t, own in human.items()}
-    one = estimate(runs, "DCG@5", nothing, plan_judgements(runs, "DCG@5", budget=8)).difference("run0", "run1")
+    one = estimate(runs, "DCG@5", human=nothing, plan=plan_judgements(runs, "DCG@5", budget=8)).difference(
+        "run0", "run1"
+    )
     assert one.residuals == 0
     assert one.value == 0
     assert math.isnan(one.low)
@@ -314,7 +318,7 @@ def test_strange_labels_are_levels_of_their_own():
     judge[first][one] = 10
     del judge[second][other]
     with pytest.warns(TruerankWarning) as seen:
-        estimate(runs, "DCG@5", human, plan, {"llm": judge})
+        estimate(runs, "DCG@5", human=human, plan=plan, judges={"llm": judge})
     said = " ".join(str(one.message) for one in seen)
     assert "'llm' has labels above 4 (10)" in said
     assert "'llm' has no label for 1 of the" in said
@@ -341,13 +345,20 @@ def test_a_judge_favours_a_run_only_after_correction_for_all_pairs():
     }
     judge = {q: own | {"d0": (own["d0"] + 1) % 4} for q, own in human.items()}
     runs = {f"r{s}": {q: {d: float(rng.normal()) for d in own} for q, own in human.items()} for s in range(8)}
-    plan = plan_judgements(runs, "DCG@10", 60, random_state=1, scale=(0, 3))
-    many = estimate(runs, "DCG@10", human, plan, {"j": judge}, scale=(0, 3))
+    plan = plan_judgements(runs, "DCG@10", budget=60, random_state=1, scale=(0, 3))
+    many = estimate(runs, "DCG@10", human=human, plan=plan, judges={"j": judge}, scale=(0, 3))
     alone = [one for one in many.differences() if one.judge_low > 0 or one.judge_high < 0]
     assert len(alone) == 3  # of 28
     assert all(0.03 < one.judge_p < 0.05 for one in alone)
     assert "favours" not in str(many)
     one = alone[0]
-    pair = estimate({name: runs[name] for name in (one.a, one.b)}, "DCG@10", human, plan, {"j": judge}, scale=(0, 3))
+    pair = estimate(
+        {name: runs[name] for name in (one.a, one.b)},
+        "DCG@10",
+        human=human,
+        plan=plan,
+        judges={"j": judge},
+        scale=(0, 3),
+    )
     found = pair.difference(one.a, one.b)
     assert ("favours" in str(pair)) == (found.judge_low > 0 or found.judge_high < 0)

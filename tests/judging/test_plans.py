@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.few_judgements import made
-from truerank import Plan, plan_judgements, read_plan
+from truerank import Plan, estimate, plan_judgements, read_plan
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.judging.plan import COLUMNS, allocate
 from truerank.judging.sums import Frame, sum_measure
@@ -43,18 +43,18 @@ def test_importance_is_the_root_mean_square_over_pairs():
 
 def test_the_number_drawn_varies_about_the_budget():
     runs, _, _ = made(topics=10, documents=30)
-    counts = [int(plan_judgements(runs, "DCG@10", 60, random_state=seed).drawn.sum()) for seed in range(60)]
+    counts = [int(plan_judgements(runs, "DCG@10", budget=60, random_state=seed).drawn.sum()) for seed in range(60)]
     assert len(set(counts)) > 5
     assert np.mean(counts) == pytest.approx(60, abs=3)
-    first = plan_judgements(runs, "DCG@10", 60, random_state=3)
-    assert np.array_equal(first.drawn, plan_judgements(runs, "DCG@10", 60, random_state=3).drawn)
+    first = plan_judgements(runs, "DCG@10", budget=60, random_state=3)
+    assert np.array_equal(first.drawn, plan_judgements(runs, "DCG@10", budget=60, random_state=3).drawn)
     backwards = dict(reversed(list(runs.items())))
-    assert np.array_equal(first.drawn, plan_judgements(backwards, "DCG@10", 60, random_state=3).drawn)
+    assert np.array_equal(first.drawn, plan_judgements(backwards, "DCG@10", budget=60, random_state=3).drawn)
 
 
 def test_uniform_plans_have_one_probability():
     runs, _, _ = made(topics=5, documents=20)
-    plan = plan_judgements(runs, "P@10", 20, uniform=True)
+    plan = plan_judgements(runs, "P@10", budget=20, uniform=True)
     assert plan.probabilities == pytest.approx(np.full(len(plan.documents), 20 / len(plan.documents)))
 
 
@@ -62,8 +62,8 @@ def test_a_round_plans_what_is_not_judged_and_looks_where_the_judge_errs():
     runs, human, _ = made(topics=10, documents=40)
     sure = {t: {d: int(int(d[1:]) % 2 == 0) for d in own} for t, own in human.items()}
     truth = {t: {d: 0 if sure[t][d] else human[t][d] for d in own} for t, own in human.items()}
-    first = plan_judgements(runs, "DCG@20", 80)
-    second = plan_judgements(runs, "DCG@20", 80, human=first.with_grades(truth), judges=[sure])
+    first = plan_judgements(runs, "DCG@20", budget=80)
+    second = plan_judgements(runs, "DCG@20", budget=80, human=first.with_grades(truth), judges=[sure])
     later = second.rounds == 2
     keys = set(zip(second.topics[later], second.documents[later]))
     done = set(zip(first.topics[first.drawn], first.documents[first.drawn]))
@@ -81,7 +81,7 @@ def test_a_file_reads_back_as_the_same_bits(tmp_path):
     runs, human, _ = made(topics=5, documents=20)
     runs["run0"]["0"]['d "7", last'] = 9.0
     human["0"]['d "7", last'] = 2
-    plan = plan_judgements(runs, "DCG@10", 33.3)
+    plan = plan_judgements(runs, "DCG@10", budget=33.3)
     plan.write(tmp_path / "judge.csv")
     text = (tmp_path / "judge.csv").read_text()
     assert text.splitlines()[0] == ",".join(COLUMNS)
@@ -145,15 +145,26 @@ def test_misuse_of_a_plan_says_what_to_do(change, words):
     runs, _, _ = made(topics=5, documents=12)
     given = {"runs": runs, "measure": "DCG@5", "budget": 20} | change
     if given.get("human") == "open":
-        given["human"] = plan_judgements(runs, "DCG@5", 20)
+        given["human"] = plan_judgements(runs, "DCG@5", budget=20)
     with pytest.raises(InvalidInputError, match=words):
         plan_judgements(**given)
 
 
 def test_grades_that_disagree_with_the_plan_are_refused():
     runs, human, _ = made(topics=5, documents=12)
-    plan = plan_judgements(runs, "DCG@5", 20).with_grades(human)
+    plan = plan_judgements(runs, "DCG@5", budget=20).with_grades(human)
     topic, document = next(iter(plan.judged)), next(iter(next(iter(plan.judged.values()))))
     human[topic][document] = 3 - human[topic][document]
     with pytest.raises(InvalidInputError, match="correct one of them"):
         plan.with_grades(human)
+
+
+def test_no_argument_after_the_measure_goes_by_its_place():
+    runs, human, judge = made(topics=5, documents=12)
+    plan = plan_judgements(runs, "DCG@5", budget=20)
+    with pytest.raises(TypeError, match="positional"):
+        plan_judgements(runs, "DCG@5", 20, human)
+    with pytest.raises(TypeError, match="positional"):
+        estimate(runs, "DCG@5", human, plan)
+    later = plan_judgements(runs, "DCG@5", budget=20, human=human, judges=[judge])
+    assert not np.array_equal(later.probabilities, plan.probabilities)

@@ -393,7 +393,7 @@ def write_qrels(qrels: Qrels, target: object) -> None:
             stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))
 
 
-def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
+def judge_run(qrels: object, run: object) -> tuple[Judgements, np.ndarray]:
     """Join a run with qrels, including the judged documents that the run did not retrieve.
 
     Topics are in the order of the qrels. A topic that the run lacks becomes a query without rows; the setting
@@ -401,8 +401,8 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
 
     Parameters
     ----------
-    qrels : Qrels
-    run : Run
+    qrels : Qrels, `{topic: {document: grade}}`, path or data frame
+    run : Run, `{topic: {document: score}}`, path or data frame
 
     Returns
     -------
@@ -423,6 +423,7 @@ def judge_run(qrels: Qrels, run: Run) -> tuple[Judgements, np.ndarray]:
     >>> judgements.offsets.tolist(), judgements.missing_grades.tolist(), judgements.missing_offsets.tolist()
     ([0, 2, 2], [1.0, 1.0], [0, 1, 2])
     """
+    qrels, run = as_qrels(qrels), as_run(run)
     places, every = run.rows(), np.arange(run.n_rows)
     parts = [every[places.get(name, _NO_ROWS)] for name in qrels.query_ids.tolist()]
     rows = np.concatenate([every[_NO_ROWS], *parts])

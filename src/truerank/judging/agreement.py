@@ -55,7 +55,7 @@ def _text(one: Interval, form: str) -> str:
     return "-" if np.isnan(one.estimate) else f"{one.estimate:{form}}{ends}"
 
 
-def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: RandomState = 0) -> Agreement:
+def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: RandomState = None) -> Agreement:
     """Return how well two judges (qrels) agree on the documents that both have judged.
 
     Negative grades mean not judged. Intervals are percentiles of a bootstrap over topics, and NaN for a single topic.

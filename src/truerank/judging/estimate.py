@@ -260,7 +260,7 @@ def _cells(one: Estimated) -> list[str]:
 
 
 def estimate(
-    runs: object, measure: MeasureLike = "DCG@10", human: object = None, plan: object = None, judges: object = (), *,
+    runs: object, measure: MeasureLike = "DCG@10", *, plan: object = None, human: object = None, judges: object = (),
     topics: str | None = None, totals: Mapping[Any, float] | None = None,
     scale: Sequence[float] | None = None, convention: str = "trec",
 ) -> Estimate:  # fmt: skip
@@ -274,10 +274,10 @@ def estimate(
     ----------
     runs, measure, topics, totals, scale, convention
         As in `plan_judgements`; also other runs over the plan's documents.
-    human : qrels, optional
-        Human grades; None where the plan has them. Grades of other documents only help predictions.
     plan : Plan or path
         From `plan_judgements`; every drawn document must have a grade.
+    human : qrels, optional
+        Human grades; None where the plan has them. Grades of other documents only help predictions.
     judges : dict or list of qrels, optional
         Labels of model judges for the plan's documents, on any scale: each label is a level of its own.
 
@@ -291,7 +291,7 @@ def estimate(
     >>> from truerank import plan_judgements
     >>> runs = {"a": {"1": {"x": 2.0, "y": 1.0}}, "b": {"1": {"y": 2.0, "x": 1.0}}}
     >>> plan = plan_judgements(runs, "DCG@2", budget=2)
-    >>> found = estimate(runs, "DCG@2", {"1": {"x": 3, "y": 1}}, plan).difference("a", "b")
+    >>> found = estimate(runs, "DCG@2", plan=plan, human={"1": {"x": 3, "y": 1}}).difference("a", "b")
     >>> round(found.value, 4), found.low == found.high  # every document was judged
     (0.7381, True)
     """

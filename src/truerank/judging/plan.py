@@ -162,7 +162,7 @@ def as_plan(plan: object) -> Plan:
     if plan is None or isinstance(plan, Mapping):
         raise InvalidInputError(
             "labels without a plan have unknown probabilities of being chosen, and no estimate from them is unbiased. "
-            "Make a plan first: plan_judgements(runs, measure, budget)"
+            "Make a plan first: plan_judgements(runs, measure, budget=100)"
         )
     return plan if isinstance(plan, Plan) else read_plan(cast(PathLike, plan))
 
@@ -213,10 +213,10 @@ def allocate(importance: np.ndarray, budget: float) -> np.ndarray:
 
 
 def plan_judgements(
-    runs: object, measure: MeasureLike = "DCG@10", budget: float = 100, judges: object = (), human: object = None,
-    pairs: str | Sequence[tuple[str, str]] | None = "all", uniform: bool = False, random_state: RandomState = 0, *,
-    topics: str | None = None, totals: Mapping[Any, float] | None = None, scale: Sequence[float] | None = None,
-    convention: str = "trec",
+    runs: object, measure: MeasureLike = "DCG@10", *, budget: float = 100, human: object = None, judges: object = (),
+    pairs: str | Sequence[tuple[str, str]] | None = "all", uniform: bool = False, topics: str | None = None,
+    totals: Mapping[Any, float] | None = None, scale: Sequence[float] | None = None, convention: str = "trec",
+    random_state: RandomState = None,
 ) -> Plan:  # fmt: skip
     """Draw the documents that people should judge, so that runs can be compared from few judgements.
 
@@ -232,9 +232,11 @@ def plan_judgements(
         DCG, P, RBP, or R@k with `totals`, the number of relevant documents of each topic.
     budget : float, default 100
         Expected number of judgements in this round, at least two a topic. The number drawn varies.
-    judges, human : optional
-        Labels of model judges (dict or list of qrels) change the plan only together with `human`. A judged `Plan` there
-        makes the result one more round, over the documents that are not judged yet; qrels only predict deviations.
+    human : Plan or qrels, optional
+        A judged `Plan` makes the result one more round, over the documents that are not judged yet. Qrels only predict
+        deviations.
+    judges : dict or list of qrels, optional
+        Labels of model judges, which change the plan only together with `human`.
     pairs : "all", list of (str, str), or None, default "all"
         Pairs of runs to compare. If None, the plan is for the values of the runs, not their differences.
     uniform : bool, default False

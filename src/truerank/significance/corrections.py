@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import seed_of
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import at_places
 from truerank.significance.paired import TIED, Signs, as_differences, differences_of, smallest_p
@@ -192,7 +193,7 @@ def step_down_of_copies(
     order = np.argsort(t, kind="stable")  # by rising |T|
     tested, t = tested[order], t[order]
     scaled = (found[tested] / scale[tested, None, None]).reshape(len(tested), -1)
-    rng, one_of = np.random.default_rng(random_state), np.eye(copies)
+    rng, one_of = np.random.default_rng(seed_of(random_state)), np.eye(copies)
     largest = np.empty((len(tested), n_resamples))
     for start in range(0, n_resamples, 64):
         draw = rng.integers(0, copies, (min(64, n_resamples - start), n))

@@ -18,6 +18,7 @@ import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import seed_of
 from truerank.core.types import ArrayLike, RandomState
 
 TESTS = ("randomisation", "t", "wilcoxon", "sign")
@@ -383,10 +384,7 @@ class Signs(NamedTuple):
         """Return the signs for `n` topics and at most `n_resamples` resamples."""
         b = check_positive_int(n_resamples, "n_resamples")
         exhaustive = 2**n <= b
-        if isinstance(random_state, np.random.Generator):
-            random_state = int(random_state.integers(2**63))
-        seed = None if random_state is None else int(random_state)  # type: ignore[arg-type]
-        return cls(n, exhaustive, 2**n if exhaustive else b, np.random.SeedSequence(seed))
+        return cls(n, exhaustive, 2**n if exhaustive else b, np.random.SeedSequence(seed_of(random_state)))
 
     @property
     def rows(self) -> int:

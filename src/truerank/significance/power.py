@@ -14,6 +14,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, table
+from truerank.core.random_streams import seed_of
 from truerank.core.types import ArrayLike, RandomState
 from truerank.significance.paired import OF_MEANS, deviation_of, paired_differences
 
@@ -138,7 +139,7 @@ def queries_needed(
             f"same amount. Got an effect of {effect:g}, and {len(d)} queries, of which {differ} differ, with "
             f"{len(np.unique(d))} distinct differences. Compare two rankings that differ, on more queries"
         )
-    seed = int(np.random.default_rng(random_state).integers(2**62))
+    seed = int(np.random.default_rng(seed_of(random_state)).integers(2**62))
     centred = d - d.mean()
     low_s, high_s = deviation_interval(d)
     alpha = level / comparisons

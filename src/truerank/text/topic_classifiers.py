@@ -250,7 +250,10 @@ class LinearSVM(LinearSVC):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """See `LinearSVC.fit`."""
         refuse_huge(validate_data(self, X, accept_sparse="csr", dtype=np.float64), type(self).__name__)
-        return super().fit(X, y, sample_weight)
+        given = self.get_params()["random_state"]
+        self.random_state = seed_of(given) % 2**31  # without a seed scikit-learn reads NumPy's global generator
+        super().fit(X, y, sample_weight)
+        self.random_state = given
 
     def check_model(self) -> None:
         k = 1 if len(self.classes_) == 2 else len(self.classes_)
