@@ -22,7 +22,7 @@ QIDS = [
     ["b", "b", "a", "a", "b"],
     [("x", 1), ("x", 1), ("y", 2), ("y", 2), ("x", 1)],
     [2.5, 2.5, 1.5, 1.5, 2.5],
-    [1, 1, "1", "1", 1],
+    [1, 1.0, 2.5, 2.5, 1],
     [2**70, 2**70, -1, -1, 2**70],
     np.array([3, 3, 1, 1, 3], dtype=np.uint8),
 ]
@@ -53,7 +53,10 @@ def test_grouping_is_stable_and_in_order_of_first_appearance(qid):
     [
         ([1, None], "row 1"),
         ([1.0, float("nan")], "row 1"),
-        ([[1], [2]], "hashable"),
+        ([[1], [2]], "row 1: a list is not an id"),
+        ([1, "1"], "1 in row 1 .number. and '1' in row 2 .str."),
+        ([b"a", b"\xff"], "row 2: .*not UTF-8"),
+        ([(1, []), (2, [])], "hashable"),
         (np.zeros((2, 2)), "one-dimensional"),
         ([1, 2, 3], "3 entries but there are 2 rows"),
     ],

@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o --output FILE", "rows (.parquet, .csv) or lists (JSON lines)", type=options.OutputFile)
     add("--level P", "level of the intervals (default: 0.95)", type=float)
     add("--seed N", "random seed (default: 0)", type=int)
-    options.add_data_options(parser, columns=False)
+    options.add_data_options(parser, to="data", why="belongs to --data FILE")
     options.share(parser, "json")
 
 

@@ -11,6 +11,7 @@ import argparse
 import re
 import shlex
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
     """Write the files; a table of what they hold goes to stdout."""
     import numpy as np
 
-    from truerank.data.grouping import group_rows
+    from truerank.data.grouping import group_rows, id_text
+    from truerank.io.letor.store import query_names
     from truerank.io.streams import open_outputs
 
     if args.data == "-":
@@ -55,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
         common.refuse_idle(args, ["query_column"], "is for tables, and DATA is text")
     source: Any = _Table(args.data, kind, args.query_column) if kind else _Lines(args.data)
     grouping = group_rows(source.queries, len(source.queries))
-    parts = _parts(grouping.query_ids, args.test, args.validation, args.seed)
+    # Tables, qrels and runs are divided in the same way, also where a table has numbers, and a text their digits.
+    names = query_names([id_text(name).encode("utf-8") for name in grouping.query_ids.tolist()])
+    parts = _parts(names, args.test, args.validation, args.seed)
     query = grouping.restore(grouping.query_index)
     ending = "".join(Path(args.data).suffixes[-2:]) if source.compressed else Path(args.data).suffix
     written = {name: f"{name}{ending}" for name in parts}
@@ -69,25 +73,8 @@ def run(args: argparse.Namespace) -> int:
             source.write(rows, stream)
             report[name] = {"file": str(folder / written[name]), "queries": len(queries), "rows": len(rows)}
     text = common.table([list(part.values()) for part in report.values()], ["file", "queries", "rows"])
-    if kind:
-        text += _next_command(args, str(folder / written["train"]))
+    text += f"\n\nnext: truerank {source.next_command(args, str(folder / written['train']))}"
     return common.show(args, report, text)
-
-
-def _next_command(args: argparse.Namespace, train: str) -> str:
-    """The command that trains on a table, with the options that its columns need; "" if they cannot be found."""
-    parser = argparse.ArgumentParser()
-    options.add_data_options(parser, categorical=True)
-    own = parser.parse_args([] if args.query_column is None else ["--query-column", args.query_column])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            words = read_as_found(args.data, own)[1]
-    except TruerankError:
-        return ""
-    if args.query_column is not None:
-        words = ["--query-column", args.query_column, *words]
-    return f"\n\nnext: truerank train {shlex.join([train, *words])} --model model.json"
 
 
 def _parts(query_ids: np.ndarray, test: float, validation: float, seed: int) -> dict[str, np.ndarray]:
@@ -116,6 +103,8 @@ class _Table:
 
     def __init__(self, path: str, kind: str, query: str | None) -> None:
         from truerank.core.checks import as_array
+        from truerank.data.grouping import as_ids
+        from truerank.io.delimited import read_records
         from truerank.io.table_problems import lacking, likely, message
         from truerank.io.tables import read_file
 
@@ -129,15 +118,40 @@ class _Table:
             name = found
         if name not in names:
             raise DataFileError(message([lacking("query", name, names)], ["--query-column"]), path)
-        self.queries = as_array(self.table.column(names.index(name)), name)
+        self.queries = as_ids(as_array(self.table.column(names.index(name)), name), f"column {name!r}")
         if any(one is None for one in self.queries.tolist()):
             raise DataFileError(f"column {name!r} has rows without a query id. Every row needs one", path)
+        is_text = kind in ("csv", "tsv")
+        self.records = read_records(path, kind, len(self.queries)) if is_text else None
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
-        """Write a table of these rows."""
+        """Write a table of these rows: of text their bytes, else the same columns."""
         from truerank.io.tables import write_arrow
 
-        write_arrow(self.table.take(rows), self.kind, stream)
+        if self.records is not None:
+            stream.writelines([self.records[0], *(self.records[row + 1] for row in rows.tolist())])
+            return
+        try:
+            taken = self.table.take(rows)
+        except NotImplementedError:  # Arrow does not take rows of some types, such as views of texts
+            from numpy import diff, flatnonzero, split
+            from pyarrow import concat_tables
+
+            runs = split(rows, flatnonzero(diff(rows) > 1) + 1)
+            taken = concat_tables([self.table.slice(run[0], len(run)) for run in runs])
+        write_arrow(taken, self.kind, stream)
+
+    def next_command(self, args: argparse.Namespace, train: str) -> str:
+        """The command that trains, with the options that the columns need; `describe` where they cannot be found."""
+        own = [] if args.query_column is None else ["--query-column", args.query_column]
+        parser = argparse.ArgumentParser()
+        options.add_data_options(parser, categorical=True)
+        words = ["describe", train, *own]
+        with suppress(TruerankError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data, found = read_as_found(args.data, parser.parse_args(own))
+            words = ["train" if data.n_features else "describe", train, *own, *found]
+        return shlex.join(words) + (" --model model.json" if words[0] == "train" else "")
 
 
 class _Lines:
@@ -164,9 +178,16 @@ class _Lines:
             self.lines.append(line if line.endswith(b"\n") else line + b"\n")
         if not queries:
             raise DataFileError("the file holds no rows", path)
-        names = [query.decode("utf-8", "surrogateescape") for query in queries]
-        self.queries = [int(name) for name in names] if all(map(str.isdecimal, names)) else names
+        self.queries = [query.decode("utf-8", "backslashreplace") for query in queries]
+        self.words = 0 if found else len(words)
 
     def write(self, rows: np.ndarray, stream: IO[bytes]) -> None:
         """Write these lines."""
         stream.writelines(self.lines[row] for row in rows.tolist())
+
+    def next_command(self, args: argparse.Namespace, train: str) -> str:
+        """The command that reads rows, qrels or a run."""
+        name = shlex.quote(train)
+        return {4: f"evaluate --qrels {name} RUN", 6: f"evaluate --qrels QRELS {name}"}.get(
+            self.words, f"train {name} --model model.json"
+        )

@@ -13,7 +13,7 @@ from truerank.core.checks import as_array, as_numbers, check_choice
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import counted
 from truerank.core.types import ArrayLike
-from truerank.data.grouping import id_texts, is_missing
+from truerank.data.grouping import as_ids, id_texts, is_missing
 from truerank.data.ranking_data import RankingData
 
 TEXT = np.dtypes.StringDType()
@@ -278,7 +278,7 @@ def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
         return values
     if type(values).__module__.partition(".")[0] == "pyarrow":
         return _coded_arrow(values, name)
-    array = as_array(values, name)
+    array = as_ids(as_array(values, name), name)
     if array.ndim != 1:
         raise InvalidInputError(f"{name} must be one-dimensional, got shape {array.shape}")
     if array.dtype.kind in "iub":

@@ -51,7 +51,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
         # Its own conversion gives missing entries the last category.
         if hasattr(getattr(values, "type", None), "index_type"):  # a table has no type
             values = values.cast(values.type.value_type)
-        array = np.asarray(values)
+        is_uuid = "arrow.uuid" in str(getattr(values, "type", ""))  # Arrow's own conversion gives bytes
+        array = np.array(values.to_pylist(), dtype=object) if is_uuid else np.asarray(values)
     else:
         array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     column = str(getattr(values, "type", getattr(values, "dtype", ""))).lower()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -27,7 +29,15 @@ def is_missing(value: object) -> bool:
 
 
 def id_text(value: object) -> str:
-    """Return an id as text. 7.0 becomes "7", since a column of integers with gaps holds floats."""
+    """Return an id as text. 7.0 becomes "7", since a column of integers with gaps holds floats; bytes are UTF-8."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            advice = "Convert binary ids to text, such as hexadecimal digits (value.hex())"
+            raise InvalidInputError(f"{value!r:.60} is not UTF-8 text. {advice}") from error
+    if type(value).__hash__ is None:
+        raise InvalidInputError(f"a {type(value).__name__} is not an id ({value!r:.60}). Give a number or text")
     if not (isinstance(value, float | np.floating) and value.is_integer()):
         return str(value)
     if abs(float(value)) >= LARGEST_EXACT:
@@ -41,6 +51,38 @@ def id_text(value: object) -> str:
 def id_texts(values: Iterable[Any]) -> list[str]:
     """Return ids as text, and "" for missing ones."""
     return ["" if is_missing(value) else id_text(value) for value in values]
+
+
+def as_ids(values: np.ndarray, name: str) -> np.ndarray:
+    """Return a column of ids (n,) that keeps their text; every column of ids passes through here.
+
+    Bytes (UTF-8) and UUIDs become text, and whole floats among other values integers. Missing ids and others remain.
+
+    Raises
+    ------
+    InvalidInputError
+        On other bytes, lists and the like, and on several types, where 1 and "1" would be two ids. The message names
+        the column and the rows, from 1.
+    """
+    cells = values.tolist() if values.dtype.kind in "OS" else []
+    if set(map(type, cells)) <= {str}:
+        return values
+    first: dict[str, int] = {}  # a row of each type
+    for row, cell in enumerate(cells):
+        if is_missing(cell):
+            continue
+        try:
+            if isinstance(cell, bytes | UUID) or type(cell).__hash__ is None:
+                cells[row] = id_text(cell)
+            elif isinstance(cell, float) and cell.is_integer():
+                cells[row] = int(id_text(cell))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{name}, row {row + 1}: {error}") from error
+        first.setdefault("number" if isinstance(cells[row], Number) else type(cells[row]).__name__, row)
+    if len(first) > 1:
+        shown = " and ".join(f"{cells[row]!r:.60} in row {row + 1} ({kind})" for kind, row in list(first.items())[:2])
+        raise InvalidInputError(f"{name} mixes types: {shown}. Convert all ids to one type, such as text")
+    return np.fromiter(cells, dtype=object, count=len(cells))
 
 
 def places_of(offsets: np.ndarray, groups: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -258,6 +300,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         values = values[:, 0]  # a column, as frame[["query"]] gives it
     if values.ndim != 1:
         raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
+    values = as_ids(values, "qid")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
         return values.astype(np.int64, copy=False), None
     if values.dtype.kind == "f":
@@ -267,7 +310,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
             raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
             return values.astype(np.int64), None
-    if values.dtype.kind in "ufSU":
+    if values.dtype.kind in "ufU":
         names, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), names
     seen: dict[Hashable, int] = {}

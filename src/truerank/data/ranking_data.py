@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.checks import as_array, as_numbers, check_plain, column_labels
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, Matrix, Scorer
-from truerank.data.grouping import Grouping, RowsByQuery, group_rows, id_texts, offsets_of, one_query, places_of
+from truerank.data.grouping import Grouping, RowsByQuery, as_ids, group_rows, id_texts, offsets_of, one_query, places_of
 from truerank.data.rows import Description, HeldPart, Merge, add
 
 _BY_ROW = ("X", "y", "doc_ids", "comments", "sample_weight", "judged", "pooled", "position")
@@ -539,6 +539,8 @@ def as_sample_weight(weight: ArrayLike, n_rows: int) -> np.ndarray:
 
 def _as_text(values: ArrayLike, n_rows: int, name: str) -> np.ndarray:
     array = as_array(values, name)
+    if name == "doc_ids":
+        array = as_ids(array, name)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one entry for each of the {n_rows} rows, got shape {array.shape}")
     if array.dtype.kind in "fO":

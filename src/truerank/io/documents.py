@@ -23,14 +23,17 @@ import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, imports_of_extra, warn
+from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
+from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
 from truerank.io.tables import first_line, holds_rows, table_kind
@@ -286,11 +289,14 @@ def _of_json(lines: Iterator[tuple[int, bytes | None]], texts: Collection[str]) 
 def _of_mapping(record: dict[str, Any], line: int | None = None, texts: Collection[str] = ()) -> Document | _Bad:
     key = next((name for name in ID_NAMES if name in record), None)
     given = None if key is None else record.pop(key)
+    with suppress(InvalidInputError):
+        given = id_text(given) if isinstance(given, bytes | UUID) else given
     name = str(given).strip()
     if isinstance(given, bool) or not isinstance(given, str | int) or not name:
         other = _of_mapping({"id": "1"} | record, line, texts) if key is None else None
         unnamed = other if isinstance(other, Document) else None
-        return _Bad(f"no id; expected one of {', '.join(ID_NAMES)}, a string or whole number", line, unnamed)
+        found = "" if given is None else f" (column {key!r} has {given!r:.40})"
+        return _Bad(f"no id{found}; expected one of {', '.join(ID_NAMES)}, a string or whole number", line, unnamed)
     if not is_word(name):
         return _Bad(f"id {name[:40]!r} is not one word, as TREC runs require", line)
     if re.search("[\ud800-\udfff]", name):
@@ -337,10 +343,13 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
 
     def blocks() -> Iterator[Any]:
         if kind in ("csv", "tsv"):
-            options = pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
+            with Source(path) as stream:
+                delimiter, decimal = dialect(kind, next(stream.line_blocks(), b""))
+            options = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
             def opened(as_text: Iterable[str]) -> Any:
-                convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
+                types = dict.fromkeys(as_text, pa.string())
+                convert = pyarrow.csv.ConvertOptions(column_types=types, decimal_point=decimal)
                 return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
 
             # The first rows determine the type of a column. Columns without values in them are read as text.

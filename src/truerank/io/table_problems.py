@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ LIKELY = {
     "document": ("docid", "doc_id", "document_id", "document", "doc", "product_id", "item_id", "sku", "asin", "did"),
 }
 """Usual names of the columns that are not features, the most usual name first."""
+_COMMA = re.compile(r"\s*[+-]?[\d.' ]*,[\d,]+\s*")  # a decimal comma, or separators of thousands
 _FEW = 200  # a column with at most so many distinct texts is proposed as categories
 
 
@@ -94,6 +96,11 @@ def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], 
         if name not in coded and not is_numeric(values):
             row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
             shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r:.80}"
+            if _COMMA.fullmatch(str(values.tolist()[row])):
+                problems.append(
+                    Problem(f"{shown}, with a comma. Write its numbers with a decimal point only, as 0.5", "")
+                )
+                continue
             few = len({str(value) for value in values.tolist()}) <= min(_FEW, max(2, len(values) // 2))
             (categories if few else texts).append((name, shown))
         if absent:

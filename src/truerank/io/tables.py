@@ -23,8 +23,9 @@ from truerank.core.checks import as_array, check_choice, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
 from truerank.core.types import DTypeLike, PathLike
 from truerank.data.columns import chosen_columns, names_of
-from truerank.data.grouping import id_text, is_missing
+from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.data.ranking_data import RankingData
+from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import COMPRESSED, Source, open_output
@@ -35,6 +36,8 @@ UNSEEN = -1.0  # the code of a category that is not in the list of known categor
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
+_NO_VALUE = '; if that marks a missing value, read with missing="nan" (--missing nan)'
+_NO_GRADE = ", and a grade cannot be missing. Remove the rows that nobody judged, or give them a grade"
 _EXPANDED, _FOLD = 1 << 30, 256  # a file may expand to so many bytes, or to so many times its own size
 
 
@@ -195,7 +198,7 @@ def _ranking_data(
         known = _OF_COLUMN.match(str(error))
         if not lacked and not (known and known.group(1) in chosen):
             problems.insert(0, Problem(str(error), ""))
-        if len(problems) == 1 and not problems[0].option:
+        if len(problems) == 1 and problems[0].text == str(error):
             raise
         raise ColumnsError(problems) from error
 
@@ -214,7 +217,7 @@ def _checked_rows(
         comments = column(COMMENT)
         roles = [*roles, COMMENT]
     features = _features(names, roles, wanted)
-    qid = _queries(column(str(query)), str(query), kind in ("csv", "tsv"))
+    qid = _queries(as_ids(column(str(query)), f"column {query!r}"), str(query), kind in ("csv", "tsv"))
     X = np.empty((len(qid), len(features)), dtype=wanted.dtype)
     coded: dict[str, list[str]] = {}
     coding = wanted.coded(features)
@@ -225,9 +228,9 @@ def _checked_rows(
             X[:, place] = _numbers(column(name), name, wanted.missing)
     data = RankingData(
         X,
-        None if grade is None else _numbers(column(grade), grade, "error"),
+        None if grade is None else _numbers(column(grade), grade, "error", _NO_GRADE),
         qid,
-        doc_ids=None if document is None else column(document),
+        doc_ids=None if document is None else as_ids(column(document), f"column {document!r}"),
         comments=comments,
         feature_names=list(features),
     )
@@ -347,28 +350,18 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
     name = os.fspath(path)
     try:
         if kind in ("csv", "tsv"):
-            from pyarrow import csv
-
             with Source(path) as stream:
                 text = b"".join(stream.line_blocks())
             check_bytes(text, name, 1)
             if not text.strip():
                 raise DataFileError("the file holds no rows", name)
             n_lines = int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == 10)) + (not text.endswith(b"\n"))
-            last, delimiter = text.rstrip()[-1:], "\t" if kind == "tsv" else ","
+            last, (delimiter, decimal) = text.rstrip()[-1:], dialect(kind, text)
             source = arrow.BufferReader(_in_own_memory(text))
             del text
-            given: dict[str, Any] = {
-                "parse_options": csv.ParseOptions(delimiter=delimiter),
-                "convert_options": csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string())),
-            }
-            try:
-                table = csv.read_csv(source, **given)
-            except arrow.ArrowInvalid:
-                source.seek(0)
-                # Without threads the error names the row. Cells with several lines may span blocks.
-                given["parse_options"] = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-                table = csv.read_csv(source, csv.ReadOptions(use_threads=False), **given)
+            texts, table = list(texts), _typed(source, delimiter, decimal, texts)
+            if dates := [field.name for field in table.schema if arrow.types.is_temporal(field.type)]:
+                table = _typed(source, delimiter, decimal, [*texts, *dates])  # as they are written
             if table.num_rows + 1 < n_lines:  # some lines are blank, or within a cell
                 _check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
             return table
@@ -399,6 +392,22 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
         raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
 
 
+def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> Any:
+    """Return the table of a text file; the columns that are not `texts` have the types of their cells."""
+    from pyarrow import ArrowInvalid, csv, string
+
+    convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, string()), decimal_point=decimal)
+    source.seek(0)
+    try:
+        return csv.read_csv(source, parse_options=csv.ParseOptions(delimiter=delimiter), convert_options=convert)
+    except ArrowInvalid:
+        source.seek(0)
+        # Without threads the error names the row. Cells with several lines may span blocks.
+        parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        one_thread = csv.ReadOptions(use_threads=False)
+        return csv.read_csv(source, read_options=one_thread, parse_options=parse, convert_options=convert)
+
+
 def _bounded(batches: Iterable[Any], schema: object, size: int, name: str) -> Any:
     """Return the batches of a file of `size` bytes as a table; refuse a file that expands too much."""
     kept, held = [], 0
@@ -417,8 +426,8 @@ def _bounded(batches: Iterable[Any], schema: object, size: int, name: str) -> An
 def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
     """Refuse a cell that contains later lines because its quotation mark was never closed.
 
-    A text may have several lines, but not an id, and not a cell of a .tsv file that `holds_rows`. The last cell of all
-    may have several lines only if the file ends with a quotation mark (`closed`). The file has `n_lines` lines.
+    A cell may have several lines, except an id or a cell of a .tsv file that `holds_rows`. The last cell of all may
+    have several lines only if the file ends with a quotation mark (`closed`). The file has `n_lines` lines.
     """
     from pyarrow import compute, types
 
@@ -434,7 +443,7 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
         torn += [
             row
             for row, cell in zip(several.tolist(), cells)
-            if column in ids or (delimiter == "\t" and holds_rows(cell, place, table.num_columns))
+            if (column in ids or delimiter == "\t") and holds_rows(cell, place, table.num_columns, delimiter)
         ]
         if place + 1 == table.num_columns and lines[-1:].any() and not closed:
             torn.append(len(lines) - 1)
@@ -450,20 +459,20 @@ def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_line
         )
 
 
-def holds_rows(cell: str, place: int, n_columns: int) -> bool:
-    r"""Return whether the lines of a cell of a .tsv file, in column `place` (from 0), look like rows of the table.
+def holds_rows(cell: str, place: int, n_columns: int, delimiter: str = "\t") -> bool:
+    r"""Return whether the lines of a cell in column `place` (from 0) look like rows of the table.
 
-    They do if the number of tabs completes a row in the first line, starts a row in the last, and is whole between.
+    They do if the number of delimiters completes a row in the first line, starts one in the last, and is whole between.
 
     >>> holds_rows("two\tx\n1\tthree", 1, 3), holds_rows("two\tx\tlines\nof text", 1, 3)
     (True, False)
     """
-    if "\t" not in cell or "\n" not in cell:
+    if delimiter not in cell or "\n" not in cell:
         return False
     first, *between, last = cell.split("\n")
-    if first.count("\t") != n_columns - 1 - place or last.count("\t") != place:
+    if first.count(delimiter) != n_columns - 1 - place or last.count(delimiter) != place:
         return False
-    return all(line.count("\t") == n_columns - 1 for line in between if line)
+    return all(line.count(delimiter) == n_columns - 1 for line in between if line)
 
 
 def _in_own_memory(text: bytes) -> Any:
@@ -499,7 +508,7 @@ def _is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind in "fiub"
 
 
-def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
+def _numbers(values: np.ndarray, name: str, missing: str, advice: str = _NO_VALUE) -> np.ndarray:
     """Return the numbers of a column (n,)."""
     if not _is_numeric(values):
         shown = f": row 1 has {values.tolist()[0]!r:.80}" if len(values) else ""
@@ -511,14 +520,13 @@ def _numbers(values: np.ndarray, name: str, missing: str) -> np.ndarray:
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise InvalidInputError(f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted")
     if missing == "error":
-        _refuse_missing(np.isnan(values), name)
+        _refuse_missing(np.isnan(values), name, advice)
     return values
 
 
-def _refuse_missing(absent: np.ndarray, name: str) -> None:
+def _refuse_missing(absent: np.ndarray, name: str, advice: str = _NO_VALUE) -> None:
     if absent.any():
-        hint = "" if name == GRADE else '; if that marks a missing value, read with missing="nan" (--missing nan)'
-        raise InvalidInputError(f"column {name!r} has no value in row {int(absent.argmax()) + 1}{hint}")
+        raise InvalidInputError(f"column {name!r} has no value in row {int(absent.argmax()) + 1}{advice}")
 
 
 def _codes(
@@ -552,10 +560,6 @@ def _queries(values: np.ndarray, name: str, are_texts: bool) -> Any:
     for row, value in enumerate(ids, 1):
         if value is None or (are_texts and value == ""):
             raise InvalidInputError(f"column {name!r} has no query id in row {row}; give every row a query id")
-        if isinstance(value, list | dict | set | np.ndarray):
-            raise InvalidInputError(
-                f"column {name!r} holds a {type(value).__name__} in row {row}; a query id is one number or text"
-            )
     if not are_texts:
         return values
     unique = list(dict.fromkeys(ids))

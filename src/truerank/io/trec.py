@@ -17,7 +17,7 @@ import numpy as np
 from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.types import PathLike
-from truerank.data.grouping import RowsByQuery, group_rows, id_text, is_missing, offsets_of
+from truerank.data.grouping import RowsByQuery, as_ids, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import NUMBER, TEXT, check_bytes, check_line_ends, is_word
@@ -227,7 +227,8 @@ def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None
             if name is None:
                 there, wanted = ", ".join(names), ", ".join(known)
                 raise InvalidInputError(f"the table has the columns {there}; expected one of {wanted}")
-            columns.append(as_array(value[names[name]], name).tolist())
+            column = as_array(value[names[name]], name)
+            columns.append((column if known is _VALUE[kind] else as_ids(column, f"column {name!r}")).tolist())
         return _grouped(*columns)
     if isinstance(value, Iterable):
         rows, fields = list(value), ("query_id", "doc_id", "score" if kind == "score" else "relevance")

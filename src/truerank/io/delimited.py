@@ -1,0 +1,43 @@
+"""Text of delimited tables (CSV, TSV): how it is written, and its records as bytes."""
+
+from __future__ import annotations
+
+import re
+
+from truerank.core.errors import DataFileError
+from truerank.core.types import PathLike
+from truerank.io.streams import Source
+
+_COMMA, _POINT = (rb'[;\r\n]"?[+-]?\d*%b\d+([eE][+-]?\d+)?"?(?=[;\r\n]|\Z)' % mark for mark in (rb",", rb"\."))
+
+
+def dialect(kind: str, text: bytes) -> tuple[str, str]:
+    r"""Return the delimiter and the decimal mark of a "csv" or "tsv" text.
+
+    The delimiter is a comma (a tab in TSV), or the first of semicolon and tab that the header has instead. The decimal
+    mark is a comma if semicolons delimit cells, numbers have commas, and none has a point.
+
+    >>> dialect("csv", b'qid;"a,b"\n1;0,7\n'), dialect("tsv", b"qid\ta,b\n1\t0.7\n")
+    ((';', ','), ('\t', '.'))
+    """
+    header = re.sub(rb'"[^"]*"', b"", re.match(rb"[\r\n]*([^\r\n]*)", text)[1])  # type: ignore[index]
+    marks = ",;\t" if kind == "csv" else "\t;,"
+    delimiter = next((mark for mark in marks if mark.encode() in header), marks[0])
+    commas = delimiter == ";" and re.search(_COMMA, text) and not re.search(_POINT, text)
+    return delimiter, "," if commas else "."
+
+
+def read_records(path: PathLike, kind: str, n_rows: int) -> list[bytes]:
+    """Return the header and the `n_rows` records of a file as bytes with their line ends, without blank lines.
+
+    As in Arrow's reader, a quotation mark at the start of a cell opens it, and line ends up to the next single
+    quotation mark belong to the cell.
+    """
+    with Source(path) as stream:
+        text = b"".join(stream.line_blocks())
+    record = rb'(?:[^"\r\n]++|(?<![^%b\r\n])"(?:[^"]++|"")*+(?:"|\Z)|")++(?:\r\n?|\n|\Z)'
+    found = [match[0] for match in re.finditer(record % dialect(kind, text)[0].encode(), text)]
+    if len(found) != n_rows + 1:
+        raise DataFileError(f"has {len(found) - 1} records and {n_rows} rows. Check the quotation marks", str(path))
+    end = b"\r\n" if found[0].endswith(b"\r\n") else b"\n"
+    return [one if one.endswith((b"\n", b"\r")) else one + end for one in found]
