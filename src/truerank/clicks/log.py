@@ -289,11 +289,21 @@ def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
     return Coded(np.array(numbers, dtype=np.int32), _texts(known))
 
 
+def can_be_coded(kind: Any) -> bool:
+    """Whether ids of this Arrow type become codes without a Python object for each row."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind))
+
+
 def _coded_arrow(values: Any, name: str) -> Coded:
     """The codes of an Arrow column; the names of impressions are not kept."""
     import pyarrow
     from pyarrow import compute
 
+    if not can_be_coded(values.type):
+        return coded_ids(as_array(values, name), name)
     if pyarrow.types.is_integer(values.type) and values.null_count == 0:
         return coded_ids(values.to_numpy(), name)
     if not pyarrow.types.is_dictionary(values.type):

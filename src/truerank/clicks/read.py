@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.clicks.log import ClickLog, Place, coded_ids
+from truerank.clicks.log import ClickLog, Place, can_be_coded, coded_ids
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
 from truerank.core.names import nearest
@@ -140,7 +140,7 @@ def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> 
             for key, own in _present(named, required, held.schema_arrow.names).items():
                 batches = held.iter_batches(batch_size=1 << 16, columns=[own])
                 schema = arrow.schema([held.schema_arrow.field(own)])
-                if key in _IDS:
+                if key in _IDS and can_be_coded(schema.field(0).type):
                     batches = map(_coded_batch, batches)
                     schema = arrow.schema([(own, arrow.dictionary(arrow.int32(), schema.field(0).type))])
                 column = tables._bounded(batches, schema, file.size(), name).column(0)

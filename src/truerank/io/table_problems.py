@@ -97,9 +97,7 @@ def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], 
             row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
             shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r:.80}"
             if _COMMA.fullmatch(str(values.tolist()[row])):
-                problems.append(
-                    Problem(f"{shown}, with a comma. Write its numbers with a decimal point only, as 0.5", "")
-                )
+                problems.append(Problem(f"{shown}. Write numbers with a decimal point, and no other marks", ""))
                 continue
             few = len({str(value) for value in values.tolist()}) <= min(_FEW, max(2, len(values) // 2))
             (categories if few else texts).append((name, shown))
