@@ -68,7 +68,8 @@ def test_split_copies_the_records_of_text(tmp_path, rows, name, end, last):
     delimiter = "\t" if "tsv" in name else ";" if ";" in name else ","
     rows = [[*row, "z"] for row in rows] + [[query, "", "", "", "z"] for query in ("00012", "12", "x")]
     text = as_text([["a", "q u", "qid", "docid", "n"], *[[b, c, a, d, e] for a, b, c, d, e in rows]], delimiter, end)
-    path = packed(tmp_path / name, text if last else text.removesuffix(end.encode()))
+    text = text if last else text.removesuffix(end.encode())
+    path = packed(tmp_path / name, text)
     header, *expected = rows_of(text, delimiter)
     code = main(["split", str(path), "--test", "0.3", "-o", str(tmp_path / "parts"), "--replace"])
     if delimiter == "\t" and code == 1:

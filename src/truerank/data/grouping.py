@@ -34,10 +34,7 @@ def id_text(value: object) -> str:
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError as error:
-            advice = "Convert binary ids to text, such as hexadecimal digits (value.hex())"
-            raise InvalidInputError(f"{value!r:.60} is not UTF-8 text. {advice}") from error
-    if type(value).__hash__ is None:
-        raise InvalidInputError(f"a {type(value).__name__} is not an id ({value!r:.60}). Give a number or text")
+            raise InvalidInputError(f"{value!r:.60} is not UTF-8 text. Convert such ids, as by value.hex()") from error
     if not (isinstance(value, float | np.floating) and value.is_integer()):
         return str(value)
     if abs(float(value)) >= LARGEST_EXACT:
@@ -72,13 +69,17 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
         if is_missing(cell):
             continue
         try:
-            if isinstance(cell, bytes | UUID) or type(cell).__hash__ is None:
+            hash(cell)
+            if isinstance(cell, bytes | UUID):
                 cells[row] = id_text(cell)
-            elif isinstance(cell, float) and cell.is_integer():
+            elif isinstance(cell, float | np.floating) and cell.is_integer():
                 cells[row] = int(id_text(cell))
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{name}, row {row + 1}: {error}") from error
-        first.setdefault("number" if isinstance(cells[row], Number) else type(cells[row]).__name__, row)
+        except (InvalidInputError, TypeError) as error:
+            lists = f"a {type(cell).__name__} is not an id ({error}). Give numbers or text"
+            what = lists if isinstance(error, TypeError) else error
+            raise InvalidInputError(f"{name}, row {row + 1}: {what}") from error
+        kinds = (kind for kind, types in (("number", Number), ("text", str)) if isinstance(cells[row], types))
+        first.setdefault(next(kinds, type(cell).__name__), row)
     if len(first) > 1:
         shown = " and ".join(f"{cells[row]!r:.60} in row {row + 1} ({kind})" for kind, row in list(first.items())[:2])
         raise InvalidInputError(f"{name} mixes types: {shown}. Convert all ids to one type, such as text")
@@ -281,7 +282,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
 def name_order(query_ids: np.ndarray) -> np.ndarray:
     """Return the numbers of the queries (m,) in the order of their names, for draws that do not depend on row order.
 
-    Numbers are ordered by value, and other names by their text. 7 and "7" are different names.
+    Numbers are ordered by value, and other names by their text.
 
     >>> name_order(np.array(["q2", "q10", "q1"])).tolist()
     [2, 1, 0]
@@ -318,10 +319,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
     for row, value in enumerate(values.tolist()):
         if is_missing(value):
             raise InvalidInputError(f"qid is missing ({value!r}) in row {row}; give every row a query id")
-        try:
-            codes[row] = seen.setdefault(value, len(seen))
-        except TypeError:
-            raise InvalidInputError(f"qid must be hashable, row {row} has {value!r}") from None
+        codes[row] = seen.setdefault(value, len(seen))
     names = np.empty(len(seen), dtype=object)
     names[:] = list(seen)
     if seen and all(isinstance(name, str) for name in seen):

@@ -28,7 +28,7 @@ def dialect(kind: str, text: bytes) -> tuple[str, str]:
 
 
 def read_records(path: PathLike, kind: str, n_rows: int) -> list[bytes]:
-    """Return the header and the `n_rows` records of a file as bytes with their line ends, without blank lines.
+    """Return the header and the `n_rows` records of a file as bytes with their line ends; the last may have none.
 
     As in Arrow's reader, a quotation mark at the start of a cell opens it, and line ends up to the next single
     quotation mark belong to the cell.
@@ -39,5 +39,4 @@ def read_records(path: PathLike, kind: str, n_rows: int) -> list[bytes]:
     found = [match[0] for match in re.finditer(record % dialect(kind, text)[0].encode(), text)]
     if len(found) != n_rows + 1:
         raise DataFileError(f"has {len(found) - 1} records and {n_rows} rows. Check the quotation marks", str(path))
-    end = b"\r\n" if found[0].endswith(b"\r\n") else b"\n"
-    return [one if one.endswith((b"\n", b"\r")) else one + end for one in found]
+    return found
