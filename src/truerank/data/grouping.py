@@ -251,7 +251,7 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     Raises
     ------
     InvalidInputError
-        On a wrong length, two dimensions, a missing id (NaN, None), or more than 1,000 rows without ids.
+        On a wrong length, two dimensions, a missing id (NaN, None), more than 1,000 rows without ids, and as `as_ids`.
     """
     if qid is None:
         if n_rows is None:
