@@ -165,5 +165,5 @@ def test_a_comparison_with_one_other_has_no_words_for_several(shop, capsys):
     words = ["compare", "--data", "shop.parquet", *options, "--scores", "match", "--baseline", "current_score"]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "(paired t-test at the level 0.05)" in out
+    assert "(by p below 0.05)" in out
     assert "group" not in out

@@ -53,6 +53,9 @@ def test_advice_follows_the_figures(worth, evidence):
     pairs = {pair.a: pair for pair in evidence.comparisons["MAP"].pairs}
     assert pairs["rrf"].p_adjusted < 0.05  # RRF is worse, and the weighted sum is not shown to be
     assert pairs["weighted-sum"].p_adjusted >= 0.05
+    low, high = pairs["rrf"].simultaneous[1:]
+    assert f"[{-high:+.4f}, {-low:+.4f}]" in str(evidence)  # of the correction of p, not of the pair alone
+    assert low < pairs["rrf"].low < pairs["rrf"].high < high
     assert evidence.recommended == "weighted-sum"
     assert "no difference shown" in evidence.reason
     result = evidence.to_dict()
@@ -141,7 +144,7 @@ def test_runs_of_different_topics_need_a_rule(worth):
         assert evidence.means()["MAP"]["rrf"] == pytest.approx(by_compare, abs=1e-12)
         assert str(evidence.coverage) in str(evidence)
     assert "convention trec" in str(common)
-    assert "corrected by max-T for 14 comparisons (7 pairs × 2 measures), **" in str(common)
+    assert "corrected by max-T and Holm, 4 : 1, for 14 comparisons (7 pairs × 2 measures), **" in str(common)
     both = cross_validate_fusion(pool, n_folds=3, topics="common", measures="AP AP@1000").comparisons
     alone = cross_validate_fusion(pool, n_folds=3, topics="common", measures="AP").comparisons
     assert all(a.p_adjusted >= b.p_adjusted for a, b in zip(both["MAP"].pairs, alone["MAP"].pairs))

@@ -197,7 +197,7 @@ def test_runs_are_compared_by_several_measures():
     lines = str(both).splitlines()
     assert lines[2].split()[:4] == ["AP", "other", "against", "mine"]
     assert lines[3].split()[0] == "nDCG@10"
-    assert "p corrected by max-T for 2 comparisons" in str(both)
+    assert "p corrected by max-T and Holm, 4 : 1, for 2 comparisons" in str(both)
     assert both.to_markdown().count("other against mine") == 2
     assert "other" in both["AP"].to_latex()
 

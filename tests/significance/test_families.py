@@ -7,9 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from reference.families import step_down, step_down_of_copies
+from reference.families import divided, own_p, simultaneous, step_down, step_down_of_copies
 from truerank.core.errors import InvalidInputError
-from truerank.significance import Family, corrections, step_down_max_t
+from truerank.significance import (
+    Family,
+    corrections,
+    divided_step_down,
+    paired_t,
+    simultaneous_intervals,
+    step_down_max_t,
+)
 
 rng = np.random.default_rng(11)
 
@@ -22,6 +29,68 @@ def test_all_signs_are_tried_where_there_are_few():
         assert (found.exhaustive, found.n_resamples) == (True, 128)
         np.testing.assert_allclose(found.p_adjusted, step_down(d, measures), atol=1e-12)
         assert not found.error.any()
+
+
+def small_family(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Differences (n, h) of two measures with ties, zeros, whole columns of zeros, and topics without a value."""
+    own = np.random.default_rng(seed)
+    n, h = int(own.integers(2, 9)), int(own.integers(1, 6))
+    d = own.normal(0.3, 1.0, (n, h)).round(int(own.integers(0, 2))) * own.choice([0.01, 1.0], h)
+    d[:, own.random(h) < 0.2] = 0.0
+    measures = own.integers(0, 2, h)
+    d[np.ix_(own.random(n) < 0.2, measures == 1)] = np.nan
+    d[0] = np.nan_to_num(d[0])  # at least one topic
+    return d, measures
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_divided_level_is_its_definition(seed):
+    d, measures = small_family(seed)
+    found = divided_step_down(d, measures)
+    assert (found.exhaustive, found.divided) == (True, True)
+    np.testing.assert_allclose(found.p_adjusted, divided(d, measures), atol=1e-12)
+    np.testing.assert_allclose(found.p, own_p(d), atol=1e-12)
+    np.testing.assert_allclose(step_down_max_t(d, measures).p_adjusted, step_down(d, measures), atol=1e-12)
+    assert (found.p_adjusted >= found.p - 1e-12).all()
+    assert found.p_adjusted.min() >= found.smallest - 1e-12
+    for level in (0.95, 0.6):
+        low, high, _ = simultaneous_intervals(d, measures, level=level)
+        np.testing.assert_allclose((high - low) / 2, simultaneous(d, measures, level), rtol=1e-9)
+        np.testing.assert_allclose((high + low) / 2, np.where(np.isnan(low), np.nan, np.nanmean(d, axis=0)), atol=1e-12)
+
+
+def test_a_near_duplicate_is_found_beside_a_noisy_run():
+    own = np.random.default_rng(0)
+    found = []
+    for _ in range(60):
+        d = np.column_stack([own.normal(0.004, 0.006, 50), own.normal(0, 0.2, 50)])
+        found.append([step_down_max_t(d).p_adjusted[0] < 0.05, divided_step_down(d).p_adjusted[0] < 0.05])
+        low, high, critical = simultaneous_intervals(d)
+        assert high[0] - low[0] < 0.02 < critical[0]
+    assert np.mean(found, axis=0) == pytest.approx([0.05, 0.96], abs=0.08)
+
+
+def test_one_hypothesis_with_a_difference_has_its_own_p():
+    d = np.zeros((30, 4))
+    d[:, 1] = rng.normal(0.1, 0.2, 30)
+    found = divided_step_down(d, random_state=2)
+    assert found.p_adjusted[1] == found.p[1] == divided_step_down(d[:, 1], random_state=2).p[0]
+    assert found.p_adjusted[[0, 2, 3]].tolist() == [1.0, 1.0, 1.0]
+    low, high, critical = simultaneous_intervals(d)
+    assert (low[1] > 0) == (paired_t(d[:, 1], np.zeros(30)).p < 0.05)
+    assert np.isnan([low[0], high[0]]).all()
+    assert np.isinf(critical).all()
+
+
+def test_of_too_many_hypotheses_max_t_has_the_whole_level():
+    d = rng.normal(0.1, 0.2, (20, 4100))
+    found, alone = divided_step_down(d, random_state=1), step_down_max_t(d, random_state=1)
+    assert (found.divided, found.n_resamples) == (False, 10_000)
+    np.testing.assert_array_equal(found.p_adjusted, alone.p_adjusted)
+    low, high, critical = simultaneous_intervals(d)
+    np.testing.assert_allclose(high - low, 2 * critical)
+    assert corrections.family_resamples(10, 0.0001) == (5_000_000, False)
+    assert corrections.family_resamples(10, 0.001) == (100_000, True)
 
 
 def test_random_signs_approach_all_signs():

@@ -10,7 +10,14 @@ import pytest
 
 from truerank import compare_rankers, evaluate
 from truerank.core.errors import InvalidInputError
-from truerank.significance import compare_values, holm, measure_interval, step_down_max_t, verdict
+from truerank.significance import (
+    compare_values,
+    divided_step_down,
+    holm,
+    measure_interval,
+    simultaneous_intervals,
+    verdict,
+)
 from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import paired_tests
 
@@ -34,13 +41,20 @@ def columns(measured) -> np.ndarray:
 def test_p_is_corrected_over_all_pairs_and_measures():
     measured, found = two_measures()
     d = columns(measured)
-    family = step_down_max_t(d, np.repeat([0, 1], 3))
+    family = divided_step_down(d, np.repeat([0, 1], 3))
     p = [pair.p_adjusted for one in found for pair in one.pairs]
-    assert p == np.maximum(paired_tests("randomisation", d).p, family.p_adjusted).tolist()
-    alone = compare_values(measured[0].per_query, baseline=None)
-    assert [one.p for one in alone.pairs] == [one.p for one in found[0].pairs]
-    assert all(both.p_adjusted >= own.p_adjusted for both, own in zip(found[0].pairs, alone.pairs))
-    assert any(both.p_adjusted > own.p_adjusted for both, own in zip(found[0].pairs, alone.pairs))
+    assert p == family.p_adjusted.tolist()
+    assert [pair.p for one in found for pair in one.pairs] == paired_tests("randomisation", d).p.tolist()
+    together = simultaneous_intervals(d, np.repeat([0, 1], 3))
+    assert [pair.simultaneous.low for one in found for pair in one.pairs] == together.low.tolist()
+    assert all(pair.simultaneous.low <= pair.low < pair.high <= pair.simultaneous.high for pair in found[0].pairs)
+    assert two_measures(test="t")[1][1].pairs[0].p_adjusted == p[3]  # by signs, also for Student's test
+    assert two_measures(correction="holm")[1][0].pairs[0].simultaneous is None
+    alone = [pair for one in measured for pair in compare_values(one.per_query, baseline=None).pairs]
+    together = [pair for one in found for pair in one.pairs]
+    assert [one.p for one in alone] == [one.p for one in together]
+    assert all(both.p_adjusted >= own.p_adjusted for both, own in zip(together, alone))
+    assert any(both.p_adjusted > own.p_adjusted for both, own in zip(together, alone))
 
 
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
@@ -57,7 +71,7 @@ def test_comparisons_are_one_family():
     scores = {"good": y + rng.normal(size=200), "bad": rng.normal(size=200)}
     found = compare_rankers(y, scores, qid=qid, measure="AP P@1")
     about = "AP, P@1, convention ranklib; 40 queries; randomisation test, two-sided (10000 resamples); p corrected by "
-    about += "max-T for 2 comparisons (1 pair × 2 measures), ** where it is below 0.05"
+    about += "max-T and Holm, 4 : 1, for 2 comparisons (1 pair × 2 measures), ** where it is below 0.05"
     assert about in str(found)
     assert about.replace("**", r"\*\*") in found.to_markdown()
     assert about in found._repr_html_()

@@ -19,11 +19,11 @@ from truerank.significance import (
     benjamini_hochberg,
     compare_rankers,
     compare_values,
+    divided_step_down,
     groups_alike,
     mean_interval,
     measure_interval,
     randomisation,
-    step_down_max_t,
 )
 from truerank.significance.comparison import resamples_for
 from truerank.significance.paired import TESTS, paired_tests
@@ -291,7 +291,7 @@ def test_the_default_correction_is_max_t_of_all_pairs():
     found = compare_values(values, baseline=None)
     assert found.correction == "max-t"
     d = np.stack([values[pair.a] - values[pair.b] for pair in found.pairs], axis=1)
-    expected = step_down_max_t(d).p_adjusted
+    expected = divided_step_down(d).p_adjusted
     np.testing.assert_allclose([pair.p_adjusted for pair in found.pairs], expected, atol=1e-12)
     assert all(pair.p_adjusted >= pair.p for pair in found.pairs)
     assert (found.n_resamples, compare_values({"a": [0.1, 0.2], "b": [0.3, 0.1]}).n_resamples) == (10_000, 4)

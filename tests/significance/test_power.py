@@ -79,13 +79,31 @@ def test_the_detectable_difference_of_a_table_is_that_of_queries_needed():
         power = queries_needed(own, effect, comparisons=3, at=[n]).power_by_n[n][0]
         assert power == pytest.approx(0.8, abs=0.04)
     values = {"base": np.zeros(60), "x": d[:, 0], "y": d[:, 1], "z": d[:, 2]}
-    assert [pair.detectable for pair in compare_values(values, test="t").pairs] == pytest.approx(found.tolist())
+    by_holm = compare_values(values, test="t", correction="holm").pairs
+    assert [pair.detectable for pair in by_holm] == pytest.approx(found.tolist())
+    alone = compare_values(values, test="t", correction="none").pairs
+    assert [pair.detectable for pair in alone] == pytest.approx(detectable_differences(d, 0.05).tolist())
     many = np.tile(d[:, :1] - d[:, 0].mean(), (50, 1))
     many_found = detectable_differences(many, 0.05)[0]
     assert many_found == pytest.approx((t.isf(0.025, 2999) + t.isf(0.2, 2999)) * many.std(ddof=1) / np.sqrt(3000))
     few = np.zeros((30, 2))
     few[:4, 0], few[:, 1] = 0.5, 0.25
     assert np.isnan(detectable_differences(few, 0.05)).all()
+
+
+@pytest.mark.parametrize("noise", [(0.006, 0.2, 0.2), (0.1, 0.1, 0.1), (0.1, 0.15, 0.2)])
+def test_the_detectable_difference_is_that_of_the_printed_correction(noise):
+    rng = np.random.default_rng(5)
+    own = rng.normal(0, noise, (60, 3))
+    names = ("new", "x", "y")
+
+    def pair_of(d):
+        return compare_values({"base": np.zeros(60)} | dict(zip(names, d.T))).pairs[0]
+
+    effect = pair_of(own).detectable
+    planted = np.array([effect * own[:, 0].std(ddof=1) ** -1 * noise[0], 0.0, 0.0])
+    found = [pair_of(rng.normal(0, noise, (60, 3)) + planted).p_adjusted < 0.05 for _ in range(120)]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.1)
 
 
 @pytest.mark.parametrize("differences", [[0.1] * 10, [0.1, 0.2], [0.0] * 30, [0.0] * 20 + [0.1, -0.2, 0.3, 0.1]])

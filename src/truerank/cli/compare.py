@@ -113,12 +113,9 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
     about = f"{result.measure}, convention {titled(result.convention)}{default}; {result.method}; "
     power = "no detectable difference, because fewer than five queries differ, or all differ by the same amount"
     if detectable:
-        level = f"0.05 divided by {result.n_comparisons}" if result.n_comparisons > 1 else "0.05"
+        which = "by a corrected p below 0.05" if result.n_comparisons > 1 else "by p below 0.05"
         median = ", median of the pairs" if len(detectable) > 1 else ""
-        power = (
-            f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} (paired t-test "
-            f"at the level {level}{median})"
-        )
+        power = f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} ({which}{median})"
     parts.append(
         f"{about if args.format == 'text' else ''}{power}"
         + ("; verdicts are for each pair alone, without a correction" if args.margin is not None else "")

@@ -87,10 +87,8 @@ class FusionEvidence:
 
         def shown(pair: PairComparison) -> str:
             runs = f" ({', '.join(sorted(set(self.best_runs)))})" if pair.a == "best-run" else ""
-            return (
-                f"  {pair.a}{runs}: {means[pair.a]:.4f}, learned minus {pair.a} {-pair.difference:+.4f} "
-                f"[{-pair.high:+.4f}, {-pair.low:+.4f}], p = {pair.p_adjusted:.3g}"
-            )
+            gain = f"learned minus {pair.a} {_gain(pair)}, p = {pair.p_adjusted:.3g}"
+            return f"  {pair.a}{runs}: {means[pair.a]:.4f}, {gain}"
 
         ordered = sorted(comparison.pairs, key=lambda pair: means[pair.a], reverse=higher)
         level = [pair for pair in ordered if not (pair.difference < 0 and pair.p_adjusted < LEVEL)]
@@ -134,14 +132,24 @@ class FusionEvidence:
                 ends = "" if interval.low != interval.low else f"[{interval.low:.4f}, {interval.high:.4f}]"
                 row: list[Any] = [method, interval.estimate, ends, mean_of(self.judged_only[name][method])]
                 row += ["", "", ""] if pair is None else [
-                    f"{-pair.difference:+.4f}", f"{pair.losses}/{pair.wins}/{pair.ties}", pair.marked,
+                    _gain(pair), f"{pair.losses}/{pair.wins}/{pair.ties}", pair.marked,
                 ]  # fmt: skip
                 rows.append(row)
-            header = [name, "mean", "95% interval", "judged only", "learned is", "wins/losses/ties"]
+            header = [name, "mean", "95% interval", "judged only", "learned is, 95%", "wins/losses/ties"]
             texts.append(table(rows, [*header, f"p, {self.comparisons[name].correction}"]))
         first = next(iter(self.comparisons.values()))
-        about = f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals are of each mean"
+        about = (
+            f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals of means are of "
+            "each mean alone, those of differences are simultaneous (single step), with the correction of p"
+        )
         return "\n\n".join([*texts, about if self.coverage is None else f"{about}\n{self.coverage}", self.reason])
+
+
+def _gain(pair: PairComparison) -> str:
+    """Return the gain of the learned fusion with its simultaneous interval, which has the correction of p_adjusted."""
+    assert pair.simultaneous is not None  # by the default correction
+    _, low, high = pair.simultaneous
+    return f"{-pair.difference:+.4f}" + ("" if low != low else f" [{-high:+.4f}, {-low:+.4f}]")
 
 
 def cross_validate_fusion(

@@ -285,8 +285,8 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison], resu
     header += ["corrected", "detectable"]
     one = next(iter(compared.values()))
     note = (
-        f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the difference that a t-test "
-        "detects with 80 % power, at the corrected level."
+        f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the true difference that a "
+        "corrected p below 0.05 finds with 80 % power."
     )
     remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.remarks()]
     judged = {s.name: (s.judgements, s.scores) for s in systems}

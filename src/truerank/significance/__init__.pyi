@@ -6,9 +6,12 @@ from .comparison import (
 )
 from .corrections import (
     Family as Family,
+    Simultaneous as Simultaneous,
     benjamini_hochberg as benjamini_hochberg,
     bonferroni as bonferroni,
+    divided_step_down as divided_step_down,
     holm as holm,
+    simultaneous_intervals as simultaneous_intervals,
     step_down_max_t as step_down_max_t,
 )
 from .intervals import (

@@ -20,7 +20,17 @@ from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measures
 from truerank.measures.base import Measure
 from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
-from truerank.significance.corrections import benjamini_hochberg, bonferroni, holm, step_down_max_t
+from truerank.significance.corrections import (
+    FEWEST,
+    MOST,
+    Family,
+    benjamini_hochberg,
+    bonferroni,
+    divided_step_down,
+    holm,
+    own_level,
+    simultaneous_intervals,
+)
 from truerank.significance.intervals import Interval, Verdict, checked_margin, mean_interval, measure_interval
 from truerank.significance.paired import (
     LEVEL,
@@ -30,7 +40,6 @@ from truerank.significance.paired import (
     as_sample,
     differences_of,
     paired_tests,
-    smallest_p,
 )
 from truerank.significance.power import detectable_differences
 from truerank.significance.tables import Comparison, Comparisons, PairComparison
@@ -42,7 +51,6 @@ _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "none": lambda p: np.asarray(p, dtype=np.float64),
 }
 CORRECTIONS = ("max-t", *_CORRECTIONS)
-FEWEST, MOST = 10_000, 400_000  # resamples of a family of tests
 
 
 class MeasuredValues(NamedTuple):
@@ -90,8 +98,9 @@ def compare_rankers(
         Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
     test : {"randomisation", "t", "wilcoxon", "sign"}
     correction : "max-t", "holm", "bonferroni", "benjamini-hochberg", "none" or None, default None
-        For all pairs and measures together. The default is step-down max-T for tests of the mean ("randomisation",
-        "t"), and Holm's for "wilcoxon" and "sign".
+        For all pairs and measures together. The default for tests of the mean ("randomisation", "t") is "max-t":
+        step-down max-T, with a fifth of the level for Holm's correction (`divided_step_down`). Its p is by random
+        signs, and can be below the p of "t". The default for "wilcoxon" and "sign" is Holm's.
     convention : str, optional
         By default ranklib for rows and trec for runs.
     topics : "common", "all" or None, default None
@@ -226,10 +235,8 @@ def compare_measures(
         places = [(place, against) for place in range(len(names)) if place != against]
     else:
         raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
-    family = len(places) * len(measured)
-    n_resamples = 10_000 if correction == "max-t" else resamples_for(family)
-    pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, n_resamples, random_state)
-    pairs, smallest, n_resamples = pairs_of()
+    pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state)
+    pairs, smallest, n_resamples, divided = pairs_of()
     return [
         Comparison(
             one.measure, one.convention, test, correction, baseline,
@@ -242,7 +249,8 @@ def compare_measures(
             tie_averaged=dict(one.tie_averaged or {}),
             higher_is_better=one.higher_is_better,
             smallest_p=smallest,
-            n_comparisons=family,
+            n_comparisons=len(places) * len(measured),
+            divided=divided,
             _again=pairs_of,
             _number=number,
         )
@@ -256,11 +264,13 @@ def _compared_pairs(
     test: str,
     correction: str,
     margin: float | None,
-    n_resamples: int,
     random_state: RandomState,
     without: int | None = None,
-) -> tuple[list[list[PairComparison]], float, int]:
-    """Return the pairs by measure, the smallest possible p and the resamples; `without` leaves out a query."""
+) -> tuple[list[list[PairComparison]], float, int, bool]:
+    """Return the pairs by measure, the smallest possible p, the resamples, and whether Holm has a share of the level.
+
+    `without` leaves out a query.
+    """
     names = list(measured[0].per_query)
     first, second = (np.array(one) for one in zip(*places))
     columns = []
@@ -270,47 +280,55 @@ def _compared_pairs(
         values = values if without is None else np.delete(values, without, axis=1)
         columns.append(differences_of(values[first], values[second]))
     d = np.concatenate(columns).T
-    options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
-    tested = paired_tests(test, d, **options)
-    sampled = test == "randomisation" and 2 ** len(d) > n_resamples
+    k = d.shape[1]
     family_of = np.repeat(np.arange(len(measured)), len(places))
-    adjusted, error, smallest = _corrected(tested, d, correction, sampled, family_of, options)
+    family, joint, n_resamples = None, None, resamples_for(1 if correction == "max-t" else k)
+    if correction == "max-t" and k > 1:
+        family = divided_step_down(d, family_of, random_state=random_state)
+        joint, n_resamples = simultaneous_intervals(d, family_of, random_state=random_state), family.n_resamples
+    own = None if family is None else family.p
+    tested = paired_tests(test, d, n_resamples=n_resamples, random_state=random_state, own=own)
+    sampled = test == "randomisation" and 2 ** len(d) > n_resamples
+    adjusted, error, smallest = _corrected(tested, correction, sampled, family)
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(tested.mean == 0, 0.0, tested.mean / tested.deviation)
     effect[tested.topics < 2] = math.nan
     wins, losses = (d > 0).sum(axis=0), (d < 0).sum(axis=0)
+    level = LEVEL if correction == "none" else LEVEL / k
+    if family is not None:
+        level = own_level(int(np.count_nonzero(wins + losses)), LEVEL, family.divided)
+    detectable = detectable_differences(d, level, critical=None if joint is None else joint.critical)
     figures = (
         tested.topics, tested.mean, tested.low, tested.high, wins, losses, tested.topics - wins - losses, tested.p,
-        adjusted, detectable_differences(d, LEVEL / d.shape[1]), effect, error,
+        adjusted, detectable, effect, error,
     )  # fmt: skip
+    low, high = (tested.low, tested.high) if joint is None else joint[:2]
+    together = joint is not None or (k == 1 and test in OF_MEANS)
     pairs = []
-    for (i, j), row in zip(places * len(measured), zip(*(one.tolist() for one in figures))):
+    for (i, j), row, *ends in zip(places * len(measured), zip(*(one.tolist() for one in figures)), low, high):
         interval = Interval(*row[1:4])
         decided = None if margin is None else Verdict(interval, margin)
-        pairs.append(PairComparison._make((names[i], names[j], *row, decided)))
+        simultaneous = Interval(row[1], *map(float, ends)) if together else None
+        pairs.append(PairComparison._make((names[i], names[j], *row, decided, simultaneous)))
     n = len(places)
-    return [pairs[k : k + n] for k in range(0, len(pairs), n)], min(1.0, smallest), tested.n_resamples
+    by_measure = [pairs[k : k + n] for k in range(0, len(pairs), n)]
+    return by_measure, min(1.0, smallest), tested.n_resamples, family is None or family.divided
 
 
 def _corrected(
-    tested: Paired, d: np.ndarray, correction: str, sampled: bool, family_of: np.ndarray, options: dict[str, Any]
+    tested: Paired, correction: str, sampled: bool, family: Family | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return p corrected for all pairs (k,), its standard error from resampling (k,), and the smallest possible p."""
     known = np.nan_to_num(tested.p, nan=1.0)
     smallest = float(tested.smallest.min())
-    if correction == "max-t" and len(known) > 1:  # by signs, whatever the test of a pair alone
-        smallest = max(smallest, float(smallest_p(np.count_nonzero(np.nan_to_num(d), axis=0)).min()))
+    if family is not None:  # by signs, whatever the test of a pair alone
+        return np.where(np.isnan(tested.p), np.nan, family.p_adjusted), family.error, max(smallest, family.smallest)
     error = np.sqrt(known * (1.0 - known) / tested.n_resamples) if sampled else np.zeros(len(known))
-    if correction != "max-t":
-        adjusted = _CORRECTIONS[correction](known)
-        error *= np.divide(adjusted, known, out=np.ones(len(known)), where=known > 0)
-        smallest *= 1 if correction in ("none", "benjamini-hochberg") else len(known)
-    elif len(known) == 1:
-        adjusted = known
-    else:
-        family = step_down_max_t(d, family_of, **options)
-        adjusted = np.maximum(known, family.p_adjusted)
-        error = np.where(adjusted > family.p_adjusted, error, family.error)
+    if correction == "max-t":  # a single comparison
+        return tested.p, error, smallest
+    adjusted = _CORRECTIONS[correction](known)
+    error *= np.divide(adjusted, known, out=np.ones(len(known)), where=known > 0)
+    smallest *= 1 if correction in ("none", "benjamini-hochberg") else len(known)
     return np.where(np.isnan(tested.p), np.nan, adjusted), error, smallest
 
 

@@ -224,23 +224,25 @@ def paired_tests(
     *,
     n_resamples: int = 10_000,
     random_state: RandomState = 0,
+    own: np.ndarray | None = None,
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
 
     A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is that of the mean
     ("t" and "randomisation"), of the pseudo-median ("wilcoxon"), or of the share of wins, which contains 1/2 instead of
     0 ("sign"). For fewer than two topics, p and the interval are NaN. If all differences are equal, the interval of the
-    mean and the p of the t-test are NaN. If all are 0, p is 1.
+    mean and the p of the t-test are NaN. If all are 0, p is 1. `own` is the p (h,) of the randomisation test, if it is
+    known.
     """
     d = as_differences(differences)
-    topics, mean, deviation = _moments(d)
+    topics, mean, deviation = moments(d)
     nonzero = np.count_nonzero(np.nan_to_num(d), axis=0)
     signs = Signs.of(len(d), n_resamples, random_state)
     if test == "t":
         p, low, high = _student(mean, deviation, topics)
         smallest = np.zeros(len(p))
     elif test == "randomisation":
-        p = signs_p(np.nan_to_num(d), signs)
+        p = signs_p(np.nan_to_num(d), signs) if own is None else own
         low, high = _inverted(d, signs)
         smallest = np.maximum(smallest_p(nonzero), 0.0 if signs.exhaustive else 1 / (signs.n_resamples + 1))
     else:
@@ -255,7 +257,7 @@ def paired_tests(
     return Paired(topics, mean, deviation, p, low, high, smallest, signs.n_resamples)
 
 
-def _moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the number of topics, mean and standard deviation of each column."""
     there = ~np.isnan(d.T)
     rows = np.ascontiguousarray(np.nan_to_num(d).T)

@@ -195,9 +195,17 @@ def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, 
 
 
 def detectable_differences(
-    differences: np.ndarray, level: float, power: float = 0.8, n_resamples: int = 2_000
+    differences: np.ndarray,
+    level: float,
+    power: float = 0.8,
+    n_resamples: int = 2_000,
+    *,
+    critical: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the true mean differences (k,) that paired t-tests of `differences` (n, k) find with the given power.
+
+    With `critical` (k,), a difference is also found if the absolute mean is above it, such as by max-T. The result is
+    the smaller of the two; a `level` of 0 leaves only the second.
 
     This is the power of `queries_needed` for as many queries as there are. A sample that is drawn from the centred
     differences rejects at every effect above t s/√n less its mean, so the result is a quantile of these over the
@@ -208,10 +216,12 @@ def detectable_differences(
 
     there = ~np.isnan(differences)
     n = there.sum(axis=0)
-    critical = stdtrit(np.maximum(n - 1, 1), 1.0 - level / 2.0)
+    t = stdtrit(np.maximum(n - 1, 1), 1.0 - level / 2.0)
+    critical = np.full(len(n), math.inf) if critical is None else critical
     deviation = np.array([deviation_of(own[known]) for own, known in zip(differences.T, there.T)])
     if len(differences) > _RESAMPLED:
-        found = (critical + stdtrit(np.maximum(n - 1, 1), power)) * deviation / np.sqrt(n)
+        error = np.where(deviation > 0, deviation, math.nan) / np.sqrt(n)
+        found = np.minimum(critical, t * error) + stdtrit(np.maximum(n - 1, 1), power) * error
     else:
         rows = len(differences)
         drawn = np.random.default_rng(0).integers(0, rows, (n_resamples, rows)) + rows * np.arange(n_resamples)[:, None]
@@ -224,9 +234,10 @@ def detectable_differences(
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = copies @ centred / size
                 variance = (copies @ centred**2 - size * mean**2) / (size - 1)
-                effect = critical[part] * np.sqrt(variance / size) - mean
+                effect = t[part] * np.sqrt(variance / size) - mean
             equal = ~(variance > 1e-12 * deviation[part] ** 2)  # as in `_power`, these samples do not reject
-            found[part] = np.quantile(np.where(equal, math.inf, effect), power, axis=0, method="higher")
+            both = (np.where(equal, math.inf, effect), np.where(size > 0, critical[part] - mean, math.inf))
+            found[part] = np.min([np.quantile(one, power, axis=0, method="higher") for one in both], axis=0)
     enough = (np.count_nonzero(np.nan_to_num(differences), axis=0) >= 5) & (deviation > 0) & np.isfinite(found)
     return np.where(enough, found, math.nan)
 

@@ -28,8 +28,11 @@ class PairComparison(NamedTuple):
 
     The interval from `low` to `high` is of this pair alone and agrees with `p`; NaN if there is none. It is the 95 %
     interval of the mean difference, of the share of wins (sign test) or of the pseudo-median (Wilcoxon's test).
-    `detectable` is the true difference that a paired t-test finds with 80 % power, at 0.05 divided by the number of
-    comparisons: the power of `queries_needed`. `detectable` is NaN if fewer than five queries differ.
+    `simultaneous` is the interval of the mean difference that agrees with the correction "max-t"
+    (`simultaneous_intervals`), and None with other corrections.
+    `detectable` is the true difference that is found with 80 % power after the correction: the power of
+    `queries_needed` at 0.05 divided by the number of comparisons. With "max-t", it is the smaller of the differences
+    that its two parts find. `detectable` is NaN if fewer than five queries differ.
     """
 
     a: str
@@ -47,6 +50,7 @@ class PairComparison(NamedTuple):
     effect: float  # Cohen's d: mean difference over the standard deviation of the differences
     error: float = 0.0  # Monte Carlo standard error of `p_adjusted`
     verdict: Verdict | None = None  # None without a margin
+    simultaneous: Interval | None = None
 
     def cells(self, test: str = "randomisation") -> tuple[str, ...]:
         """Return the rankers, the difference, its interval, and wins/losses/ties; see `Comparison.columns`."""
@@ -90,12 +94,13 @@ class Comparison(Tabular):
     per_query: dict[str, np.ndarray]  # float64 (m,) by ranker
     intervals: dict[str, Interval]  # Student's, of each mean
     pairs: list[PairComparison]
-    n_resamples: int  # random signs, or all 2^n of them; with Holm and Bonferroni more for more pairs
+    n_resamples: int  # random signs, or all 2^n of them; more for more pairs
     query_ids: list[str] | None
     tie_averaged: dict[str, float]
     higher_is_better: bool
     smallest_p: float
     n_comparisons: int  # that p is corrected for: pairs times measures
+    divided: bool  # whether Holm's part of "max-t" has a share of the level
     _again: Callable[..., Any] = field(repr=False)
     _number: int = 0  # of this measure
     about: str = ""  # printed below the table
@@ -135,12 +140,17 @@ class Comparison(Tabular):
         """Queries, test and correction."""
         queries = sorted(pair.queries for pair in self.pairs)
         count = ("" if queries[0] == queries[-1] else f"{queries[0]} to ") + counted(queries[-1], "query")
-        name = "max-T" if self.correction == "max-t" else self.correction
-        corrected = "p not corrected" if name == "none" else f"p corrected by {name}"
+        corrected = "p not corrected" if self.correction == "none" else f"p corrected by {self.correction}"
+        below = ""
+        if self.correction == "max-t":
+            corrected = "p corrected by max-T"
+            if self.n_comparisons > 1:
+                corrected += " and Holm, 4 : 1," if self.divided else " alone, since Holm needs too many resamples,"
+                below = " (by random signs, can be below p)" if self.test == "t" else ""
         return (
             f"{count}; {self.test} test, two-sided"
             + (f" ({self.n_resamples} resamples)" if self.test == "randomisation" else "")
-            + f"; {corrected} for {self.counted}, ** where it is below 0.05"
+            + f"; {corrected} for {self.counted}{below}, ** where it is below 0.05"
         )
 
     def remarks(self) -> list[str]:
