@@ -11,7 +11,6 @@ import argparse
 import re
 import shlex
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             source.write(rows, stream)
             report[name] = {"file": str(folder / written[name]), "queries": len(queries), "rows": len(rows)}
     text = common.table([list(part.values()) for part in report.values()], ["file", "queries", "rows"])
-    text += f"\n\nnext: truerank {source.next_command(args, str(folder / written['train']))}"
+    text += f"\n\nnext: {source.next_command(args, str(folder / written['train']))}"
     return common.show(args, report, text)
 
 
@@ -146,12 +145,15 @@ class _Table:
         own = [] if args.query_column is None else ["--query-column", args.query_column]
         parser = argparse.ArgumentParser()
         options.add_data_options(parser, categorical=True)
-        words = ["describe", train, *own]
-        with suppress(TruerankError), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            data, found = read_as_found(args.data, parser.parse_args(own))
-            words = ["train" if data.n_features else "describe", train, *own, *found]
-        return shlex.join(words) + (" --model model.json" if words[0] == "train" else "")
+        described = f"truerank describe {shlex.join([train, *own])}"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                data, words = read_as_found(args.data, parser.parse_args(own))
+        except TruerankError:
+            return described
+        command = f"truerank train {shlex.join([train, *own, *words])} --model model.json"
+        return command if data.n_features else f"{described} {shlex.join(words)}".rstrip()
 
 
 class _Lines:
@@ -188,6 +190,5 @@ class _Lines:
     def next_command(self, args: argparse.Namespace, train: str) -> str:
         """The command that reads rows, qrels or a run."""
         name = shlex.quote(train)
-        return {4: f"evaluate --qrels {name} RUN", 6: f"evaluate --qrels QRELS {name}"}.get(
-            self.words, f"train {name} --model model.json"
-        )
+        commands = {4: f"truerank evaluate --qrels {name} RUN", 6: f"truerank evaluate --qrels QRELS {name}"}
+        return commands.get(self.words, f"truerank train {name} --model model.json")
