@@ -21,8 +21,8 @@ from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
 from truerank.core.types import ArrayLike
 
-# Squares of scores must not overflow when a million of them are added up.
-LARGEST_SCORE = 1e145
+# Sizes of the largest score between which squares neither overflow nor vanish when a million of them are added up.
+_SMALLEST_SCORE, LARGEST_SCORE = 2.0**-20, 2.0**480
 # With larger weights targets such as (n + 1)/(n + 2) would round to 1.
 LARGEST_WEIGHT = 1e9
 ABOVE_ZERO, BELOW_ONE = 1e-300, 1.0 - 2.0**-53
@@ -43,9 +43,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         Rows (or weight) of each class.
     prior_ : float64 array (2,)
         Smoothed class priors `(|c| + 1)/(n + 2)`; |c| and n are sums of weights.
+    unit_ : float
+        `unit_of` the scores: 1, except for tiny and huge scores. Other attributes are those of the divided scores.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_")
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "counts_", "prior_", "unit_")
     # Whether every fit is monotone, so that a parameter `monotone` has no effect.
     always_monotone: ClassVar[bool] = False
 
@@ -83,13 +85,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _take(
         self, scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, name: str = ""
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return checked scores, positive rows and weights, without rows of weight 0; set the counts."""
+        """Return checked scores in `unit_`, positive rows and weights, without rows of weight 0; set the counts."""
         values = as_scores(scores, name or type(self).__name__)
         self.classes_, positive = two_classes(y, len(values))
         weight = as_weight(sample_weight, len(values))
         if weight is not None and not weight.all():
             kept = weight > 0
             values, positive, weight = values[kept], positive[kept], weight[kept]
+        self.unit_ = unit_of(values)
+        values = in_unit(values, self.unit_)
         n_positive = float(positive.sum() if weight is None else weight[positive].sum())
         n = float(len(values) if weight is None else weight.sum())
         self.counts_ = np.array([n - n_positive, n_positive])
@@ -99,7 +103,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def log_odds(self, scores: ArrayLike) -> np.ndarray:
         """Return log P(positive | score) - log P(negative | score) in nats, float64 (n,), finite; use it for losses."""
         check_is_fitted(self)
-        return self._log_odds(as_scores(scores, type(self).__name__))
+        return self._log_odds(in_unit(as_scores(scores, type(self).__name__), self.unit_))
 
     def predict_proba(self, scores: ArrayLike) -> np.ndarray:
         """Return P(negative | score) and P(positive | score), float64 (n, 2), exact where small and inside (0, 1)."""
@@ -131,6 +135,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"{name}: classes_ must hold two labels, got {self.classes_!r:.60}")
         require_array(self, "counts_", "float64", 2, low=0.0)
         require_array(self, "prior_", "float64", 2, low=ABOVE_ZERO, high=BELOW_ONE)
+        require_unit(self)
         for attribute in self.model_attributes[1:]:
             if not np.isfinite(self._numbers_of(attribute)).all():
                 raise ModelFileError(f"{name}: {attribute} must hold finite numbers")
@@ -177,6 +182,13 @@ def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrat
     raise InvalidInputError(f"method must be the name of a calibrator or a calibrator, got {method!r}")
 
 
+def require_unit(model: Any) -> None:
+    """Raise `ModelFileError` unless the `unit_` of a loaded calibrator is a power of two; older files have none."""
+    model.unit_ = getattr(model, "unit_", 1.0)
+    if not isinstance(model.unit_, float) or math.frexp(model.unit_)[0] != 0.5:
+        raise ModelFileError(f"{type(model).__name__}: unit_ must be a power of two, got {model.unit_!r:.60}")
+
+
 def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
     """Return finite scores as a writable C-contiguous float64 array (n,)."""
     check_plain(scores, "scores")
@@ -194,14 +206,32 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
             raise InvalidInputError(f"scores must have the shape (n,) or (n, 1), got {np.shape(scores)}")
         values = np.ascontiguousarray(values)
     # NaN if any score is; faster than isfinite.
-    low, high = float(values.min()), float(values.max())
-    if not (low > -LARGEST_SCORE and high < LARGEST_SCORE):
-        if not (math.isfinite(low) and math.isfinite(high)):
-            row = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise InvalidInputError(f"Input scores contains NaN or infinity: row {row} has score {values[row]}")
-        raise InvalidInputError(f"scores must lie within ±{LARGEST_SCORE:g}, got {low:g} to {high:g}; rescale them")
+    if not (math.isfinite(values.min()) and math.isfinite(values.max())):
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InvalidInputError(f"Input scores contains NaN or infinity: row {row} has score {values[row]}")
     # A read-only array would compile every kernel once more.
     return values if values.flags.writeable else values.copy()
+
+
+def unit_of(scores: np.ndarray) -> float:
+    """Return the power of two that divides finite scores before a fit, so that a fit is the same at every scale.
+
+    It is 1 if the largest size of a score is between 2^-20 and 2^480. It brings other scores to the nearer end, where
+    beta calibration and log odds still differ from their limits by less than 1e-6.
+
+    >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-290
+    (1.0, True)
+    """
+    largest = float(np.abs(scores).max(initial=0.0))
+    if largest == 0.0 or _SMALLEST_SCORE <= largest <= LARGEST_SCORE:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - (480 if largest > 1.0 else -19))
+
+
+def in_unit(scores: np.ndarray, unit: float) -> np.ndarray:
+    """Return scores divided by a unit; scores that are then beyond ±`LARGEST_SCORE` are there."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.clip(scores / unit, -LARGEST_SCORE, LARGEST_SCORE)
 
 
 def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -101,7 +102,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes or several labels, "vector" and "matrix" equal "platt", and "dirichlet" equals "beta".
     cv : int, splitter or iterable, default 5
         As in scikit-learn. An int is the number of stratified folds, at most the rows of the rarest class. A label with
-        fewer than two rows on one side has the smoothed prior as its probability, and a warning.
+        fewer than two rows on one side has the smoothed prior as its probability, and a warning. Every fold must train
+        with every class that has two rows or more, and every such class must be held out.
     n_jobs : int, optional
         Threads over labels.
 
@@ -156,6 +158,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             For the calibrator, and for the estimator if it accepts weights (else there is a warning).
         **fit_params
             Further arguments of the estimator's `fit`. Arguments with n entries are indexed by the rows of each fold.
+
+        Raises
+        ------
+        InvalidInputError
+            If a fold of `cv` trains without a class, or no fold holds a class out. The message names both.
         """
         if not isinstance(self.method, JointCalibrator) and str(self.method) not in _BINARY_FORMS:
             make_calibrator(self.method)  # an error unless it is a calibrator or the name of one
@@ -223,7 +230,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             warn(f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
             return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
         scores = np.full(len(positive), np.nan)
-        for test, fitted in self._fold_fits(self.estimator, X, target, rarest, weight, given):
+        about = f" of {name}" if name.startswith("label") else ""
+        for test, fitted in self._fold_fits(self.estimator, X, target, rarest, weight, given, about):
             scores[test] = classifier_scores(fitted, _safe_indexing(X, test))
         held_out = ~np.isnan(scores)
         calibrator.fit(scores[held_out], positive[held_out], None if weight is None else weight[held_out])
@@ -251,7 +259,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self._fit_estimator(estimator, X, target, weight, given), calibrator
 
     def _fold_fits(
-        self, estimator: object, X: Matrix, target: np.ndarray, rarest: int, weight: Any, given: dict[str, Any]
+        self,
+        estimator: object,
+        X: Matrix,
+        target: np.ndarray,
+        rarest: int,
+        weight: Any,
+        given: dict[str, Any],
+        about: str = "",
     ) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield the held-out rows of each fold, and a clone that was fitted to the other rows."""
         if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
@@ -263,6 +278,19 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class in y")
             splits = list(splitter.split(X, target))
+        counts = np.ones(len(target), dtype=bool) if weight is None else weight > 0
+        # Folds do not train a frozen estimator.
+        trained = [] if isinstance(estimator, FrozenEstimator) else [train for train, _ in splits]
+        held_out = np.concatenate([np.arange(len(target))[test] for _, test in splits])
+        classes, rows = np.unique(target[counts], return_counts=True)
+        for number, part in enumerate([held_out, *trained]):
+            lacking = np.setdiff1d(classes[rows > 1], target[part][counts[part]]).tolist()
+            if lacking:
+                raise InvalidInputError(
+                    f"{f'fold {number} trains without' if number else 'no fold holds out'} class {lacking[0]!r}{about}"
+                    ", which would get wrong probabilities. Shuffle the rows, or stratify: "
+                    "cv=StratifiedKFold(5, shuffle=True)"
+                )
         for train, test in splits:
             yield test, self._fit_estimator(estimator, X, target, weight, given, train)
 

@@ -15,7 +15,7 @@ likelihood has no maximum. A class without rows has its mode in the middle of th
   The paper gives neither number.
 
 `density` and the fitted scales do not depend on `limits`. The log-odds are constant at scores that are more than 1,000
-R outside the range. If all scores are equal (R < 1e-130), the probability is the prior.
+R outside the range. If all scores are equal, the probability is the prior.
 
 Reference: P. N. Bennett (2003). Using asymmetric distributions to improve text classifier probability estimates. SIGIR.
 """
@@ -29,7 +29,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration import density_fits
-from truerank.calibration.base import Calibrator, as_scores
+from truerank.calibration.base import Calibrator, as_scores, in_unit
 from truerank.calibration.density_fits import HALF_GAUSSIAN
 from truerank.core.checks import check_choice, check_number, require_array
 from truerank.core.errors import InvalidInputError, ModelFileError
@@ -38,7 +38,6 @@ from truerank.core.types import ArrayLike
 SMALLEST_SCALE = 1e-12
 WIDEST_SCALE = 10.0
 POINT_SCALE = 0.1
-_NO_RANGE = 1e-130
 _FAR = 1e3
 _MONOTONE_KNOTS = 1000
 
@@ -80,7 +79,8 @@ class DensityCalibrator(Calibrator):
             raise InvalidInputError(f"cls must be one of {self.classes_.tolist()}, got {cls!r}")
         mode, norm = self.shape_[index[0], :2]
         with np.errstate(over="ignore", under="ignore"):
-            log_density = norm - _exponent(as_scores(scores) - self.centre_ - mode, self.shape_[index[0], 2:])
+            distance = in_unit(as_scores(scores), self.unit_) - self.centre_ - mode
+            log_density = norm - _exponent(distance, self.shape_[index[0], 2:]) - math.log(self.unit_)
             # The peak of the smallest scale may overflow.
             return np.exp(np.minimum(log_density, 709.0))
 
@@ -94,7 +94,7 @@ class DensityCalibrator(Calibrator):
         for outer_right, rows in ((not ascending, ~positive), (ascending, positive)):
             x = scores[rows]
             w = None if weight is None else weight[rows]
-            if high - low < _NO_RANGE:
+            if high == low:
                 fits.append((low - self.centre_, 1.0, 1.0))
             elif len(x) == 0:
                 wide = WIDEST_SCALE * (high - low)
@@ -104,7 +104,7 @@ class DensityCalibrator(Calibrator):
                 empty[len(fits) - 1] = succession & (np.array(fits[-1][1:]) <= floor)
             shapes.append(self._shape(*fits[-1], outer_right))
         self.shape_ = np.array(shapes)
-        if high - low < _NO_RANGE:
+        if high == low:
             self.shape_[1] = self.shape_[0]
         self._name_parameters(np.array(fits), ascending)
         self.predictive_ = self._predictive(np.array(fits), empty, POINT_SCALE * (high - low))

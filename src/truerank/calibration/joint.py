@@ -50,7 +50,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from truerank.calibration import SOFTMAX_METHODS
-from truerank.calibration.base import ABOVE_ZERO, LARGEST_SCORE, Calibrator, as_weight, make_calibrator, quietly, warn
+from truerank.calibration.base import (
+    ABOVE_ZERO,
+    LARGEST_SCORE,
+    Calibrator,
+    as_weight,
+    in_unit,
+    make_calibrator,
+    quietly,
+    require_unit,
+    unit_of,
+    warn,
+)
 from truerank.calibration.pool import PooledCalibrator, folds_of, kept_members, rarest_class
 from truerank.core.checks import check_choice, check_number, check_positive_int, require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
@@ -87,9 +98,11 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : array (K,)
         The labels of the columns of the scores, in ascending order.
+    unit_ : float
+        As in `Calibrator`.
     """
 
-    model_attributes: ClassVar[tuple[str, ...]] = ("classes_",)
+    model_attributes: ClassVar[tuple[str, ...]] = ("classes_", "unit_")
 
     @fits_whole
     def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
@@ -115,8 +128,8 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         if weight is not None and not weight.all():
             kept = weight > 0
             values, index, weight = np.ascontiguousarray(values[kept]), index[kept], weight[kept]
-        self.classes_ = names
-        self._fit(values, index, weight)
+        self.classes_, self.unit_ = names, unit_of(values)
+        self._fit(in_unit(values, self.unit_), index, weight)
         return self
 
     def log_probabilities(self, scores: ArrayLike) -> np.ndarray:
@@ -125,7 +138,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         values = as_score_vectors(scores, type(self).__name__)
         if values.shape[1] != len(self.classes_):
             raise InvalidInputError(f"scores have {values.shape[1]} columns, fitted were {len(self.classes_)} classes")
-        return self._log_probabilities(values)
+        return self._log_probabilities(in_unit(values, self.unit_))
 
     def log_odds(self, scores: Any) -> np.ndarray:
         """Return the log-odds of each class, float64 (n, K)."""
@@ -148,6 +161,7 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ")
         if len(classes) < 2:
             raise ModelFileError(f"{type(self).__name__}: classes_ must hold at least two labels")
+        require_unit(self)
         self._check_parts(len(classes))
         directions = np.concatenate([np.eye(len(classes)), -np.eye(len(classes)), np.ones((1, len(classes)))])
         sizes = np.concatenate([np.geomspace(1e-300, 0.99 * LARGEST_SCORE, 50), np.geomspace(0.01, 1e4, 50)])
@@ -286,7 +300,7 @@ class OneVsRestCalibrator(JointCalibrator):
 
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return the log-odds of each class against the rest, float64 (n, K), not normalised."""
-        values = as_score_vectors(scores, type(self).__name__)
+        values = in_unit(as_score_vectors(scores, type(self).__name__), self.unit_)
         return _class_log_odds(self.calibrators_, values, self.from_log_probabilities)
 
     def _log_probabilities(self, scores: np.ndarray) -> np.ndarray:
@@ -362,7 +376,7 @@ class JointPool(JointCalibrator):
             if settings is None:
                 return None
             member = SoftmaxCalibrator(**settings)
-            member.classes_ = self.classes_
+            member.classes_, member.unit_ = self.classes_, 1.0
             with quietly():
                 member._fit(given[source][rows], index[rows], None if weight is None else weight[rows])
             return member
@@ -449,9 +463,7 @@ def make_joint(method: object, are_log_p: bool) -> JointCalibrator:
 
 def as_score_vectors(scores: ArrayLike, name: str) -> np.ndarray:
     """Return finite scores as a C-contiguous float64 array (n, K)."""
-    values = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
-    if not np.abs(values).max() < LARGEST_SCORE:
-        raise InvalidInputError(f"scores must lie within ±{LARGEST_SCORE:g}; rescale them")
+    values: np.ndarray = check_array(scores, dtype=np.float64, order="C", input_name="scores", estimator=name)
     return values
 
 

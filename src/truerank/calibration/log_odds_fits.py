@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from truerank.calibration.base import unit_of
 from truerank.core.kernel import kernel
 from truerank.solvers.result import Status
 
@@ -88,7 +89,8 @@ def fit_standardised(
     columns: np.ndarray, targets: np.ndarray, weight: np.ndarray | None, ridge: float, ridge_of_intercept: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return coefficients (k + 1,) of standardised columns (n, k), the intercept last, and their centre and scale."""
-    spread = columns.std(axis=0)
+    units = np.array([unit_of(column) for column in columns.T])
+    spread = (columns / units).std(axis=0) * units
     centre, scale = columns.mean(axis=0), np.where(spread > 0, spread, 1.0)
     design = np.ascontiguousarray(np.hstack([(columns - centre) / scale, np.ones((len(columns), 1))]))
     penalty = np.append(np.full(columns.shape[1], ridge), ridge_of_intercept)

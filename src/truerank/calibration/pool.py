@@ -57,8 +57,11 @@ class PooledCalibrator(Calibrator):
     """Average the probabilities of calibrators, with weights from their cross-validated log losses (module docstring).
 
     Each member is fitted to all rows, and members with a weight below 1 % are dropped. With fewer than 20 rows in a
-    class, fitted densities are left out: one new row could cost them hundreds of nats. With fewer than two rows in a
-    class, the only member is "platt", or the first method if "platt" is not among the methods.
+    class, fitted densities are left out: one new row could cost them hundreds of nats. If a class has fewer than two
+    rows, or rows of fewer than two groups, no fold can be held out that leaves the class in training: the only member
+    is "platt", or the first method if "platt" is not among the methods.
+
+    "beta" and "identity" read scores as log-odds in nats. A pool that contains them depends on the scale of the scores.
 
     Parameters
     ----------
@@ -115,7 +118,7 @@ class PooledCalibrator(Calibrator):
             raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
         log_odds, fold = self.cross_validated(methods, scores, positive, weight, group)
         share = pool_weights(
-            methods, held_out_losses(log_odds, positive).mean(axis=1), rarest_class(positive), weight, group
+            methods, held_out_losses(log_odds, positive).mean(axis=1), rarest_class(positive, group), weight, group
         )
         pooled = _held_out_pool(log_odds, fold, methods, positive, weight, group)
         if not np.ptp(scores):
@@ -141,7 +144,7 @@ class PooledCalibrator(Calibrator):
         The log-odds are 0 where a class has fewer than two rows, so that no fold can be held out.
         """
         cv, n_repeats = check_positive_int(self.cv, "cv", 2), check_positive_int(self.n_repeats, "n_repeats")
-        rarest = rarest_class(positive)
+        rarest = rarest_class(positive, group)
         log_odds = np.zeros((len(methods), n_repeats, len(scores)))
         fold = np.zeros((n_repeats, len(scores)), dtype=np.int64)
         seed = seed_of(self.random_state)
@@ -186,7 +189,7 @@ def _held_out_pool(
         for number in range(int(fold[repeat].max()) + 1):
             rows = fold[repeat] == number
             others = [None if part is None else part[~rows] for part in (weight, group)]
-            share = pool_weights(methods, loss[:, ~rows], rarest_class(positive), *others)
+            share = pool_weights(methods, loss[:, ~rows], rarest_class(positive, group), *others)
             kept = share > 0.0
             result[repeat, rows] = pooled_log_odds(log_odds[kept, repeat][:, rows], share[kept])
     return result
@@ -248,12 +251,16 @@ def kept_groups(groups: ArrayLike | None, sample_weight: Any, n_rows: int) -> np
     rank = at_places(np.arange(grouping.n_queries), name_order(grouping.query_ids))
     group = rank[grouping.restore(grouping.query_index)]
     kept = slice(None) if sample_weight is None else np.broadcast_to(sample_weight, n_rows) > 0
-    return np.unique(group[kept], return_inverse=True)[1]
+    group = np.unique(group[kept], return_inverse=True)[1]
+    if not group.any():
+        raise InvalidInputError("groups must name at least two groups")
+    return group
 
 
-def rarest_class(positive: np.ndarray) -> int:
-    """Return the number of rows of the rarer class."""
-    return int(min(positive.sum(), (~positive).sum()))
+def rarest_class(positive: np.ndarray, group: np.ndarray | None = None) -> int:
+    """Return the number of rows of the rarer class, and at most 1 if a class has rows of one group only."""
+    alone = group is not None and min(len(np.unique(group[side])) for side in (positive, ~positive)) < 2
+    return min(int(positive.sum()), int((~positive).sum()), 1 if alone else len(positive))
 
 
 def method_name(method: object) -> str:
@@ -277,11 +284,16 @@ def quietly_fitted(
 def folds_of(labels: np.ndarray, group: np.ndarray | None, n_splits: int, generator: np.random.Generator) -> np.ndarray:
     """Return the number of each row's fold (n,), by group or stratified by label."""
     if group is not None:
-        n_groups = int(group.max()) + 1
-        if n_groups < 2:
-            raise InvalidInputError("groups must name at least two groups")
-        part = np.empty(n_groups, dtype=np.int64)
-        part[generator.permutation(n_groups)] = np.arange(n_groups) % min(n_splits, n_groups)
+        rows = np.bincount(group)
+        order, number = generator.permutation(len(rows)), np.arange(len(rows)) % min(n_splits, len(rows))
+        part = np.empty_like(number)
+        part[order] = number
+        if min(len(np.unique(part[group[labels == label]])) for label in np.unique(labels)) < 2:
+            # All rows of a class are in one fold, so the others would train without it. Neighbours in an order by the
+            # classes that a group has get different folds.
+            share = np.bincount(group, weights=labels) / rows
+            classes = (share > 0.0).astype(np.int64) + (share == 1.0)
+            part[order[np.argsort(classes[order], kind="stable")]] = number
         return part[group]
     fold = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels)[::-1]:
@@ -377,7 +389,7 @@ def choose_calibrator(
     values, positive, weight = pool._take(scores, y, sample_weight, "choose_calibrator")
     group = kept_groups(groups, sample_weight, np.size(scores))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    rarest = rarest_class(positive)
+    rarest = rarest_class(positive, group)
     if rarest < FEW_ROWS:
         warn(
             f"only {n_positive} positive and {n_negative} negative rows: the choice of a calibrator rests on very few "
@@ -400,6 +412,7 @@ def choose_calibrator(
         best = _first_as_good_as_the_best(methods, names, log_loss, weight, group, rarest)
         labels = pool.classes_[positive.astype(np.int64)]
         calibrator, weights = quietly_fitted(methods[best], monotone, values, labels, weight), {names[best]: 1.0}
+    calibrator.unit_ = pool.unit_  # also of a member, which was fitted to the divided scores
     means = np.average(log_loss, axis=1, weights=weight)
     comparisons = [
         MethodComparison(

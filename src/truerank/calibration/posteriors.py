@@ -278,7 +278,7 @@ class IdentityCalibrator(Calibrator):
         """Do nothing."""
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
-        return scores.copy()
+        return scores * self.unit_
 
 
 class TemperatureCalibrator(Calibrator):

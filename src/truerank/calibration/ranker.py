@@ -11,12 +11,14 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from truerank.calibration.base import Calibrator, log_probability_pairs, make_calibrator, probability_pairs
+from truerank.calibration.base import Calibrator, log_probability_pairs, make_calibrator, probability_pairs, unit_of
 from truerank.calibration.decisions import decide, expected_relevant
 from truerank.calibration.log_odds_fits import fit_standardised
+from truerank.calibration.pool import folds_of
 from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int, require_value
 from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
@@ -298,19 +300,31 @@ def cross_fitted_scores(
     """Return scores of each row (n,), grouped order, by clones of the ranker that were trained on other queries.
 
     `on_one_level` brings them to the level of `fitted`, the ranker fitted to all of `data` (None: it is fitted here). A
-    single query is split by rows.
+    single query is split by rows, with the lowest grade spread evenly. A fold whose training rows have one grade, while
+    the data have several, raises `InvalidInputError`.
     """
     cv = check_positive_int(cv, "cv", 2)
     if data.n_queries < 2 and isinstance(data, RowSource):
         raise InvalidInputError('one query leaves none to hold out; on a cluster give two queries, or cv="prefit"')
     fitted = fit_ranker(ranker, data.inside(data, "all"), valid) if fitted is None else fitted
     own = ranker_scores(fitted, data)
-    scores = np.empty(data.n_rows)
+    scores, y = np.empty(data.n_rows), data.judgements().grades
+
+    def check(number: int, train: np.ndarray) -> None:
+        """Raise if a fold trains on one grade."""
+        lacking = np.setdiff1d(y, y[train]).tolist()
+        if lacking and y[train].min() == y[train].max():
+            raise InvalidInputError(
+                f"fold {number} trains only on grade {y[train][0]:g}, without grade {lacking[0]:g}, so that its ranker "
+                "learns nothing. Use other folds (cv, random_state), or judge more queries"
+            )
+
     if data.n_queries > 1:
         n_folds, query = min(cv, data.n_queries), data.query_index
         folds = query_folds(data.n_queries, n_folds, random_state=random_state, query_ids=data.query_ids)
         for number, fold in enumerate(folds, 1):
             held = np.isin(query, fold)
+            check(number, ~held)
             rest = data.take_queries(np.setdiff1d(np.arange(data.n_queries), fold))
             part = fit_ranker(ranker, rest.inside(data, f"fold {number}"), valid)
             theirs = ranker_scores(part, data)
@@ -318,8 +332,10 @@ def cross_fitted_scores(
         return scores
     if data.n_rows < 2:
         return own
-    for rows in query_folds(data.n_rows, min(cv, data.n_rows), random_state=random_state):
-        others = np.setdiff1d(np.arange(data.n_rows), rows)
+    numbers = folds_of(y > y.min(), None, min(cv, data.n_rows), stream(seed_of(random_state), "rows of a query"))
+    for number in np.unique(numbers).tolist():
+        rows, others = np.flatnonzero(numbers == number), np.flatnonzero(numbers != number)
+        check(number + 1, others)
         rest = _one_query(data, others, _grades(data)[others])
         part = fit_ranker(ranker, rest, valid)
         scores[rows] = on_one_level(
@@ -345,14 +361,13 @@ def on_one_level(scores: np.ndarray, trained: np.ndarray, whole: np.ndarray) -> 
     >>> on_one_level(np.array([2.0]), np.array([1.0, 3.0]), np.array([10.0, 14.0])).tolist()
     [12.0]
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread, wanted = np.std(trained), np.std(whole)
-        # The deviation of equal numbers is a rounding error, rarely 0. Do not divide by it.
-        least = 8.0 * np.finfo(np.float64).eps * np.abs(trained).max(initial=0.0)
-        stretch = wanted / spread if least < spread < np.inf and 0 < wanted < np.inf else 1.0
-        result = np.mean(whole) + stretch * (scores - np.mean(trained))
-    # If squares of scores overflow, return the scores.
-    return np.asarray(result if np.isfinite(result).all() else scores)
+    theirs, ours = unit_of(trained), unit_of(whole)
+    scores, trained, whole = scores / theirs, trained / theirs, whole / ours
+    spread, wanted = np.std(trained), np.std(whole)
+    # The deviation of equal numbers is a rounding error, rarely 0. Do not divide by it.
+    least = 8.0 * np.finfo(np.float64).eps * np.abs(trained).max(initial=0.0)
+    stretch = wanted / spread if spread > least and wanted > 0 else theirs / ours
+    return np.asarray((np.mean(whole) + stretch * (scores - np.mean(trained))) * ours)
 
 
 def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -366,7 +381,8 @@ def query_statistics(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     best = np.maximum.reduceat(scores, starts)
     mean = np.add.reduceat(scores, starts) / sizes
     centred = scores - np.repeat(mean, sizes)
-    spread = np.sqrt(np.add.reduceat(centred * centred, starts) / sizes)
+    unit = unit_of(centred)
+    spread = np.sqrt(np.add.reduceat((centred / unit) ** 2, starts) / sizes) * unit
     z = centred / np.repeat(np.where(spread > 0, spread, 1.0), sizes)
     by_query = [np.repeat(values, sizes) for values in (best, mean, spread, np.log(sizes))]
     rank = ranks_by_query(scores, offsets)

@@ -94,13 +94,21 @@ def calibration_of(model: Any) -> Calibration:
     return Calibration(tuple(tuple(_members(own)) for own in model.calibrators_[: place + 1]))
 
 
-def _members(calibrator: object) -> Iterator[tuple[float, Member]]:
-    if not isinstance(calibrator, PooledCalibrator):
-        yield 1.0, _member(calibrator)
-        return
-    for weight, own in zip(calibrator.weights_.tolist(), calibrator.calibrators_):
-        for share, member in _members(own):
-            yield weight * share, member
+def _members(calibrator: Any) -> Iterator[tuple[float, Member]]:
+    parts = [(1.0, _member(calibrator))] if not isinstance(calibrator, PooledCalibrator) else [
+        (weight * share, member)
+        for weight, own in zip(calibrator.weights_.tolist(), calibrator.calibrators_)
+        for share, member in _members(own)
+    ]  # fmt: skip
+    for share, member in parts:
+        unit = getattr(calibrator, "unit_", 1.0)
+        if unit != 1.0 and member.kind == BETA:
+            raise InvalidInputError(
+                f"beta calibration has no formula for scores that are divided by {unit:g}. Use another method, such as "
+                "platt, or rescale the ranker's scores"
+            )
+        knots, centres = member.knots * unit, member.centres * unit
+        yield share, Member(member.kind, knots, centres, member.quadratic / unit**2, member.linear / unit, member[-1])
 
 
 def _member(calibrator: object) -> Member:
