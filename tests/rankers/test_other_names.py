@@ -260,12 +260,12 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
     assert gbm.predict(valid.X, num_iteration=gbm.best_iteration_, raw_score=True).shape == (valid.n_rows,)
     for bad, words in (
         ({"num_iteration": 2}, "staged_predict"),
-        ({"pred_contrib": True}, "explain"),
+        ({"pred_contrib": True}, r"ranker.contributions\(X\)"),
         ({"qidd": 1}, "did you mean 'qid'"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             gbm.predict(valid.X, **bad)
-    with pytest.raises(InvalidInputError, match=r"does not accept eval_X: validation rows go to eval_set"):
+    with pytest.raises(InvalidInputError, match="eval_X and eval_y belong together"):
         gbm.fit(train, eval_X=valid.X)
 
 

@@ -46,7 +46,6 @@ INSTEAD_IN_FIT = by_name(
         ),
         "pairs come from grades; give grades that order these pairs": "pairs pairs_weight",
         "weights of queries go to query_weight, one for each query or row": "group_weight",
-        "validation rows go to eval_set=[(X, y)] with eval_qid": "eval_X eval_y",
         "names come with a data frame, or RankingData(X, y, qid, feature_names=…)": "feature_name",
         "validation queries are not weighed": "eval_sample_weight sample_weight_eval_set",
     }
@@ -68,11 +67,19 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     """Return X and `qid` of a fit, and its other arguments; `other` keeps what is unknown.
 
     `eval_set` is RankingData, (X, y, qid), (X, y), or a list or dict of these. `other` may have `group` (sizes),
-    `group_id`, `eval_qid`, `eval_group`, `eval_names`, `callbacks`, `verbose`, `eval_metric`,
+    `group_id`, `eval_X`, `eval_y`, `eval_qid`, `eval_group`, `eval_names`, `callbacks`, `verbose`, `eval_metric`,
     `early_stopping_rounds` and `eval_at`. Each set becomes RankingData or (X, y, qid).
     """
     X, qid = without_query_column(X, qid)
     call, known, name = FitCall(), ranker.get_params(deep=False), type(ranker).__name__
+    rows, grades = other.pop("eval_X", None), other.pop("eval_y", None)
+    if rows is not None or grades is not None:
+        if rows is None or grades is None or eval_set is not None:
+            raise InvalidInputError(
+                f"{name}.fit: eval_X and eval_y belong together, without eval_set. Give eval_X, eval_y and eval_qid, "
+                "or eval_set=(X, y, qid)"
+            )
+        eval_set = list(zip(rows, grades)) if isinstance(rows, tuple) else [(rows, grades)]
     for given in (known.get("callbacks"), other.pop("callbacks", None)):
         for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
             other_name = type(one).__name__.strip("_").removesuffix("Callback")
@@ -221,7 +228,7 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
         if value is None or key in ("thread_count", "verbose"):
             continue
         if key == "pred_contrib" and value:
-            raise InvalidInputError("predict does not accept pred_contrib: use explain(ranker, data) instead")
+            raise InvalidInputError("predict does not accept pred_contrib: ranker.contributions(X) returns (n, p)")
         if key not in without_effect:
             raise InvalidInputError(f"predict does not accept {key!r}{nearest(key, ['qid', *without_effect])}")
         if value not in without_effect[key]:
@@ -281,5 +288,5 @@ def refuse_unknown(ranker: Any, other: dict[str, Any]) -> None:
             )
         if key in INSTEAD:
             raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD[key]}")
-        known = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_qid", "eval_group"]
+        known = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_group"]
         raise InvalidInputError(f"{name}.fit does not accept {key!r}{nearest(key, known)}")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -102,7 +103,7 @@ WARNED = by_name(
 # Their name -> replacement.
 INSTEAD = by_name(
     {
-        "every tree has 2^depth leaves; 31 leaves are about depth=5": "num_leaves max_leaves",
+        "every tree has 2^depth leaves": "num_leaves max_leaves",
         "small_leaf_penalty=1 makes small leaves unlikely": (
             "min_child_weight min_child_samples min_data_in_leaf min_sum_hessian_in_leaf"
         ),
@@ -202,6 +203,8 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
             warn(f"{cls.__name__}: {name}={value!r} has no effect: {WARNED[name]}")
             continue
         hint = advice(cls, name)
+        if name in ("num_leaves", "max_leaves") and isinstance(value, int) and value > 1:
+            hint += f"; {value} leaves are about depth={min(round(math.log2(value)), 12)}"
         what = f": {hint}" if hint else nearest(name, known) or f"; it has {', '.join(known)}"
         raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}{what}")
     return result

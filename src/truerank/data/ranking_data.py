@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class RankingData(Grouping):
         Document id and free text of each row, stored as StringDType. None and NaN become "", and 7.0 becomes "7".
     feature_names : sequence of str, optional
         One name for each column.
-    query_weight : array-like (m,) or (n,), optional
+    query_weight : array-like (m,) or (n,), mapping or Series by query id, optional
         Weight of each query, or by row and constant within a query. Default: 1.
     sample_weight : array-like (n,), optional
         Weight of each row. Default: 1.
@@ -105,7 +105,9 @@ class RankingData(Grouping):
         self.feature_names = None if feature_names is None else [str(name) for name in feature_names]
         if self.feature_names is not None and len(self.feature_names) != X.shape[1]:
             raise InvalidInputError(f"feature_names has {len(self.feature_names)} names for {X.shape[1]} columns")
-        self.query_weight = None if query_weight is None else as_query_weight(query_weight, self.offsets, self.order)
+        if query_weight is not None:
+            query_weight = as_query_weight(weights_in_order(query_weight, self, qid, y, X), self.offsets, self.order)
+        self.query_weight: np.ndarray | None = query_weight
         self.sample_weight = None if sample_weight is None else self.grouped(as_sample_weight(sample_weight, n))
         self.judged = self.pooled = self.missing_grades = self.missing_offsets = None
         self.category_names = self.position = None
@@ -496,6 +498,31 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
         row = int(np.flatnonzero(~np.isfinite(grades))[0])
         raise InvalidInputError(f"Input y contains NaN or infinity: row {row} has grade {grades[row]}")
     return np.ascontiguousarray(grades)
+
+
+def weights_in_order(weight: Any, data: RankingData, *rows: Any) -> Any:
+    """Return weights of queries in the order of the data, from a mapping or a Series by query id; others unchanged.
+
+    `rows` are what else was given: a Series with their index is by row. Weights of other queries have no effect.
+    """
+    if not isinstance(weight, Mapping):
+        index = getattr(weight, "index", None)
+        if index is None or callable(index) or not hasattr(weight, "to_numpy"):
+            return weight
+        labels, places = list(index), [range(data.n_rows), *(getattr(part, "index", None) for part in rows)]
+        if data.n_rows != data.n_queries and any(labels == list(p) for p in places if isinstance(p, Collection)):
+            return weight
+        by_id = dict(zip(labels, weight.to_numpy()))
+        if labels == list(range(data.n_queries)) and not all(query in by_id for query in data.query_ids.tolist()):
+            return weight
+        weight = by_id if len(by_id) == len(labels) else {}
+    lacking = [query for query in data.query_ids.tolist() if query not in weight]
+    if lacking:
+        raise InvalidInputError(
+            f"query_weight has no weight for {len(lacking)} of {data.n_queries} queries, the first: {lacking[0]!r}. "
+            "Use query ids as its index, or pass an array with an entry for each query or row: query_weight.to_numpy()"
+        )
+    return [weight[query] for query in data.query_ids.tolist()]
 
 
 def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:

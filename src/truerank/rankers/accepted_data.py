@@ -15,7 +15,7 @@ from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
-from truerank.data.ranking_data import RankingData, as_grades, as_query_weight
+from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
 from truerank.data.row_source import Part, RowSource, source_of
 
 LARGEST_VALUE = 1e150
@@ -126,7 +126,8 @@ class AcceptedData:
             if data.n_joined:
                 warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")
         if query_weight is not None:
-            data = data.replaced(query_weight=as_query_weight(query_weight, data.offsets, order=data.order))
+            weight = weights_in_order(query_weight, data, qid, y, X)
+            data = data.replaced(query_weight=as_query_weight(weight, data.offsets, order=data.order))
         if getattr(data.X, "is_binned_matrix", False):
             for known in ("inputs_", "saw_missing_", "close_columns_"):  # of an earlier fit
                 self.__dict__.pop(known, None)

@@ -74,7 +74,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     history_: dict[str, np.ndarray]
 
     # scikit-learn's metadata routing: with it switched on, `params={"qid": qid}` reaches fit and score.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "query_weight": True}
+    __metadata_request__fit: ClassVar[dict[str, Any]] = dict.fromkeys(
+        ("qid", "query_weight", "eval_X", "eval_y", "eval_qid"), True
+    )
     # A Pipeline passes `sample_weight=None` to the score of its last step, which must name it.
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": None}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": False}
@@ -106,6 +108,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         qid: Any = None,
         query_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_qid: Any = None,
         **other: Any,
     ) -> Any:
         """Learn from judged rankings.
@@ -119,11 +124,15 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             Relevance grades, higher is better. A measure counts a negative grade as not judged.
         qid : array (n,) of hashables, optional
             Query of each row. None means that all rows are one query; more than 1,000 rows are then an error.
-        query_weight : array (m,) or (n,), optional
-            Weight of each query, in order of first appearance, or by row; 2 equals two copies of the query.
+        query_weight : array (m,) or (n,), mapping or Series by query, optional
+            Weight of each query, in order of first appearance, by row, or by query id; 2 equals two copies of the
+            query. A Series whose index is neither that of the rows nor of queries is an error.
         eval_set : (X, y, qid) or RankingData, or a list or dict by name of these, optional
             Validation queries, for early stopping or the choice among values of a setting. The last of several sets
             chooses; `evals_result_` has all of them.
+        eval_X, eval_y, eval_qid : arrays (v, p), (v,), (v,), optional
+            The same as `eval_set=(eval_X, eval_y, eval_qid)`. In a scikit-learn Pipeline with
+            `transform_input=["eval_X"]`, the earlier steps transform `eval_X`, and never `eval_set`.
         **other
             Arguments of other libraries: `group` (sizes of consecutive queries), `group_id`, and for
             `eval_set=[(X, y)]` either `eval_qid=[qid]` or `eval_group=[sizes]`, with `eval_names`. For this fit alone:
@@ -144,6 +153,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         -----
         After an error or an interrupt the ranker is unchanged and keeps the model of an earlier fit.
         """
+        other |= {"eval_X": eval_X, "eval_y": eval_y, "eval_qid": eval_qid}
         return self._whole_fit(X, y, qid, query_weight, None, eval_set, other)
 
     def _whole_fit(

@@ -249,6 +249,9 @@ class ObliviousBoosting(FittedTrees):
         query_weight: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
+        eval_qid: Any = None,
         position: Any = None,
         init_model: Any = None,
         **other: Any,
@@ -272,6 +275,8 @@ class ObliviousBoosting(FittedTrees):
             X = begun._numbered(X, reset=False)
             if isinstance(eval_set, tuple) and eval_set:
                 eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
+            eval_X = None if eval_X is None else begun._numbered(eval_X, reset=False)
+        other |= {"eval_X": eval_X, "eval_y": eval_y, "eval_qid": eval_qid}
         more = {"position": position, "init_model": begun}
         fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other, more)
         return fitted
