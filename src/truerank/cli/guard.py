@@ -10,8 +10,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
 INTERRUPTED, INTERNAL_ERROR = 130, 70
@@ -53,7 +54,8 @@ def _unraisable(found: Any) -> None:
 def guarded(command: str, run: Callable[[], int | None], argv: list[str], options: Collection[str]) -> int:
     """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
 
-    With `--json` a failure prints one object too, `{"error": message, "exit_code": code}`. `options` are those of the
+    With `--json` a failure prints one object too, `{"error": message, "exit_code": code}` after the error's `details`.
+    `options` are those of the
     command, which its messages may name.
     """
     from truerank.cli.options import UsageError
@@ -64,11 +66,11 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
 
     name = f"truerank {command}"
 
-    def failed(text: str, code: int, advice: str = "") -> int:
+    def failed(text: str, code: int, advice: str = "", details: Mapping[str, Any] = MappingProxyType({})) -> int:
         note(f"{name}: {text}{advice}")
         if "--json" in options and "--json" in argv:
             with suppress(OSError, AttributeError, ValueError):  # nobody reads standard output
-                print_json({"error": text, "exit_code": code})
+                print_json({**details, "error": text, "exit_code": code})
                 sys.stdout.flush()
         return code
 
@@ -99,7 +101,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
                 from truerank.io.table_problems import message as of_columns
 
                 text = text.replace(str(error.__cause__), of_columns(problems, options))
-            return failed(with_options(text, options), 1)
+            return failed(with_options(text, options), 1, details=getattr(error, "details", {}))
         return failed(_reported(error, argv), INTERNAL_ERROR)
 
 

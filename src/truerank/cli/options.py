@@ -237,8 +237,11 @@ def add_data_options(
     `to` and `why` are those of `add`, if data are not always read.
     """
     add = adder(parser.add_argument_group("reading data"), to=to, why=why)
-    text = "how to read NULL and nan in features (default: as for the model's training data, else error)"
-    add("--missing", text, choices=("error", "nan"))
+    text = (
+        "how to read NULL and nan in features; zero is for engines without missing values (default: as for the model's "
+        "training data, else error)"
+    )
+    add("--missing", text, choices=("error", "nan", "zero"))
     add("--n-features N", "number of features in LETOR text, if all rows may lack the last ones", type=positive)
     add("--sparse", "read wide LETOR text as a sparse matrix; linear rankers with scale=auto get other weights")
     add("--max-line BYTES", "longest accepted line of LETOR text (default: 16777216)", type=positive)

@@ -187,7 +187,10 @@ def _union(rankers: list[Any]) -> Any:
     categories: dict[str, Any] = {}
     for ranker in rankers:
         categories = (getattr(ranker, "category_names", None) or {}) | categories
-    reading = next((own for own in map(common.reading_of, rankers) if own), {})
+    readings = list(map(common.reading_of, rankers))
+    reading = next(filter(None, readings), {})
+    if any(own.get("missing") == "nan" for own in readings):  # models that read 0 do so themselves
+        reading["missing"] = "nan"
     like = SimpleNamespace(category_names=categories, reading_=reading, predict=None)
     if known and len(known) == len(rankers):
         like.feature_names_in_ = list(dict.fromkeys(str(name) for own in known for name in own))

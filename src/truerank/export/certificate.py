@@ -13,16 +13,20 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.float32 import INPUTS, are_float32, largest_rounding_to, shortest_decimal
+from truerank.core.float32 import INPUTS, largest_rounding_to, shortest_decimal
 from truerank.core.printing import counted
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear, undo_normalizers
-from truerank.export.run import evaluators
+from truerank.export.run import evaluated_part, evaluators
 
 _CASES = 20_000  # border cases at most
 _MERGED = 2_000
 _MADE_UP = 200
+TRAIN_WITH_ZERO = (
+    'Train on data that are read with missing="zero" (truerank train --missing zero), or use a format of programs that '
+    "have missing values"
+)
 _ROUNDING = 1e-12  # of probabilities: where a calibrator is flat, those of different scores differ by rounding alone
 
 
@@ -38,10 +42,17 @@ class Certificate:
         Whether the rows were generated because no data were given.
     largest_difference : float
         Largest difference of scores over all rows and evaluators, apart from a constant that the format omits.
+    orders_changed, firsts_changed : int
+        Queries whose documents come in another order than by `predict`, and queries with another first document. Both
+        sides sort by descending score and then in the order of the rows, as engines that keep the order of documents
+        for ties do. A query with a row that one side cannot score counts in both. Generated rows are one query in no
+        order, which changes if a pair is reversed.
     rank_agreement : float
-        Share of queries without a reversed pair of documents.
+        Share of queries with the same order.
     out_of_order : int
         Documents that rank below a document that they should rank above.
+    missing_rows : int
+        Rows with a missing value in a column that the model uses.
     neighbours : int
         Pairs of neighbours in the model's order with different scores.
     ties_made, ties_broken : int
@@ -58,8 +69,10 @@ class Certificate:
         Programs that hold float64 features, and other kinds of numbers, have no such rows.
     evaluators : dict of str to float
         Largest difference by evaluator: "mimic" is truerank's interpreter, the others are the engines' libraries.
+    evaluated : str
+        What the evaluators read: the exported text, or only the parameters in it.
     policy : dict
-        Missing values, precision, kinds of numbers, and the constant that was omitted.
+        Missing values, ties, precision, kinds of numbers, and the constant that was omitted.
     notes : tuple of str
     distilled : dict or None
         What a distillation cost.
@@ -74,8 +87,11 @@ class Certificate:
     queries: int
     made_up: bool
     largest_difference: float
+    orders_changed: int
+    firsts_changed: int
     rank_agreement: float
     out_of_order: int
+    missing_rows: int
     neighbours: int
     ties_made: int
     ties_broken: int
@@ -87,6 +103,7 @@ class Certificate:
     merged_cases: int
     merged_difference: float
     evaluators: dict[str, float]
+    evaluated: str
     policy: dict[str, Any]
     notes: tuple[str, ...]
     distilled: dict[str, Any] | None
@@ -96,8 +113,15 @@ class Certificate:
     truerank: str = field(default="")
 
     def as_dict(self) -> dict[str, Any]:
-        """As a dict, for JSON."""
-        return {"subject": self.subject} | asdict(self)
+        """As a dict, for JSON: first what changes."""
+        first = {"orders_changed": self.orders_changed, "firsts_changed": self.firsts_changed, "subject": self.subject}
+        return first | asdict(self)
+
+    @property
+    def changes(self) -> str:
+        """How many queries change."""
+        whole = f"{self.orders_changed} of {self.queries} queries change their order"
+        return f"{whole}, {self.firsts_changed} their first document"
 
     @property
     def subject(self) -> str:
@@ -108,7 +132,8 @@ class Certificate:
                 "(--certify DATA) to compare yours."
             ) + " No order was compared: all have the same score." * (not self.neighbours)
         return (
-            f"{self.format}: compared with predict on {counted(self.rows, 'row')} of {counted(self.queries, 'query')}"
+            f"{self.format}: {self.changes}; compared with predict on {counted(self.rows, 'row')}"
+            + f", {self.missing_rows} of them with missing values" * (self.missing_rows > 0)
             + "; no order was compared: no query has two documents of different scores" * (not self.neighbours)
         )
 
@@ -117,9 +142,10 @@ class Certificate:
             self.subject,
             f"features: {self.policy['features']}, absent ones are {self.policy['missing']}; exported for "
             f"{self.policy['inputs']}, trained on {self.policy['trained_on']}",
+            f"evaluated: {self.evaluated}",
             *(f"{name}: largest difference {difference:.3g}" for name, difference in self.evaluators.items()),
-            f"same order in {100 * self.rank_agreement:.2f} % of queries, {self.ties_made} ties created, "
-            f"{self.ties_broken} ties broken; {100 * self.tied:.1f} % of rows tie with another in predict",
+            f"{self.ties_made} ties created, {self.ties_broken} ties broken; {100 * self.tied:.1f} % of rows tie with "
+            "another in predict",
             *(
                 f"{what}: {differ} of {cases} cases differ" if cases else f"{what}: no case to compare"
                 for what, cases, differ in (
@@ -159,7 +185,10 @@ def certify_export(
     factor: float = 1.0,
     step: float | None = None,
 ) -> Certificate:
-    """Compare an export with its form. The export holds the form's numbers times `factor`, rounded to `step`."""
+    """Compare an export with its form. The export holds the form's numbers times `factor`, rounded to `step`.
+
+    `predict` scores the rows as they are, and the export scores what its programs make of them.
+    """
     from truerank import __version__
     from truerank.export.python import write
 
@@ -171,33 +200,29 @@ def certify_export(
     _check_small(form, properties.tiny, format)
     if properties.float32:
         _check_float32(form, X, format)
-        if inputs == "float32" and not are_float32(X):
-            notes += (_rounded_as_in_training(form, X),)
-            X = X.astype(np.float32).astype(np.float64)
-    given = X
-    if missing == "zero":
-        X = np.nan_to_num(X, nan=0.0)
+    read = np.where(np.isnan(X), 0.0, X) if missing == "zero" else X
     cases = {
-        "border": border_cases(form, X, properties.float32, inputs, properties.tiny),
-        "missing": missing_cases(form, X, missing),
-        "merged": merged_cases(form, X) if properties.float32 and inputs == "float64" else X[:0],
+        "border": border_cases(form, read, properties.float32, inputs, properties.tiny),
+        "missing": missing_cases(form, read, missing),
+        "merged": merged_cases(form, read) if properties.float32 and inputs == "float64" else X[:0],
     }
-    rows = np.concatenate([X, *cases.values()])
-    expected = reference_scores(form, rows)
+    rows = np.concatenate([read, *cases.values()])
+    expected = reference_scores(form, np.concatenate([X, *cases.values()]))
     ours = expected[: len(X)]
-    absent = np.isnan(given).any(axis=1)
-    if missing == "zero" and absent.any():
-        notes += (_scored_as_zero(form, given[absent], ours[absent]),)
+    absent = np.isnan(X[:, form.used]).any(axis=1)
+    if missing == "zero":
+        notes = (*_read_as_zero(form, format, read[absent], ours[absent]), *notes)
     left_out = constant_left_out(form, format, properties)
-    scale = 1.0 + float(np.abs(ours).max(initial=0.0))
+    scale = 1.0 + float(np.abs(ours[~absent]).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
     scorers = evaluators(content, form, format, properties.scorer)
     found = {name: score(rows) / factor + left_out for name, score in scorers.items()}
-    measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form)
+    measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form, made_up)
     if properties.float32 and measured["largest_difference"] > tolerance:
-        notes += (_moved_by_rounding(form, X, ours, tolerance),)
+        notes += _moved_by_rounding(form, X[~absent], ours[~absent], tolerance)
     policy: dict[str, Any] = {
         "missing": missing,
+        "ties": "in the order of the rows",
         "features": "float32" if properties.float32 else "float64",
         "inputs": INPUTS[inputs if properties.float32 else "float64"],
         "trained_on": INPUTS.get(str(form.inputs), "numbers of an unknown kind"),
@@ -211,7 +236,8 @@ def certify_export(
         notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
     return Certificate(
         format=format, rows=len(X), queries=len(offsets) - 1, made_up=made_up, **measured, policy=policy, notes=notes,
-        distilled=distilled, truerank=__version__,
+        distilled=distilled, truerank=__version__, missing_rows=int(absent.sum()),
+        evaluated=evaluated_part(format, found, properties.scorer),
         model_hash=_hash(write(form, "model", "float64").encode()),
         export_hash=_hash(content if isinstance(content, bytes) else content.encode()),
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
@@ -220,19 +246,21 @@ def certify_export(
 
 def _measured(
     expected: np.ndarray, found: dict[str, np.ndarray], offsets: np.ndarray, cases: list[int], tolerance: float,
-    form: ModelForm,
+    form: ModelForm, made_up: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the attributes of a certificate that compare scores: of rows, then of border, missing and merged cases."""
     n_rows = int(offsets[-1])
     rounding = _ROUNDING if form.calibration is not None else 0.0
-    agreeing, largest, orders, counts = np.ones(len(offsets) - 1, dtype=bool), {}, [], []
+    changed, firsts = np.zeros((2, len(offsets) - 1), dtype=bool)
+    largest, orders, counts = {}, [], []
     for evaluator, scores in found.items():
         with np.errstate(invalid="ignore"):
             differences = np.where(scores == expected, 0.0, np.abs(scores - expected))
         largest[evaluator] = float(differences[:n_rows].max())
         wrong, *order = compare_orders(expected[:n_rows], scores[:n_rows], offsets, rounding)
-        agreeing &= ~wrong
         orders.append(order)
+        own = changed_orders(expected[:n_rows], scores[:n_rows], offsets, rounding)
+        changed, firsts = (changed | wrong, firsts) if made_up else (changed | own[0], firsts | own[1])
         border, missing, merged = np.split(differences[n_rows:], np.cumsum(cases)[:-1])
         differing = [(~(own <= tolerance)).sum() for own in (border, missing)]  # nan, too
         counts.append([*differing, merged.max(initial=0.0)])
@@ -241,7 +269,8 @@ def _measured(
     neighbours, tied = ties(expected[:n_rows], offsets)
     return {
         "largest_difference": float(np.max(list(largest.values()))),  # nan where one is
-        "rank_agreement": float(agreeing.mean()) if len(agreeing) else 1.0,
+        "orders_changed": int(changed.sum()), "firsts_changed": int(firsts.sum()),
+        "rank_agreement": float(1.0 - changed.mean()) if len(changed) else 1.0,
         "out_of_order": out_of_order, "neighbours": neighbours, "ties_made": made, "ties_broken": broken,
         "tied": tied / max(n_rows, 1), "border_cases": cases[0], "border_differences": int(border),
         "missing_cases": cases[1], "missing_differences": int(missing), "merged_cases": cases[2],
@@ -249,17 +278,21 @@ def _measured(
     }  # fmt: skip
 
 
-def _scored_as_zero(form: ModelForm, X: np.ndarray, expected: np.ndarray) -> str:
-    """Return a note on rows with missing values, which the export reads as 0."""
-    with_absent = reference_scores(form, X)
-    differ = int((np.abs(with_absent - expected) > 1e-9 * (1.0 + np.abs(with_absent))).sum())
-    note = f"{counted(len(X), 'row')} with missing values: compared with 0 in place of these, as this export reads them"
+def _read_as_zero(form: ModelForm, format: str, read: np.ndarray, expected: np.ndarray) -> tuple[str, ...]:
+    """Return a note on rows (n, p) in which the engine reads missing values as 0, with `predict`'s own scores (n,)."""
+    if not len(read):
+        if not saw_missing(form):
+            return ()
+        return (
+            f"the model was trained with missing values, which programs that read {format} read as 0; the compared "
+            "rows have none, so the effect was not compared",
+        )
+    zero = reference_scores(form, read)
+    differ = int((~(np.abs(zero - expected) <= 1e-9 * (1.0 + np.abs(expected)))).sum())  # nan, too
+    note = f"{counted(len(read), 'row')} with missing values, which programs that read {format} read as 0: "
     if not differ:
-        return f"{note}; predict gives the same scores"
-    return (
-        f"{note}; {differ} of them have another score in predict, so their places are NOT certified. Replace missing "
-        "values by 0 before training, or use a format that can read them as missing (--absent nan)"
-    )
+        return (note + "predict gives the same scores",)
+    return (note + f"{differ} of them have another score in predict, or none. {TRAIN_WITH_ZERO}",)
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
@@ -291,23 +324,16 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
         )
 
 
-def _rounded_as_in_training(form: ModelForm, X: np.ndarray) -> str:
-    rounded = X.astype(np.float32).astype(np.float64)
-    moved = int((reference_scores(form, rounded) != reference_scores(form, X)).sum())
-    return (
-        f"the model was trained on float32 numbers and these rows have more digits: they were compared as float32 "
-        f"numbers. {moved} of {len(X)} rows have another score in predict unless they are rounded first"
-    )
-
-
-def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: float) -> str:
-    """Return a note on rows whose scores change when features are rounded to float32."""
+def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[str, ...]:
+    """Return a note on complete rows whose scores change when features are rounded to float32."""
     largest = float(np.finfo(np.float32).max)
     rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
     moved = int((np.abs(rounded - expected) > tolerance).sum())
+    if not moved:
+        return ()
     return (
         f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, "
-        "and their scores away from predict's; with float32 features both sides agree"
+        "and their scores away from predict's; with float32 features both sides agree",
     )
 
 
@@ -317,8 +343,16 @@ def dense_rows(data: RankingData) -> np.ndarray:
 
 
 def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """Return the model's scores of float64 rows: `predict`, or P(relevant) of a calibrated model."""
+    """Return the model's scores of float64 rows: `predict`, or P(relevant) of a calibrated model.
+
+    Rows with missing values have the score nan if `predict` refuses them.
+    """
     model = form.model
+    if not (form.allow_nan or getattr(model, "reads_missing_as_zero", False)) and np.isnan(X).any():
+        scores, whole = np.full(len(X), np.nan), ~np.isnan(X).any(axis=1)
+        if whole.any():
+            scores[whole] = reference_scores(form, X[whole])
+        return scores
     with warnings.catch_warnings():
         # The rows are arrays, whose columns have no names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -334,6 +368,37 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
     if format in ("ranklib", "xgboost"):
         form = as_linear(form)
     return form.start + form.intercept
+
+
+def saw_missing(form: ModelForm) -> bool | None:
+    """Return whether a training value was missing; None if unknown."""
+    model = form.model
+    known = getattr(model.steps[-1][1] if hasattr(model, "steps") else model, "saw_missing_", None)
+    return None if known is None else bool(known)
+
+
+def changed_orders(
+    expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the queries whose order changes (m,), and those whose first document changes (m,).
+
+    Both sides sort by descending score, and documents that tie, or are within `slack` of the next one, in the order of
+    the rows. A query with a row that one side does not score (nan) is in both results.
+    """
+    m = len(offsets) - 1
+    query = np.repeat(np.arange(m), np.diff(offsets))
+
+    def ranking(values: np.ndarray) -> np.ndarray:
+        order = np.lexsort((-values, query))
+        if slack:
+            apart = np.concatenate([[0], ~(values[order][:-1] - values[order][1:] <= slack)])
+            order = order[np.lexsort((order, np.cumsum(apart), query))]
+        return order
+
+    differ = ranking(expected) != ranking(scores)
+    unscored = np.isin(np.arange(m), query[np.isnan(expected) | np.isnan(scores)])
+    first = np.isin(np.arange(m), query[differ & (np.diff(query, prepend=-1) > 0)])
+    return np.isin(np.arange(m), query[differ]) | unscored, first | unscored
 
 
 def compare_orders(

@@ -15,7 +15,15 @@ from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
 from truerank.data.ranking_data import RankingData
-from truerank.export.certificate import Certificate, certify_export, dense_rows, missing_cases, reference_scores
+from truerank.export.certificate import (
+    TRAIN_WITH_ZERO,
+    Certificate,
+    certify_export,
+    dense_rows,
+    missing_cases,
+    reference_scores,
+    saw_missing,
+)
 from truerank.export.form import ModelForm, Stumps, check_name, form_of, roundings
 from truerank.export.format_table import FORMATS as FORMATS
 from truerank.export.format_table import Format as Format
@@ -24,7 +32,15 @@ from truerank.export.format_table import Format as Format
 _SETTINGS: dict[str, Any] = {
     "leaves": "constant", "n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254,
 }  # fmt: skip
-_AS_ZERO = "missing='zero' (--absent zero) if absent features are 0"
+
+
+class ExportRefused(InvalidInputError):
+    """An export differs from its model in a way that requires `force`; `certificate` says how."""
+
+    def __init__(self, message: str, certificate: Certificate) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+        self.details = certificate.as_dict()
 
 
 class TextExport(str):
@@ -74,9 +90,10 @@ def export_model(
         Rows for the comparison. By default, rows are generated, as the certificate's first line then states. Thresholds
         for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
     missing : "zero", "nan" or None, default None
-        Value of an absent feature; by default the value in the format's programs. With "zero", nan in the data counts
-        as 0 on both sides. With "nan", an export that scores missing features differently is refused. By default it
-        is refused only if the training data or `certify` had missing values; otherwise a note is added.
+        Value of an absent feature; by default the value in the format's programs. With "zero", the export is scored
+        with 0 in place of nan, and `predict` with the rows as they are. With "nan", an export that scores missing
+        features differently is refused. By default it is refused only if the training data or `certify` had missing
+        values; otherwise a note is added.
     distil : RankingData, optional
         Rows for fitting plain trees to the scores, if the format cannot hold the model.
     force : bool, default False
@@ -90,8 +107,11 @@ def export_model(
     Raises
     ------
     InvalidInputError
-        If the format cannot hold the model (the message names formats that can), or if the export ranks documents
-        differently from `predict`, ties most neighbours, or scores missing features differently.
+        If the format cannot hold the model (the message names formats that can).
+    ExportRefused
+        An `InvalidInputError` with the `certificate`: the order of a query changes under the rules of the format's
+        programs (missing values, float32, ties in the order of the rows), most neighbours tie, or missing features
+        have other scores. Without `certify`, also if the training data had missing values and the programs read 0.
 
     Examples
     --------
@@ -118,8 +138,9 @@ def export_model(
         raise InvalidInputError("certify has no rows, so nothing would be compared. Give rows as the engine logs them.")
     own, inputs = _inputs(own, form, certify)
     writer = resolve(own.module)
+    absent = missing or own.missing
     if format == "painless":
-        writer = partial(writer, least=least_score(form, certify, missing or own.missing))
+        writer = partial(writer, least=least_score(form, certify, absent))
     try:
         content: str | bytes = writer(form, name, inputs)
     except RecursionError:
@@ -129,65 +150,93 @@ def export_model(
         ) from None
 
     compared = partial(
-        certify_export, form=form, format=format, properties=own, data=certify, missing=missing or own.missing,
-        inputs=inputs, notes=notes, distilled=distilled,
+        certify_export, form=form, format=format, properties=own, data=certify, missing=absent, inputs=inputs,
+        notes=notes, distilled=distilled,
     )  # fmt: skip
     certificate = compared(content)
     if certify is not None and own.float32 and not own.expression and not form.float32_sums:
+        settings: dict[str, Any] = {}
+        best = certificate
+        if absent == "zero" and certificate.missing_rows:  # no rounding brings back a missing value
+            X = dense_rows(certify)
+            compared.keywords["data"] = certify.replaced(X=np.where(np.isnan(X), 0.0, X))
+            best = compared(content)
         for rounded, factor, step in roundings(form):
-            if not certificate.out_of_order and not certificate.ties_made:
+            if not _order(best)[0] and not best.ties_made:
                 break
             other = writer(rounded, name, inputs)
             found = compared(other, factor=factor, step=step)
-            if (found.out_of_order, found.ties_made) < (certificate.out_of_order, certificate.ties_made):
-                content, certificate = other, found
+            if _order(found) < _order(best):
+                content, best, settings = other, found, {"factor": factor, "step": step}
+        if settings:
+            certificate = compared(content, data=certify, **settings)
     # Missing values were requested, or occurred in training or in the rows of the certificate.
     missing_matters = missing == "nan" or getattr(form.model, "saw_missing_", True)
     missing_matters = missing_matters or (certify is not None and holds_missing(certify.X))
-    certificate = _accepted(certificate, force, missing_matters)
+    certificate = _accepted(certificate, force, missing_matters, missing is None and bool(saw_missing(form)))
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
 
 
-def _accepted(certificate: Certificate, force: bool, missing_matters: bool) -> Certificate:
-    """Raise if the differences are not acceptable; add a note if only rows with missing features differ."""
-    format, policy = certificate.format, certificate.policy
-    close = policy["trained_on"] == INPUTS["close"] and policy["features"] == "float32"
-    if certificate.made_up and close and not force:
-        raise InvalidInputError(
-            f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
-            f"{format} round features to float32. Only your rows can show how many documents this moves: add "
-            "certify=data (--certify DATA), export to lightgbm, python, c, painless, vespa or onnx, or pass force=True "
-            "(--force)."
-        )
-    unscored = certificate.largest_difference != certificate.largest_difference  # nan
-    if not force and (certificate.rank_agreement < 1.0 or unscored):
-        why = ", and has no score if a column of its sum is missing" if unscored else ""
-        raise InvalidInputError(
-            f"the {format} export ranks {certificate.out_of_order} documents in another place than predict does (rank "
-            f"agreement {certificate.rank_agreement:.4f} of queries){why}; pass force=True (--force) to export it "
-            "nevertheless" + (f", or {_AS_ZERO}" if unscored else "")
-        )
-    if not force and 2 * certificate.ties_made > certificate.neighbours:
-        raise InvalidInputError(
-            f"the {format} export gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours "
-            "with different scores in predict. Export to a format of float64 (lightgbm, python, c, vespa), or pass "
-            "force=True (--force) to export it nevertheless"
-        )
+def _order(certificate: Certificate) -> tuple[int, int, int]:
+    """Return what a rounding should make small."""
+    return certificate.orders_changed, certificate.out_of_order, certificate.ties_made
+
+
+def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw: bool) -> Certificate:
+    """Raise if the differences are not acceptable; add a note if only rows with missing features differ.
+
+    `saw` tells that training data had missing values and that the caller did not say what they are in the engine.
+    """
+    why = None if force else _reason_to_refuse(certificate, missing_matters, saw)
+    if why is not None:
+        raise ExportRefused(why, certificate)
     if certificate.missing_differences and not missing_matters:
         note = (
             f"the model saw no missing value in training, and this export and predict score documents without a "
             f"feature differently ({certificate.missing_differences} of {certificate.missing_cases} cases)"
         )
         return replace(certificate, notes=(*certificate.notes, note))
-    if not force and certificate.missing_differences:
-        raise InvalidInputError(
-            f"the {format} export scores missing features differently from predict in "
-            f"{certificate.missing_differences} of {certificate.missing_cases} cases. Add {_AS_ZERO}; or accept the "
-            "differences with force=True (--force)."
-        )
     return certificate
+
+
+def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool) -> str | None:
+    """Return why an export needs `force`; None if it does not."""
+    format, policy = certificate.format, certificate.policy
+    if certificate.made_up and policy["trained_on"] == INPUTS["close"] and policy["features"] == "float32":
+        return (
+            f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
+            f"{format} round features to float32. Only your rows can show how many documents this moves: add "
+            "certify=data (--certify DATA), export to lightgbm, python, c, painless, vespa or onnx, or pass force=True "
+            "(--force)."
+        )
+    if certificate.made_up and saw and policy["missing"] == "zero":
+        return (
+            f"the model was trained with missing values, and programs that read {format} read them as 0. Only your "
+            f"rows can show how many queries this changes: add certify=data (--certify DATA). {TRAIN_WITH_ZERO}; or "
+            "pass force=True (--force)."
+        )
+    if 2 * certificate.ties_made > certificate.neighbours:
+        return (
+            f"the {format} export gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours "
+            "with different scores in predict. Export to a format of float64 (lightgbm, python, c, vespa), or pass "
+            "force=True (--force) to export it nevertheless"
+        )
+    unscored = certificate.largest_difference != certificate.largest_difference  # nan
+    if certificate.orders_changed or unscored:
+        why = "; the export or predict has no score for some rows" if unscored else ""
+        if certificate.missing_rows:
+            why += f". {certificate.missing_rows} of {certificate.rows} rows have missing values"
+            why += f", which programs that read {format} read as 0. {TRAIN_WITH_ZERO}" * (policy["missing"] == "zero")
+        return f"{certificate.changes} in the {format} export{why}. Pass force=True (--force) to export it nevertheless"
+    if certificate.missing_differences and missing_matters:
+        return (
+            f"the {format} export scores missing features differently from predict in "
+            f"{certificate.missing_differences} of {certificate.missing_cases} cases. Add missing='zero' (--absent "
+            "zero) if absent features are 0; or accept the differences with force=True (--force)."
+        )
+    return None
 
 
 def reason_against(form: ModelForm, format: str) -> str | None:
@@ -212,7 +261,9 @@ def least_score(form: ModelForm, data: RankingData, missing: str) -> float | Non
     """Return the lowest score of the rows of `data`; None if the model itself has a bound."""
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
         return None
-    X = np.nan_to_num(dense_rows(data), nan=0.0) if missing == "zero" else dense_rows(data)
+    X = dense_rows(data)
+    if missing == "zero" or getattr(form.model, "reads_missing_as_zero", False):
+        X = np.where(np.isnan(X), 0.0, X)
     X = np.concatenate([X, missing_cases(form, X, missing)])
     if form.kind == "linear":  # a sum has no score without one of its columns
         X = X[~np.isnan(X[:, form.used]).any(axis=1)]

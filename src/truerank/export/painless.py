@@ -201,7 +201,8 @@ def write(form: ModelForm, name: str, inputs: object, least: float | None = None
         "return Math.max(0.0, total + params.shift);\n",
     ])  # fmt: skip
     arrays = arrays_of(form)
-    params: dict[str, Any] = {"names": list(form.names), "absent": _LARGEST}
+    absent = 0.0 if getattr(form.model, "reads_missing_as_zero", False) else _LARGEST
+    params: dict[str, Any] = {"names": list(form.names), "absent": absent}
     if "steep" in arrays:
         params["some_steep"] = "log_p" in arrays
         if not params["some_steep"]:

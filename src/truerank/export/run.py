@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,13 @@ from truerank.models.foreign.model import Reader
 from truerank.models.foreign.read import read_foreign
 
 Evaluator = Callable[[np.ndarray], np.ndarray]
+_EVALUATED = {
+    "painless": "the script's parameters; the text of the script was not checked",
+    "vespa": "the rank profile, parsed and interpreted",
+    "onnx": "the exported graph",
+    "python": "the exported program, run",
+    "c": "the exported program, compiled and run",
+}
 
 _SECONDS, _BYTES = 1800, 8 << 30  # of a program that scores rows: processor time (and as much by the clock), memory
 # Without site packages or environment; rows and scores are float64 numbers in files.
@@ -119,6 +126,15 @@ def evaluators(content: str | bytes, form: ModelForm, format: str, scorer: str =
     return runs
 
 
+def evaluated_part(format: str, found: Collection[str], scorer: str = "") -> str:
+    """Return which part of an export the evaluators `found` read, in words."""
+    if scorer:
+        return f"the exported file, by {scorer}"
+    if format == "c" and "c" not in found:
+        return "the model's parameters; the text of the program was not checked, because there is no C compiler"
+    return _EVALUATED.get(format, "the exported file, read back")
+
+
 def run_python(text: str) -> Evaluator:
     """Return an evaluator of a file that `export.python` wrote."""
     return lambda X: _scores_of_program("python", "model.py", text.encode(), X)
@@ -130,9 +146,10 @@ def run_painless(text: str, form: ModelForm) -> Evaluator:
 
     params = json.loads(text)["script"]["params"]
     own, shift = run_python(write(form, "model", "float64", params)), params["shift"]
+    absent = params["absent"] if params["absent"] < 1.7e308 else np.nan  # as the script
 
     def score(X: np.ndarray) -> np.ndarray:
-        scores = np.maximum(own(X) + shift, 0.0)
+        scores = np.maximum(own(np.where(np.isnan(X), absent, X)) + shift, 0.0)
         return scores.astype(np.float32).astype(np.float64) - shift
 
     return score

@@ -86,8 +86,9 @@ def read_table(
         Columns of texts that become numbers, for rankers with the parameter `categorical`. The number is the place in
         the sorted list of texts, or in the given list (`category_names` of a model). A text that is not in the given
         list becomes -1, and a missing text becomes nan.
-    missing : {"error", "nan"}, default="error"
-        How to treat an empty or nan cell of a feature.
+    missing : {"error", "nan", "zero"}, default="error"
+        How to treat an empty or nan cell of a feature. "zero" reads it as 0, as engines without missing values do, but
+        a missing category remains missing.
     dtype : float32 or float64, default=float64
     defaults : dict of "query", "grade", "document" to a column, optional
         Names to use in place of "qid", "y" and "docid" if the table has them.
@@ -115,7 +116,7 @@ def read_table(
     >>> data, data.feature_names, data.X[:, 0].tolist()
     (RankingData(3 rows, 2 queries, 1 features), ['bm25'], [3.5, 2.5, 1.0])
     """
-    check_choice(missing, "missing", ("error", "nan"))
+    check_choice(missing, "missing", ("error", "nan", "zero"))
     wanted = _Wanted(features, exclude, categories, missing, check_dtype(dtype))
     named = {"query": query, "grade": grade, "document": document}
     if not isinstance(source, str | os.PathLike):
@@ -521,7 +522,7 @@ def _numbers(values: np.ndarray, name: str, missing: str, advice: str = _NO_VALU
         raise InvalidInputError(f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted")
     if missing == "error":
         _refuse_missing(np.isnan(values), name, advice)
-    return values
+    return np.where(np.isnan(values), 0.0, values) if missing == "zero" else values
 
 
 def _refuse_missing(absent: np.ndarray, name: str, advice: str = _NO_VALUE) -> None:
@@ -537,7 +538,7 @@ def _codes(
     Numbers are their own codes unless a list is given. An empty text is missing, like an empty cell.
     """
     if values.dtype.kind in "fiub" and known is None:
-        return _numbers(values, name, missing)
+        return _numbers(values, name, "error" if missing == "error" else "nan")
     texts = [None if is_missing(value) or value == "" else id_text(value) for value in values.tolist()]
     if missing == "error":
         _refuse_missing(np.array([text is None for text in texts], dtype=bool), name)

@@ -116,8 +116,8 @@ def _checked_reading(reading: Any) -> dict[str, str]:
         key in known and isinstance(text, str) for key, text in reading.items()
     ):
         raise ModelFileError(f'"reading" must name columns by {", ".join(sorted(known))}, got {_quoted(reading)}')
-    if reading.get("missing", "nan") not in ("nan", "error"):
-        raise ModelFileError(f'"missing" must be "nan" or "error", got {_quoted(reading["missing"])}')
+    if reading.get("missing", "nan") not in ("nan", "error", "zero"):
+        raise ModelFileError(f'"missing" must be "nan", "error" or "zero", got {_quoted(reading["missing"])}')
     return reading
 
 

@@ -39,6 +39,29 @@ class AcceptedData:
     close_columns_: list[int]
     saw_missing_: bool
 
+    @property
+    def reads_missing_as_zero(self) -> bool:
+        """Whether the model was trained on data whose missing values were read as 0, and so scores them as 0."""
+        return bool(getattr(self, "reading_", {}).get("missing") == "zero")
+
+    def _filled(self, X: Any) -> Any:
+        """Return rows or a `RankingData` to score, with 0 for missing values if the model reads them so.
+
+        Missing categories remain missing.
+        """
+        if not self.reads_missing_as_zero or getattr(X, "is_binned_matrix", False):
+            return X
+        if isinstance(X, RankingData):
+            return X.replaced(X=self._filled(X.X))
+        X = X.copy()
+        if hasattr(X, "tocsr"):
+            X.data[np.isnan(X.data)] = 0.0
+            return X
+        missing = np.isnan(X)
+        missing[:, list(getattr(self, "category_features_", ()))] = False
+        X[missing] = 0.0
+        return X
+
     def _without_query_column(self, X: Matrix, qid: Any) -> tuple[Any, Any]:
         return without_query_column(X, qid, getattr(self, "feature_names_in_", None))
 
@@ -49,6 +72,7 @@ class AcceptedData:
         if getattr(X, "is_binned_matrix", False) or (
             plain and X.flags.c_contiguous and (reset or not hasattr(self, "feature_names_in_"))
         ):
+            X = X if reset else self._filled(X)
             self._check_values(X)
             if reset:
                 self.n_features_in_ = int(X.shape[1])
@@ -76,6 +100,7 @@ class AcceptedData:
                             f"it out, or use ObliviousBoosting(categorical=[{name!r}])"
                         ) from error
             raise
+        matrix = matrix if reset else self._filled(matrix)
         self._check_values(matrix)
         return matrix
 
@@ -102,7 +127,8 @@ class AcceptedData:
 
     def _training_data(self, X: Any, y: Any, qid: ArrayLike, query_weight: ArrayLike) -> RankingData:
         name = type(self).__name__
-        self.__dict__.pop("category_names_", None)  # of an earlier fit
+        for earlier in ("category_names_", "reading_"):
+            self.__dict__.pop(earlier, None)
         if isinstance(X, RankingData):
             refuse_again(y, qid)
             data = X
@@ -183,7 +209,7 @@ class AcceptedData:
             raise InvalidInputError(f"{name} does not learn from partitions: {instead}")
         self.n_features_in_ = data.n_features
         self.inputs_, self.close_columns_, self.saw_missing_ = about.inputs, about.close_columns, about.missing
-        for earlier in ("feature_names_in_", "category_names_"):
+        for earlier in ("feature_names_in_", "category_names_", "reading_"):
             self.__dict__.pop(earlier, None)
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
@@ -244,8 +270,9 @@ class AcceptedData:
     def _rows_to_score(self, X: Matrix) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
         """Return rows to score, and a function that returns scores to the caller's order."""
         if isinstance(X, RankingData):
-            self._check_columns(X)
-            return X.X, X.restore
+            data: RankingData = self._filled(X)
+            self._check_columns(data)
+            return data.X, data.restore
         return self._checked(self._without_query_column(X, None)[0], reset=False), np.asarray
 
     def _check_width(self, n_features: int) -> None:

@@ -218,6 +218,7 @@ def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingDat
     if isinstance(X, RankingData):
         if qid is not None:
             raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
+        X = ranker._filled(X)
         ranker._check_columns(X)
         return X
     matrix = ranker._checked(X, reset=False)

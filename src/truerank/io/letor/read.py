@@ -53,8 +53,9 @@ def read_letor(
     source : path, "-", open file, or sequence of these
         Plain, gzip, xz or zstd (recognised by the first bytes); "-" is standard input. Several sources are read like
         one file.
-    missing : {"error", "nan"}, default="error"
-        How to treat the values `NULL` and `nan`. Absent features are always 0.
+    missing : {"error", "nan", "zero"}, default="error"
+        How to treat the values `NULL` and `nan`. "zero" reads them as 0, as engines without missing values do. Absent
+        features are always 0.
     dtype : float32 or float64, default=float64
         Dtype of X. Values are parsed to the nearest float64 number, which is then rounded for float32.
     sparse : bool, default=False
@@ -217,11 +218,11 @@ class _Reader:
         comments: bool,
         max_line: int | None = None,
     ) -> None:
-        check_choice(missing, "missing", ("error", "nan"))
+        check_choice(missing, "missing", ("error", "nan", "zero"))
         if n_features is not None:
             check_positive_int(n_features, "n_features", 0)
         self.max_line = None if max_line is None else check_positive_int(max_line, "max_line")
-        self._missing_nan, self._comments = missing == "nan", comments
+        self._missing_nan, self._zero, self._comments = missing != "error", missing == "zero", comments
         self._dtype, self._n_features = check_dtype(dtype), n_features
         self._kind: Any = SparseStore if sparse else DenseStore
         self.names: list[str] | None = None
@@ -266,6 +267,8 @@ class _Reader:
             if rows.n_rows < parser.line - line + (not text.endswith(b"\n")):  # some lines are no rows
                 self._comment_lines(text, started, stream.name, line)
             started = started or rows.n_rows > 0
+            if self._zero:
+                rows.values[np.isnan(rows.values)] = 0.0
             rows.text, rows.first_line = text, line
             if rows.n_rows:
                 if self._n_features is not None:
