@@ -173,7 +173,7 @@ def main(folder: str) -> None:
                 theirs = np.array([float(score) for _, score, *_ in found]) / factors[title]
                 difference = max(difference, float(np.abs(theirs + shifts[title] - ours[at]).max()))
                 by_rank = -np.arange(len(at), dtype=np.float64)
-                equal += not compare_orders(ours[at], by_rank, np.array([0, len(at)]))[0][0]
+                equal += not compare_orders(ours[at], by_rank, np.array([0, len(at)]), rows_in_order=False)[0][0]
                 # Equal scores: Solr takes the document that was indexed first.
                 expected = np.lexsort((np.array(known, dtype=int), -ours[start:stop]))
                 same_order += [known[k] for k in expected] == [document for document, *_ in found]

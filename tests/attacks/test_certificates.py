@@ -124,7 +124,7 @@ def test_an_export_of_ties_certifies_no_order(format, monkeypatch):
         certificate, "evaluators", lambda *args: {name: lambda X: np.zeros(len(X)) for name in real(*args)}
     )
     for certify in (None, DATA):
-        with pytest.raises(InvalidInputError, match="gives equal scores to .* of .* neighbours"):
+        with pytest.raises(InvalidInputError, match="It gives equal scores to .* of .* neighbours"):
             export_model(trees(), format, certify=certify, missing="zero")
     own = export_model(trees(), format, certify=DATA, missing="zero", force=True).certificate
     assert own.ties_made == own.neighbours > 0

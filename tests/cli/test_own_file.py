@@ -154,10 +154,13 @@ def test_messages_on_the_way_to_an_export_name_the_next_words(shop, capsys):
     export = ["export", "m.json", "--to", "opensearch-ltr", "-o", "out.json"]
     assert main(export) == 1
     assert "a number in place of each category (--statistics FILE)" in capsys.readouterr().err
-    assert main([*export, "--statistics", "brands.json", "--certify", "shop.parquet"]) == 0
+    export += ["--statistics", "brands.json", "--certify", "shop.parquet"]
+    assert main(export) == 1
+    assert "--missing zero" in capsys.readouterr().err
+    assert main([*export, "--force"]) == 0
     out = capsys.readouterr().err
-    assert "rows with missing values: compared with 0 in place of these, as this export reads them" in out
-    assert "NOT certified. Replace missing values by 0 before training" in out
+    assert "queries change their order" in out.splitlines()[0]
+    assert "rows with missing values, which programs that read opensearch-ltr read as 0" in out
 
 
 def test_a_comparison_with_one_other_has_no_words_for_several(shop, capsys):

@@ -10,9 +10,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from types import MappingProxyType
 from typing import Any
 
 INTERRUPTED, INTERNAL_ERROR = 130, 70
@@ -66,11 +65,11 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
 
     name = f"truerank {command}"
 
-    def failed(text: str, code: int, advice: str = "", details: Mapping[str, Any] = MappingProxyType({})) -> int:
+    def failed(text: str, code: int, advice: str = "", details: Any = ()) -> int:
         note(f"{name}: {text}{advice}")
         if "--json" in options and "--json" in argv:
             with suppress(OSError, AttributeError, ValueError):  # nobody reads standard output
-                print_json({**details, "error": text, "exit_code": code})
+                print_json({**dict(details), "error": text, "exit_code": code})
                 sys.stdout.flush()
         return code
 
@@ -101,7 +100,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
                 from truerank.io.table_problems import message as of_columns
 
                 text = text.replace(str(error.__cause__), of_columns(problems, options))
-            return failed(with_options(text, options), 1, details=getattr(error, "details", {}))
+            return failed(with_options(text, options), 1, details=getattr(error, "details", ()))
         return failed(_reported(error, argv), INTERNAL_ERROR)
 
 

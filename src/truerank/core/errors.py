@@ -6,19 +6,13 @@ class that a caller would expect (`ValueError`, `OSError`), so code that does no
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType, MappingProxyType
-from typing import Any
+from types import FrameType
 
 
 class TruerankError(Exception):
-    """Base of all errors that truerank raises on purpose; the command line prints them without a traceback.
-
-    `details` are figures about the failure, which `--json` prints with the message.
-    """
-
-    details: Mapping[str, Any] = MappingProxyType({})
+    """Base of all errors that truerank raises on purpose; the command line prints them without a traceback."""
 
 
 class InvalidInputError(TruerankError, ValueError):

@@ -45,12 +45,10 @@ class Certificate:
     orders_changed, firsts_changed : int
         Queries whose documents come in another order than by `predict`, and queries with another first document. Both
         sides sort by descending score and then in the order of the rows, as engines that keep the order of documents
-        for ties do. A query with a row that one side cannot score counts in both. Generated rows are one query in no
-        order, which changes if a pair is reversed.
+        for ties do. A query with a row that one side cannot score counts in both. Generated rows are one query, whose
+        ties may come in any order.
     rank_agreement : float
         Share of queries with the same order.
-    out_of_order : int
-        Documents that rank below a document that they should rank above.
     missing_rows : int
         Rows with a missing value in a column that the model uses.
     neighbours : int
@@ -90,7 +88,6 @@ class Certificate:
     orders_changed: int
     firsts_changed: int
     rank_agreement: float
-    out_of_order: int
     missing_rows: int
     neighbours: int
     ties_made: int
@@ -211,7 +208,7 @@ def certify_export(
     ours = expected[: len(X)]
     absent = np.isnan(X[:, form.used]).any(axis=1)
     if missing == "zero":
-        notes = (*_read_as_zero(form, format, read[absent], ours[absent]), *notes)
+        notes += _read_as_zero(form, format, read[absent], ours[absent])
     left_out = constant_left_out(form, format, properties)
     scale = 1.0 + float(np.abs(ours[~absent]).max(initial=0.0))
     tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
@@ -257,21 +254,20 @@ def _measured(
         with np.errstate(invalid="ignore"):
             differences = np.where(scores == expected, 0.0, np.abs(scores - expected))
         largest[evaluator] = float(differences[:n_rows].max())
-        wrong, *order = compare_orders(expected[:n_rows], scores[:n_rows], offsets, rounding)
-        orders.append(order)
-        own = changed_orders(expected[:n_rows], scores[:n_rows], offsets, rounding)
-        changed, firsts = (changed | wrong, firsts) if made_up else (changed | own[0], firsts | own[1])
+        own = compare_orders(expected[:n_rows], scores[:n_rows], offsets, rounding, not made_up)
+        changed, firsts = changed | own[0], firsts | own[1]
+        orders.append(own[2:])
         border, missing, merged = np.split(differences[n_rows:], np.cumsum(cases)[:-1])
         differing = [(~(own <= tolerance)).sum() for own in (border, missing)]  # nan, too
         counts.append([*differing, merged.max(initial=0.0)])
-    out_of_order, made, broken = np.max(orders, axis=0).tolist()
+    made, broken = np.max(orders, axis=0).tolist()
     border, missing, merged = np.max(counts, axis=0).tolist()
     neighbours, tied = ties(expected[:n_rows], offsets)
     return {
         "largest_difference": float(np.max(list(largest.values()))),  # nan where one is
         "orders_changed": int(changed.sum()), "firsts_changed": int(firsts.sum()),
         "rank_agreement": float(1.0 - changed.mean()) if len(changed) else 1.0,
-        "out_of_order": out_of_order, "neighbours": neighbours, "ties_made": made, "ties_broken": broken,
+        "neighbours": neighbours, "ties_made": made, "ties_broken": broken,
         "tied": tied / max(n_rows, 1), "border_cases": cases[0], "border_differences": int(border),
         "missing_cases": cases[1], "missing_differences": int(missing), "merged_cases": cases[2],
         "merged_difference": merged, "evaluators": largest,
@@ -377,16 +373,22 @@ def saw_missing(form: ModelForm) -> bool | None:
     return None if known is None else bool(known)
 
 
-def changed_orders(
-    expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the queries whose order changes (m,), and those whose first document changes (m,).
+def compare_orders(
+    expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0, rows_in_order: bool = True
+) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Return queries with another order (m,), with another first document (m,), ties made and ties broken.
 
     Both sides sort by descending score, and documents that tie, or are within `slack` of the next one, in the order of
-    the rows. A query with a row that one side does not score (nan) is in both results.
+    the rows; or, with `rows_in_order=False`, in any order. A query with a row that one side does not score (nan) counts
+    as changed.
     """
     m = len(offsets) - 1
     query = np.repeat(np.arange(m), np.diff(offsets))
+    order = np.lexsort((-scores, -expected, query))
+    best_first = expected[order], scores[order]
+    within = query[1:] == query[:-1]
+    tied, tied_too = (within & (side[1:] == side[:-1]) for side in best_first)
+    made, broken = int((within & ~tied & tied_too).sum()), int((tied & ~tied_too).sum())
 
     def ranking(values: np.ndarray) -> np.ndarray:
         order = np.lexsort((-values, query))
@@ -395,37 +397,11 @@ def changed_orders(
             order = order[np.lexsort((order, np.cumsum(apart), query))]
         return order
 
-    differ = ranking(expected) != ranking(scores)
-    unscored = np.isin(np.arange(m), query[np.isnan(expected) | np.isnan(scores)])
-    first = np.isin(np.arange(m), query[differ & (np.diff(query, prepend=-1) > 0)])
-    return np.isin(np.arange(m), query[differ]) | unscored, first | unscored
-
-
-def compare_orders(
-    expected: np.ndarray, scores: np.ndarray, offsets: np.ndarray, slack: float = 0.0
-) -> tuple[np.ndarray, int, int, int]:
-    """Return queries with a pair reversed by more than `slack` (m,), documents out of order, ties made and ties broken.
-
-    A document with a nan score on only one side counts as out of order.
-    """
-    wrong = np.zeros(len(offsets) - 1, dtype=bool)
-    places = made = broken = 0
-    for q, (start, stop) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist())):
-        ours, theirs = expected[start:stop], scores[start:stop]
-        lost = np.isnan(ours) != np.isnan(theirs)
-        ours, theirs = ours[~lost], theirs[~lost]
-        order = np.lexsort((-theirs, -ours))
-        a, b = ours[order], theirs[order]
-        new = np.concatenate([[True], a[1:] != a[:-1]]) if len(a) else np.zeros(0, dtype=bool)
-        lowest = np.minimum.accumulate(b) if len(b) else b
-        first = np.searchsorted(-a, -(a + slack))  # start of the group of equal scores
-        above = np.where(first > 0, lowest[first - 1], np.inf)
-        reversed_rows = b > above + slack
-        wrong[q] = bool(reversed_rows.any() or lost.any())
-        places += int(reversed_rows.sum() + lost.sum())
-        made += int((new[1:] & (b[1:] == b[:-1])).sum())
-        broken += int((~new[1:] & (b[1:] != b[:-1])).sum())
-    return wrong, places, made, broken
+    ours, theirs = map(ranking, (expected, scores) if rows_in_order else best_first)
+    unscored = np.isnan(expected) | np.isnan(scores)
+    top = np.diff(query, prepend=-1) > 0
+    changed, first = (np.isin(np.arange(m), query[own | unscored]) for own in (ours != theirs, top & (ours != theirs)))
+    return changed, first, made, broken
 
 
 def ties(scores: np.ndarray, offsets: Any) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from truerank.export.format_table import Format as Format
 _SETTINGS: dict[str, Any] = {
     "leaves": "constant", "n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254,
 }  # fmt: skip
+_AS_ZERO = "Add missing='zero' (--absent zero) if absent features are 0"
 
 
 class ExportRefused(InvalidInputError):
@@ -155,18 +156,17 @@ def export_model(
     )  # fmt: skip
     certificate = compared(content)
     if certify is not None and own.float32 and not own.expression and not form.float32_sums:
-        settings: dict[str, Any] = {}
-        best = certificate
+        best, settings = certificate, dict[str, Any]()
         if absent == "zero" and certificate.missing_rows:  # no rounding brings back a missing value
             X = dense_rows(certify)
             compared.keywords["data"] = certify.replaced(X=np.where(np.isnan(X), 0.0, X))
             best = compared(content)
         for rounded, factor, step in roundings(form):
-            if not _order(best)[0] and not best.ties_made:
+            if not best.orders_changed and not best.ties_made:
                 break
             other = writer(rounded, name, inputs)
             found = compared(other, factor=factor, step=step)
-            if _order(found) < _order(best):
+            if (found.orders_changed, found.ties_made) < (best.orders_changed, best.ties_made):
                 content, best, settings = other, found, {"factor": factor, "step": step}
         if settings:
             certificate = compared(content, data=certify, **settings)
@@ -177,11 +177,6 @@ def export_model(
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
-
-
-def _order(certificate: Certificate) -> tuple[int, int, int]:
-    """Return what a rounding should make small."""
-    return certificate.orders_changed, certificate.out_of_order, certificate.ties_made
 
 
 def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw: bool) -> Certificate:
@@ -217,24 +212,25 @@ def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool
             f"rows can show how many queries this changes: add certify=data (--certify DATA). {TRAIN_WITH_ZERO}; or "
             "pass force=True (--force)."
         )
-    if 2 * certificate.ties_made > certificate.neighbours:
-        return (
-            f"the {format} export gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours "
-            "with different scores in predict. Export to a format of float64 (lightgbm, python, c, vespa), or pass "
-            "force=True (--force) to export it nevertheless"
-        )
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
-    if certificate.orders_changed or unscored:
+    equal = 2 * certificate.ties_made > certificate.neighbours
+    if certificate.orders_changed or unscored or equal:
         why = "; the export or predict has no score for some rows" if unscored else ""
         if certificate.missing_rows:
             why += f". {certificate.missing_rows} of {certificate.rows} rows have missing values"
-            why += f", which programs that read {format} read as 0. {TRAIN_WITH_ZERO}" * (policy["missing"] == "zero")
+            zero = f", which programs that read {format} read as 0. {TRAIN_WITH_ZERO}"
+            why += zero if policy["missing"] == "zero" else f". {_AS_ZERO}"
+        elif equal:
+            why += (
+                f". It gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours with "
+                "different scores in predict: export to a format of float64 (lightgbm, python, c, vespa)"
+            )
         return f"{certificate.changes} in the {format} export{why}. Pass force=True (--force) to export it nevertheless"
     if certificate.missing_differences and missing_matters:
         return (
             f"the {format} export scores missing features differently from predict in "
-            f"{certificate.missing_differences} of {certificate.missing_cases} cases. Add missing='zero' (--absent "
-            "zero) if absent features are 0; or accept the differences with force=True (--force)."
+            f"{certificate.missing_differences} of {certificate.missing_cases} cases. {_AS_ZERO}; or accept the "
+            "differences with force=True (--force)."
         )
     return None
 

@@ -45,21 +45,17 @@ class AcceptedData:
         return bool(getattr(self, "reading_", {}).get("missing") == "zero")
 
     def _filled(self, X: Any) -> Any:
-        """Return rows or a `RankingData` to score, with 0 for missing values if the model reads them so.
-
-        Missing categories remain missing.
-        """
+        """Return rows or a `RankingData` to score, with 0 for missing numbers if the model reads them so."""
         if not self.reads_missing_as_zero or getattr(X, "is_binned_matrix", False):
             return X
         if isinstance(X, RankingData):
             return X.replaced(X=self._filled(X.X))
         X = X.copy()
-        if hasattr(X, "tocsr"):
-            X.data[np.isnan(X.data)] = 0.0
-            return X
-        missing = np.isnan(X)
-        missing[:, list(getattr(self, "category_features_", ()))] = False
-        X[missing] = 0.0
+        values = X.data if hasattr(X, "tocsr") else X
+        missing = np.isnan(values)
+        if values is X:
+            missing[:, list(getattr(self, "category_features_", ()))] = False
+        values[missing] = 0.0
         return X
 
     def _without_query_column(self, X: Matrix, qid: Any) -> tuple[Any, Any]:
