@@ -54,8 +54,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
     """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
 
     With `--json` a failure prints one object too, `{"error": message, "exit_code": code}` after the error's `details`.
-    `options` are those of the
-    command, which its messages may name.
+    `options` are those of the command, which its messages may name.
     """
     from truerank.cli.options import UsageError
     from truerank.core.errors import TruerankError

@@ -50,7 +50,7 @@ class Certificate:
     rank_agreement : float
         Share of queries with the same order.
     missing_rows : int
-        Rows with a missing value in a column that the model uses.
+        Rows with a missing value in a column that the model uses, or that `predict` cannot score.
     neighbours : int
         Pairs of neighbours in the model's order with different scores.
     ties_made, ties_broken : int
@@ -206,7 +206,7 @@ def certify_export(
     rows = np.concatenate([read, *cases.values()])
     expected = reference_scores(form, np.concatenate([X, *cases.values()]))
     ours = expected[: len(X)]
-    absent = np.isnan(X[:, form.used]).any(axis=1)
+    absent = np.isnan(X[:, form.used]).any(axis=1) | np.isnan(ours)
     if missing == "zero":
         notes += _read_as_zero(form, format, read[absent], ours[absent])
     left_out = constant_left_out(form, format, properties)
