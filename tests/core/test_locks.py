@@ -117,3 +117,56 @@ def test_a_folder_that_is_missing_is_a_sentence(tmp_path: Path) -> None:
 def test_what_is_no_file_needs_no_lock(path: str, capfd) -> None:
     with locked(path), locked("/dev/null"):
         assert not os.path.exists("/dev/.null.lock")
+
+
+@pytest.mark.parametrize("content", ["", "precious\n", "12345\n", "truerank, process 7 and more\n"])
+def test_a_lock_file_of_another_program_is_neither_changed_nor_removed(tmp_path: Path, content: str) -> None:
+    foreign = tmp_path / ".place.lock"
+    foreign.write_text(content)
+    before = foreign.stat()
+    with locked(tmp_path / "place"):
+        with pytest.raises(InvalidInputError, match="is writing here"), locked(tmp_path / "place"):
+            pass
+        assert foreign.read_text() == content
+    assert foreign.read_text() == content
+    assert (foreign.stat().st_ino, foreign.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_a_lock_file_of_a_killed_run_is_removed(tmp_path: Path) -> None:
+    end(holder(tmp_path / "place"))
+    assert (tmp_path / ".place.lock").exists()
+    with locked(tmp_path / "place"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTENDER = """
+import sys, time
+from truerank.core.errors import InvalidInputError
+from truerank.core.locks import locked
+end, held = time.monotonic() + float(sys.argv[2]), 0
+while time.monotonic() < end or not held:
+    try:
+        with locked(sys.argv[1]):
+            with open(sys.argv[1] + ".inside", "x"):
+                pass
+            import os
+            os.unlink(sys.argv[1] + ".inside")
+            held += 1
+    except InvalidInputError as error:
+        assert "is writing here" in str(error), error
+print(held)
+"""
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_contenders_are_never_inside_together(tmp_path: Path, foreign: bool) -> None:
+    """Creation, take-over and removal of the lock file race with each other thousands of times."""
+    if foreign:
+        (tmp_path / ".place.lock").write_text("another program's")
+    line = [sys.executable, "-c", CONTENDER, str(tmp_path / "place"), "1.0"]
+    contenders = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    results = [process.communicate() for process in contenders]
+    assert [process.returncode for process in contenders] == [0, 0, 0], results
+    assert all(int(held) > 0 for held, _ in results)
+    assert [path.name for path in tmp_path.iterdir()] == ([".place.lock"] if foreign else [])

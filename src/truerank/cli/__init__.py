@@ -9,7 +9,7 @@ module without the first line.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from truerank.core.names import Table
 
@@ -117,9 +117,6 @@ def main(argv: list[str] | None = None) -> int:
                 places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
             raise UsageError(f"unknown argument {strange[0]!r}{more}")
-        same = _output_that_is_read(args)
-        if same is not None:
-            raise UsageError(f"{same} is read and would be overwritten; name another file for the output")
         check_given(parser, args)
         code: int | None = module.run(args)
         return code
@@ -178,36 +175,3 @@ def overview() -> str:
         if names:
             lines += [title, *(f"  {name:{width}}  {listed[name]}" for name in names), ""]
     return "\n".join([*lines, "truerank COMMAND --help describes a command; truerank --version prints the version."])
-
-
-def _output_that_is_read(args: Any) -> str | None:
-    """A regular file that the command would both read and write, or None."""
-    import os
-
-    from truerank.cli.options import Output
-
-    given, outputs = dict(vars(args)), {"output", "plot"}
-    del given["command"]
-    for key, value in given.items():
-        if isinstance(value, Output):
-            outputs.add(key)
-    if args.command == "cross-validate":
-        outputs.add("scores")
-    if args.command in ("text classify", "fuse") and (given.get("train") or given.get("qrels")):
-        outputs.add("model")  # they learn; else it is read
-    if args.command == "retrain":
-        del given["production"]  # it is there to be replaced
-
-    read: list[str] = []
-    written: list[str] = []
-    for key, value in given.items():
-        for item in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(item, str) and item != "-" and os.path.isfile(item):
-                (written if key in outputs else read).append(item)
-            elif key == "runs" and isinstance(item, str) and os.path.isdir(item):  # all its files are read
-                read += [entry.path for entry in os.scandir(item) if entry.is_file()]
-    for one in written:
-        for path in read:
-            if os.path.samefile(path, one):
-                return one
-    return None

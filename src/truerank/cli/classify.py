@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import truerank
 from truerank.calibration import CALIBRATORS, SOFTMAX_METHODS, SYNONYMS
 from truerank.cli import common, options
+from truerank.core.files import one_step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "folder with a folder of text files for each label. All text fields except labels are read. Without text "
         "fields, the numeric fields are the features. Documents without ids get their number, from 1",
     )
-    add("--model FILE", "the model, as JSON: written with --train, else read", required=True)
+    add("--model FILE", "the model, as JSON: written with --train, else read", required=True, writes=_written)
     add("--train FILE", "labelled documents to learn from, in the same forms")
     group = parser.add_argument_group("learning (with --train)")
     learn = options.adder(group, to="train", why="belongs to learning: give --train FILE")
@@ -60,6 +61,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "bad", "json")
 
 
+def _written(args: argparse.Namespace) -> type[str]:
+    return str if args.train is None else options.OutputFile
+
+
 def run(args: argparse.Namespace) -> int:
     """Train, or classify, or both. A line a document: {"id", "labels", "probabilities"}; a summary on stderr."""
     if args.train is None and args.data is None:
@@ -69,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
     if not any(map(common.table_kind, (args.train, args.data))):
         common.refuse_idle(args, ("separator",), "belongs to tables, and no file is a table")
     report: dict[str, Any] = {"model": args.model}
-    if args.train is not None:
-        options.OutputFile(args.model).check("--model")
-        model = _train(args, report)
-    else:
-        advice = "not a classifier of documents. Write one with --train FILE"
-        model = common.load_as(truerank.TextClassifier, args.model, advice)
-    if args.data is not None:
-        _classify(args, model, report)
+    with one_step():
+        if args.train is not None:
+            model = _train(args, report)
+        else:
+            advice = "not a classifier of documents. Write one with --train FILE"
+            model = common.load_as(truerank.TextClassifier, args.model, advice)
+        if args.data is not None:
+            _classify(args, model, report)
     if args.json:
         common.print_json(report)
     return 0

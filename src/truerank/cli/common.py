@@ -26,6 +26,7 @@ from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
 from truerank.core.printing import print_json as print_json
+from truerank.core.printing import printable as printable
 from truerank.core.printing import progress as progress
 from truerank.core.printing import table as table
 from truerank.models import registry
@@ -297,7 +298,7 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
     names = [run_name(path.removesuffix(".json")) for path in paths]
     if len(set(names)) < len(names):
         if or_paths:
-            return paths
+            return list(map(printable, paths))
         twice = next(name for name in names if names.count(name) > 1)
         raise UsageError(f"two runs are called {twice!r}; runs are named by their files without endings")
     return names
@@ -442,7 +443,7 @@ def output(path: str | None) -> Iterator[IO[str]]:
     from truerank.io.streams import open_output
 
     with open_output(path) as raw:
-        stream = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        stream = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="\n")  # names of files
         yield stream
         stream.detach()  # what it wraps ends by itself
 
@@ -473,7 +474,9 @@ def note_nothing_found(queries: Iterable[Any], found: Iterable[str]) -> None:
 
 def made_folder(args: argparse.Namespace, path: str, names: Iterable[str]) -> Path:
     """Make a folder; without `--replace`, refuse to overwrite its files `names`."""
-    folder = Path(path)
+    folder, names = Path(path), list(names)
+    for name in names:
+        args.outputs.add(folder / name)
     taken = [] if args.replace else [name for name in names if os.path.lexists(folder / name)]
     if taken:
         names = ", ".join(taken[:3]) + (f" and {len(taken) - 3} more" if len(taken) > 3 else "")

@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         written.append(f"{args.output}.{'query' if target == 'lightgbm' else 'group'}")
         options.Output(written[-1]).check("-o")
+        args.outputs.add(written[-1])
         with open_outputs(written) as (rows, sizes):
             write_rows(data, rows, comments=False, plain=True)
             write_group_sizes(data.group_sizes, sizes)

@@ -11,6 +11,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.core.files import one_step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +31,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--grid key=v1,v2,… …", "values to choose from by the validation queries of each fold", default=[])
     add("--select MEASURE", "measure that chooses among --grid (default: AP)")
     add("--measures NAMES", "measures to report, separated by blanks", default="AP nDCG@5 nDCG@10")
-    add("--scores OUT", "output file of the scores of the test queries (for a folder of folds, an output folder)")
+    text = "output file of the scores of the test queries (for a folder of folds, an output folder)"
+    add("--scores OUT", text, writes=_written)
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "splits", "cluster", "out-of-core", "position", "json")
     options.refuse(parser, "grid select scores cluster position categorical", "against")
     options.refuse(parser, "grid select scores cluster position", "curve")
     options.refuse(parser, "position scores prepare", "cluster")
+
+
+def _written(args: argparse.Namespace) -> type[str]:
+    return options.OutputFile if Path(args.folds).is_file() else options.OutputFolder
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,14 +69,10 @@ def run(args: argparse.Namespace) -> int:
     settle_splits(args)
     if args.splits < 3:
         raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
-    if args.scores is not None and place.is_file():
-        options.OutputFile(args.scores).check("--scores")
-    elif args.scores is not None:
-        options.OutputFolder(args.scores).check("--scores")
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
-    by_query: dict[Any, Any] | None = None if whole is None else {}
+    kept: dict[Any, Any] = {}
     for name, *parts in common.progress(folds, "folds"):
         rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
         if args.position is not None:
@@ -78,17 +80,25 @@ def run(args: argparse.Namespace) -> int:
         train, valid, test = parts
         best = _fit_best(rankers, train, valid, select, args)
         judgements, scores = test.judgements(), test.scores(rankers[best])
-        if args.scores is not None:
-            _keep_scores(args.scores, name, test, scores, by_query)
+        if whole is not None:
+            kept |= dict(zip(test.query_ids.tolist(), np.split(scores, test.offsets[1:-1])))
+        elif args.scores is not None:
+            kept[name.replace(" ", "-")] = test.restore(scores)
         figures, averaged = (
             {label: float(measure.mean(judgements, scores)) for label, measure in zip(names, kind)}
             for kind in (measures, tie_averaged)
         )
         results.append({"fold": name, "params": candidates[best], "measures": figures})
         tied.append(averaged)
-    if whole is not None and by_query:
-        grouped = np.concatenate([by_query[query] for query in whole.query_ids.tolist()])
+    if args.scores is not None and whole is not None:
+        grouped = np.concatenate([kept[query] for query in whole.query_ids.tolist()])
         common.write_scores(args.scores, whole.restore(grouped))
+    elif args.scores is not None:
+        Path(args.scores).mkdir(parents=True, exist_ok=True)
+        with one_step():
+            for name, scores in kept.items():
+                args.outputs.add(path := f"{args.scores}/{name}.txt")
+                common.write_scores(path, scores)
     mean, averaged = (
         {label: sum(row[label] for row in folds) / len(folds) for label in names}
         for folds in ([row["measures"] for row in results], tied)
@@ -168,17 +178,6 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     report = {"measure": found.measure, "train_sizes": found.train_sizes.tolist(), "queries": found.n_test}
     report |= {name: getattr(found, name).tolist() for name in ("train_scores", "test_scores", "low", "high")}
     return common.show(args, report, str(found))
-
-
-def _keep_scores(out: str, name: str, test: Any, scores: Any, by_query: dict[Any, Any] | None) -> None:
-    """Write the scores (n,) of a fold's test rows to a file of the folder `out`, or collect them by query."""
-    import numpy as np
-
-    if by_query is None:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        common.write_scores(str(Path(out) / f"{name.replace(' ', '-')}.txt"), test.restore(scores))
-    else:
-        by_query |= dict(zip(test.query_ids.tolist(), np.split(scores, test.offsets[1:-1])))
 
 
 def _candidates(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:

@@ -36,9 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
     add("--rel G", "lowest relevant grade (default: 1)", type=float)
     add("--seed N", "random seed (default: 0)", type=int, dest="random_state")
-    add(
-        "-o --output FILE", "fit: output file of the cutoff; apply: of the lines (default: stdout)", type=options.Output
-    )
+    text = "fit: output file of the cutoff; apply: of the lines (default: stdout)"
+    add("-o --output FILE", text, writes=lambda args: options.OutputFile if args.action == "fit" else options.Output)
     options.share(parser, "training", "json")
     options.add_data_options(parser)
     why = "belongs to fit, which stores it in the file"
@@ -51,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
         return _apply(args)
     if args.output is None:
         raise common.UsageError("name the file to write with -o cutoff.json")
-    options.OutputFile(args.output).check("-o")
     cutoff = truerank.Cutoff(**{"random_state": 0} | common.given(args, *FIT))
     scores, y, qid = _lists(args, args.files)
     truerank.save_model(cutoff.fit(scores, y, qid=qid), args.output)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -49,8 +48,6 @@ def run(args: argparse.Namespace) -> int:
 
     if args.show_request and search_request('{"script": {}}', args.to) is None:
         raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
-    if args.statistics is not None and os.path.realpath(args.statistics) == os.path.realpath(args.output):
-        raise common.UsageError("--statistics and -o name the same file; name two")
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
     names = common.read_names(args.engine_features)
     model = common.load_ranker(args.model)

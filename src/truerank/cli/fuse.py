@@ -12,6 +12,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.core.files import one_step
 
 METHODS = (
     "rrf", "comb-sum", "comb-mnz", "comb-anz", "comb-gmnz", "comb-max", "comb-min", "comb-med",
@@ -25,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("systems [RUN …]", "TREC runs, or folders of them")
     add("--runs RUN …", "the same runs, named by an option", default=[])
     add("--qrels FILE", "TREC judgements of some of the topics, to learn from")
-    add("--model MODEL", "the learned fusion: written with --qrels, else read")
+    add("--model MODEL", "the learned fusion: written with --qrels, else read", writes=_written)
     add("--method", "fuse by this rule, without learning", choices=METHODS)
     add("-o --output RUN", "output file of the fused run (default: -, stdout)", type=options.Output)
     add("--depth N", "documents kept for each topic (default: 1000)", type=options.positive)
@@ -54,6 +55,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.refuse(parser, "export", "qrels", "writes the weights of a learned model; leave --qrels out")
     options.refuse(parser, "depth tag", "export", "has no effect with --export, which writes weights")
     options.refuse(parser, "ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner")
+
+
+def _written(args: argparse.Namespace) -> type[str]:
+    return str if args.qrels is None else options.OutputFile
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,8 +102,6 @@ def _learn(args: argparse.Namespace) -> int:
 
     args.seed, args.convention = args.seed or 0, args.convention or "trec"
     measures = " ".join(args.measures or ["AP nDCG@10"])
-    if args.model is not None:
-        options.OutputFile(args.model).check("--model")
     if args.output is None:
         common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
     parse_measures(measures, args.convention)  # misspelt names fail before any file is read
@@ -129,12 +132,13 @@ def _learn(args: argparse.Namespace) -> int:
     }
     if args.nonnegative:
         report["weights"] = model.run_weights()
-    if args.model is not None:
-        truerank.save_model(model, args.model)
-    if args.output is not None:
-        text = _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
-        if text and not args.json:
-            common.note(text)
+    with one_step():
+        if args.model is not None:
+            truerank.save_model(model, args.model)
+        if args.output is not None:
+            text = _write(model.predict(pool, depth=args.depth, tag=args.tag or "fusion"), args)
+            if text and not args.json:
+                common.note(text)
     if args.json:
         common.print_json(report)
     else:

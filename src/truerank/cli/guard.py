@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import signal
@@ -23,6 +24,8 @@ def as_program(command: Callable[[], int]) -> int:
     """Run the command line as a process of its own: it ends within a second of an interrupt."""
     _open_closed_descriptors()
     sys.unraisablehook = _unraisable
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files that are not UTF-8
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         _watch_interrupts()
     try:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import Any
 
 import truerank
 from truerank.cli import common, options
-from truerank.core.files import read_text
+from truerank.core.files import one_step, read_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +37,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--queries FILE", "texts of the topics for --page", to="page")
     add("--seed N", "random seed of the sample (default: 0)", type=int)
     options.share(parser, "topics", to="")
+    add("--replace", "plan: overwrite a file that has other grades, or another page")
     options.share(parser, "json")
     options.add_convention(parser, shown="trec")
-    own, why = "budget output uniform all_values pair page texts queries seed", "does not belong to {action}"
+    own, why = "budget output uniform all_values pair page texts queries seed replace", "does not belong to {action}"
     options.refuse(parser, own, "action=estimate action=agree", why)
     options.refuse(parser, "pair", "all_values")
     options.refuse(parser, "human", "action=plan action=agree", why)
@@ -69,22 +71,33 @@ def _plan(args: argparse.Namespace) -> int:
         human=None if args.plan is None else truerank.read_plan(args.plan),
         pairs=None if args.all_values else args.pair or "all", random_state=args.seed or 0, **given | _settings(args),
     )  # fmt: skip
-    plan.write(args.output)
-    if args.page is not None:
-        from truerank.report.judging import judging_page
-
-        wanted = set(plan.documents[plan.drawn].tolist())
-        documents = [] if args.texts is None else truerank.read_documents(args.texts)
-        texts = {one.id: " ".join(map(str, one.text.values())) for one in documents if one.id in wanted}
-        asked = [] if args.queries is None else truerank.read_queries(args.queries)
-        queries = {one.id: str(one.text["text"]) for one in asked}
-        scale = (0, 4) if args.scale is None else (int(args.scale[0]), int(args.scale[1]))
-        with common.output(args.page) as stream:
-            stream.write(judging_page(plan, texts, queries, os.path.basename(args.output), scale))
+    with one_step():
+        plan.write(args.output, replace=args.replace)
+        if args.page is not None:
+            _write_page(args, plan)
     report = {"to_judge": len(plan.to_judge), "expected": plan.expected, "documents": len(set(plan.keys)),
               "rounds": plan.n_rounds, "plan": args.output}  # fmt: skip
     text = f"{args.output}: {plan}. Fill in the column `grade` where `judge` is yes."
     return common.tell(args, report, f"truerank judge: {text}")
+
+
+def _write_page(args: argparse.Namespace, plan: Any) -> None:
+    from truerank.report.judging import judging_page
+
+    wanted = set(plan.documents[plan.drawn].tolist())
+    documents = [] if args.texts is None else truerank.read_documents(args.texts)
+    texts = {one.id: " ".join(map(str, one.text.values())) for one in documents if one.id in wanted}
+    asked = [] if args.queries is None else truerank.read_queries(args.queries)
+    queries = {one.id: str(one.text["text"]) for one in asked}
+    scale = (0, 4) if args.scale is None else (int(args.scale[0]), int(args.scale[1]))
+    page = judging_page(plan, texts, queries, common.printable(os.path.basename(args.output)), scale)
+    if not args.replace and os.path.isfile(args.page) and Path(args.page).read_bytes() not in (b"", page.encode()):
+        raise common.InvalidInputError(
+            f"{args.page}: exists and differs; grades that somebody has chosen there and not saved would be lost. Name "
+            "another file, or add --replace"
+        )
+    with common.output(args.page) as stream:
+        stream.write(page)
 
 
 def planned(args: argparse.Namespace, files: list[str]) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import truerank
 from truerank.cli import common, options
 from truerank.core.errors import DataFileError
+from truerank.core.files import one_step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,18 +28,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     propagation = {"to": "queries", "why": "belongs to relevance propagation: give --index and --queries"}
     add("--alpha A", "a page's own share (default: 0.8)", type=float, **propagation)
     add("--depth N", "documents of each query (default: 1000)", type=options.positive, **propagation)
-    add("-o --output OUT", "output file (default: stdout), or with --queries a folder of runs", default="-")
+    text = "output file (default: stdout), or with --queries a folder of runs"
+    add("-o --output OUT", text, default="-", writes=_written)
     options.refuse(parser, "damping", "queries", "belongs to PageRank; leave --index and --queries out")
+
+
+def _written(args: argparse.Namespace) -> type[str]:
+    return options.Output if args.queries is None else options.OutputFolder
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the links, compute, write."""
     if (args.index is None) != (args.queries is None):
         raise common.UsageError("relevance propagation needs both --index and --queries")
-    if args.queries is None:
-        options.Output(args.output).check("-o")
-    else:
-        options.OutputFolder(args.output).check("-o")
     graph = truerank.read_links(args.edges)
     names = graph.names or []
     urls = _urls(args.urls, names)
@@ -94,11 +96,13 @@ def _propagate(args: argparse.Namespace, graph: Any, urls: dict[str, str]) -> in
     settings = common.given(args, "alpha", "depth")
     out = Path(args.output)
     out.mkdir(parents=True, exist_ok=True)
-    for variant in VARIANTS:
-        if parents is None and variant.split("-", 1)[1] in ALONG_TREE:
-            continue
-        found = propagated_run(index, queries, own, variant, parents=parents, **settings)
-        found.write(out / f"{variant}.run", tag=variant)
+    with one_step():
+        for variant in VARIANTS:
+            if parents is None and variant.split("-", 1)[1] in ALONG_TREE:
+                continue
+            args.outputs.add(out / f"{variant}.run")
+            found = propagated_run(index, queries, own, variant, parents=parents, **settings)
+            found.write(out / f"{variant}.run", tag=variant)
     if parents is None:
         common.note("truerank text links: no URLs, so no variants along the tree of a site (--urls)")
     return 0

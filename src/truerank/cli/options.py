@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from operator import methodcaller
 from types import ModuleType
 from typing import Any, NoReturn
 
 from truerank.core.errors import TruerankError
-from truerank.core.files import check_target
+from truerank.core.files import check_target, identity
 
 
 class UsageError(TruerankError):
@@ -88,6 +88,29 @@ class OutputFolder(str):
             raise UsageError(f"{option} {self} is a file; name a folder")
 
 
+_OF_RUNS = ("files", "named", "runs", "systems")  # arguments that may be folders whose files are all read
+
+
+class Replaced(str):
+    """The name of a file that the command reads, and may replace."""
+
+
+class Outputs:
+    """The output files of a command, which must differ from each other and from the files that it reads."""
+
+    def __init__(self, read: Iterable[str]) -> None:
+        self._read = {identity(path) for path in read} - {None}
+        self._written: dict[Any, str] = {}
+
+    def add(self, path: str | os.PathLike[str], option: str = "") -> None:
+        """Add an output; raise an error if it is an input or another output. `option` names it in the message."""
+        place, label = identity(path), f"{option} {os.fspath(path)}".strip()
+        if place is not None and place in self._read:
+            raise UsageError(f"{os.fspath(path)} is read and would be overwritten; name another file for the output")
+        if place is not None and self._written.setdefault(place, label) is not label:
+            raise UsageError(f"{label} and {self._written[place]} must be different files. Name two")
+
+
 def positive(text: str) -> int:
     """Return a number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
@@ -110,16 +133,38 @@ def tag(text: str) -> str:
 
 
 def check_given(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Raise an error for an option that its rules refuse, and for an output that cannot be written."""
+    """Raise an error for an option that its rules refuse, for an output that cannot be written, or is another file too.
+
+    `args.outputs` has the output files; a command adds those whose names it derives.
+    """
     for action in parser._actions:
         for condition, refused, why in vars(action).get("rules", ()):
             if is_given(getattr(args, action.dest, None)) and _holds(args, condition) == refused:
                 option = next(filter(methodcaller("startswith", "--"), action.option_strings), str(action.metavar))
                 raise UsageError(f"{option} {why.format(**vars(args))}")
+    _settle_files(parser, args)
+
+
+def _settle_files(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    read: list[str] = []
+    written: dict[str, Any] = {}
     for action in parser._actions:
         value = getattr(args, action.dest, None)
+        if "writes" in vars(action) and isinstance(value, str):
+            value = vars(action)["writes"](args)(value)
+            setattr(args, action.dest, value)
         if isinstance(value, Output | OutputFolder):
-            value.check((action.option_strings or [str(action.metavar)])[0])
+            written[(action.option_strings or [str(action.metavar)])[0]] = value
+        elif not (action.choices or isinstance(value, Replaced) or action.type is tag):
+            names = [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
+            for folder in filter(os.path.isdir, names if action.dest in _OF_RUNS else ()):
+                read += [entry.path for entry in os.scandir(folder)]  # a folder of runs
+            read += filter(os.path.isfile, names)
+    args.outputs = Outputs(read)
+    for option, value in written.items():
+        value.check(option)
+        if value != "-":
+            args.outputs.add(value, option)
 
 
 def is_given(value: Any) -> bool:
@@ -152,9 +197,10 @@ def add(
 
     An option without a value and choices is a flag. "FILE …" accepts one or more values, "[FILE]" at most one, and
     "[FILE …]" any number. The help states the default, and values have its type. The option is refused unless the
-    condition `to` holds, and `why` follows it in the message.
+    condition `to` holds, and `why` follows it in the message. The setting `writes` is a function that returns
+    `Output`, `OutputFile` or `OutputFolder` if the parsed arguments make this one an output, else `str`.
     """
-    words, default = spec.split(" "), settings.get("default")
+    words, default, writes = spec.split(" "), settings.get("default"), settings.pop("writes", str)
     names = list(filter(methodcaller("startswith", "-"), words)) or words[:1]
     value = " ".join(words[len(names) :])
     if value:
@@ -174,6 +220,8 @@ def add(
     action = group.add_argument(*names, help=text, **settings)
     if to:
         vars(action)["rules"] = [(to, False, why or f"belongs to --{to.replace(' ', ' or --')}")]
+    if writes is not str:
+        vars(action)["writes"] = writes
     return action
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import truerank
 from truerank.cli import common, options
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, one_step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +93,6 @@ def run(args: argparse.Namespace) -> int:
     model.features_ = features
     levelled = _on_one_level(model.predict(data), scores, data, folds)
     probabilities = _calibrate(args, model, scores, levelled, data, folds)
-    truerank.save_model(model, out / "model.json")
     summary: dict[str, Any] = {
         "ranker": args.ranker,
         **_figures(values, baselines, [*data.query_ids.tolist(), *nothing]),
@@ -326,14 +325,16 @@ def _write(out: Path, summary: dict[str, Any], data: Any, scores: Any, model: An
     fold = np.zeros(data.n_queries, dtype=np.int64)
     for number, part in enumerate(parts, 1):
         fold[part] = number
-    with atomic_write(out / "probabilities.csv") as stream:
-        rows = csv.writer(stream, lineterminator="\n")
-        rows.writerow(["query", "document", "fold", "score", "probability"])
-        for i, name in enumerate(data.query_ids.tolist()):
-            for row in range(int(data.offsets[i]), int(data.offsets[i + 1])):
-                rows.writerow([name, data.doc_ids[row], fold[i], float(scores[row]), texts[row]])
     text = _text(summary)
-    common.write_summary(out, summary, text)
+    with one_step():
+        truerank.save_model(model, out / "model.json")
+        with atomic_write(out / "probabilities.csv") as stream:
+            rows = csv.writer(stream, lineterminator="\n")
+            rows.writerow(["query", "document", "fold", "score", "probability"])
+            for i, name in enumerate(data.query_ids.tolist()):
+                for row in range(int(data.offsets[i]), int(data.offsets[i + 1])):
+                    rows.writerow([name, data.doc_ids[row], fold[i], float(scores[row]), texts[row]])
+        common.write_summary(out, summary, text)
     common.show(args, summary, text.removesuffix("\n"))
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.core.files import one_step
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("model MODEL", "a model that `truerank train` wrote")
     add("data [DATA]", "a LETOR file (.gz .xz .zst), a table, or -")
-    add("-o --output FILE", "output file (default: stdout)")
+    add("-o --output FILE", "output file (default: stdout)", writes=_written)
     text = "scores: one on each line, in the order of the rows; run: a TREC run (default: scores, or run with --index)"
     add("--format", text, choices=("scores", "run"))
     runs = options.adder(parser.add_argument_group("with --format run"))
@@ -31,6 +32,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_data_options(parser, to="data", why=why)
 
 
+def _written(args: argparse.Namespace) -> type[str]:
+    return options.Output if args.cluster is None else options.OutputFolder
+
+
 def run(args: argparse.Namespace) -> int:
     """Score every row, and write the scores in a form that restores the exact bits, or rank each query.
 
@@ -42,8 +47,6 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "scores":
         common.refuse_idle(args, ("tag", "depth", "index", "queries", "query_field"), "belongs to --format run")
     args.tag = args.tag or "truerank"
-    if args.cluster is None:
-        options.Output(args.output or "-").check("-o")
     if of_text:
         return _rank_text(args)
     if args.data is None:
@@ -73,15 +76,16 @@ def _of_parts(args: argparse.Namespace, model: Any) -> int:
     with common.cluster_of(args) as client:
         data = common.read_partitions(args.data, args, client, like=model)
         parts = model.predict(data) if args.format == "scores" else data.ranked(model)
-    for number, part in enumerate(parts):
-        if args.format == "scores":
-            common.write_scores(str(folder / f"part-{number:05d}.txt"), part)
-            continue
-        query_ids, offsets, doc_ids, scores = part
-        if doc_ids is None:
-            doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
-        path = folder / f"part-{number:05d}.run"
-        truerank.write_run(path, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+    with one_step():
+        for number, part in enumerate(parts):
+            if args.format == "scores":
+                common.write_scores(str(folder / f"part-{number:05d}.txt"), part)
+                continue
+            query_ids, offsets, doc_ids, scores = part
+            if doc_ids is None:
+                doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
+            path = folder / f"part-{number:05d}.run"
+            truerank.write_run(path, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
     return 0
 
 

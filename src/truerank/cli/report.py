@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         made_by=shlex.join(["truerank", *sys.argv[1:]]),
         topics=args.topics,
         about_training=about,
-        sources={os.path.basename(path): _digest(path) for path in files},
+        sources={common.printable(os.path.basename(path)): _digest(path) for path in files},
         cutoff=None if args.cutoff is None else load_cutoff(args.cutoff),
     )
     with common.output(args.output) as stream:

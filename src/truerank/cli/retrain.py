@@ -14,7 +14,7 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, identity, one_step
 from truerank.core.locks import locked
 
 KEPT = 3
@@ -23,7 +23,7 @@ KEPT = 3
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
-    add("production MODEL", "the model in production, which `truerank train` wrote")
+    add("production MODEL", "the model in production, which `truerank train` wrote", type=options.Replaced)
     add("data DATA …", "newer judged rankings: LETOR files, or tables")
     add("--held-out FILE", "judged queries that trained neither model (default: a share of the newer queries)")
     add("--share S", "share of the newer queries to hold out, in place of --held-out (default: 0.3)", type=float)
@@ -55,9 +55,11 @@ def run(args: argparse.Namespace) -> int:
     compared = Path(args.production).read_bytes()
     target = args.model or _default("--model", args.production)
     state = args.state or _default("--state", f"{args.production}.history.json")
-    places = [os.path.realpath(path) for path in (target, state, args.previous, args.candidate) if path is not None]
-    if len(set(places)) < len(places) or os.path.realpath(args.production) in places[1:]:
-        raise common.UsageError("--model, --state, --previous and --candidate must be different files, and not MODEL")
+    args.outputs.add(_reference(target))
+    if args.state is None:
+        args.outputs.add(state)
+    if identity(target) != identity(args.production) or args.model is None:
+        args.outputs.add(args.production, "MODEL")
     with ExitStack() as locks:
         for path in (state, target):
             locks.enter_context(locked(path))
@@ -130,36 +132,34 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
         random_state=args.seed,
         **common.given(args, "how", "measure", "convention", "test", "level", "margin", "share", "more"),
     )
-    history.write(state)
-    if args.candidate is not None:
-        common.remember_reading(found.candidate, args, production)
-        truerank.save_model(found.candidate, args.candidate)
-    if found.promoted:
-        if Path(args.production).read_bytes() != compared:
-            raise common.InvalidInputError(
-                f"{args.production} has changed since it was read, and the new model was compared with what it held "
-                "then; nothing was replaced. Run the command again"
-            )
-        if args.previous is not None:
-            _write(compared, args.previous)
-        shown_better = found.decision.verdict == "better" and (earlier is None or reference is not None)
+    common.remember_reading(found.candidate, args, production)
+    new = model_text(found.candidate).encode() if found.promoted or args.candidate is not None else b""
+    changed = found.promoted and Path(args.production).read_bytes() != compared
+    shown_better = found.decision.verdict == "better" and (earlier is None or reference is not None)
+    written: dict[str, bytes] = {} if args.candidate is None else {args.candidate: new}
+    if found.promoted and not changed:
         if not shown_better and earlier is None:
-            earlier = {"digest": own_digest, "path": os.path.abspath(f"{target}.reference.json")}
-            _write(compared, earlier["path"])
-        # The history names the new model before it is in place: an interruption in between loses no reference.
-        common.remember_reading(found.candidate, args, production)
-        new = model_text(found.candidate).encode()
+            earlier = {"digest": own_digest, "path": os.path.abspath(_reference(target))}
+            written[earlier["path"]] = compared
         if earlier is not None and not shown_better:
             history.references[digest(new)] = earlier
-            history.write(state)
-        _write(new, target)  # follows a link and keeps permissions
+        written |= {target: new} if args.previous is None else {args.previous: compared, target: new}
+    with one_step():  # the history is replaced first: a kill in between loses no reference
+        history.write(state)
+        for path, content in written.items():
+            with atomic_write(path, "wb") as stream:  # follows a link and keeps permissions
+                stream.write(content)
+    if changed:
+        raise common.InvalidInputError(
+            f"{args.production} has changed since it was read, and the new model was compared with what it held then; "
+            "nothing was replaced. Run the command again"
+        )
     _report(args, found, target, both)
     return 0 if found.promoted else KEPT
 
 
-def _write(content: bytes, target: str) -> None:
-    with atomic_write(target, "wb") as stream:
-        stream.write(content)
+def _reference(target: str) -> str:
+    return f"{target}.reference.json"
 
 
 def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import truerank
 from truerank.cli import common, options
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, one_step
 
 # Features that serve as systems of their own: name of the run -> column.
 RUNS = {
@@ -50,9 +50,10 @@ def run(args: argparse.Namespace) -> int:
         same, _, _ = filecmp.cmpfiles(made, args.out, written, shallow=False)
         others = [name for name in written if name not in same]
         out = common.made_folder(args, args.out, others)
-        for name in others:
-            with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
-                shutil.copyfileobj(source, stream)
+        with one_step():
+            for name in others:
+                with open(Path(made) / name, "rb") as source, atomic_write(out / name, "wb") as stream:
+                    shutil.copyfileobj(source, stream)
     if args.json:
         common.print_json({"out": str(out), "files": written})
         return 0
@@ -137,8 +138,7 @@ def _demo(args: argparse.Namespace) -> int:
         test = data.take_queries(part)
         scores[rows] = truerank.AdaRank(measure="AP").fit(data.take_queries(others)).predict(test)
         best_feature[rows] = test.X[:, int(ap[:, others].mean(axis=1).argmax())]
-    truerank.save_model(truerank.AdaRank(measure="AP").fit(data), out / "model.json")
-    ranker = truerank.load_model(out / "model.json")
+    ranker = truerank.AdaRank(measure="AP").fit(data)
     systems = {"adarank": scores, "best feature": best_feature, "bm25": data.X[:, names.index(RUNS["bm25"])]}
     figures, per_query = {}, {}
     for name, system in systems.items():
@@ -162,6 +162,8 @@ def _demo(args: argparse.Namespace) -> int:
         f"adarank against bm25 on AP: {compared['wins']} wins, {compared['losses']} losses, {compared['ties']} ties; "
         f"p = {compared['p']['paired t']:.2g} (paired t), {compared['p']['randomisation']:.2g} (randomisation)\n"
     )
-    common.write_summary(out, summary, text)
+    with one_step():
+        truerank.save_model(ranker, out / "model.json")
+        common.write_summary(out, summary, text)
     files = f"model      {out / 'model.json'}\nsummary    {out / 'summary.txt'}, {out / 'summary.json'}"
     return common.show(args, summary, f"{text}\n{files}")

@@ -63,8 +63,6 @@ def run(args: argparse.Namespace) -> int:
     ending = "".join(Path(args.data).suffixes[-2:]) if source.compressed else Path(args.data).suffix
     written = {name: f"{name}{ending}" for name in parts}
     folder = common.made_folder(args, args.output, written.values())
-    if any((folder / name).exists() and (folder / name).samefile(args.data) for name in written.values()):
-        raise common.UsageError(f"{args.data} would be overwritten; choose another folder with -o")
     report = {}
     with open_outputs([str(folder / name) for name in written.values()]) as streams:
         for (name, queries), stream in zip(parts.items(), streams):

@@ -99,7 +99,7 @@ def settle_systems(args: argparse.Namespace, least: int = 0) -> None:
     if len(set(files)) < len(files):
         raise common.UsageError("the same file is named twice")
     known = {None, *files, *common.run_names(files, or_paths=True)}
-    if args.data is not None and args.baseline not in known:
+    if args.data is not None and args.baseline not in known and common.printable(args.baseline) not in known:
         args.scores = [*args.scores, args.baseline]
         files = [*files, args.baseline]
     if len(files) < least:
@@ -114,8 +114,8 @@ def baseline_name(args: argparse.Namespace) -> str:
         return args.names[0]
     if args.baseline in args.files:
         return args.names[args.files.index(args.baseline)]
-    if args.baseline in args.names:
-        return args.baseline
+    if (name := common.printable(args.baseline)) in args.names:
+        return name
     raise common.UsageError(
         f"--baseline {args.baseline!r} is not among the compared systems. Choose one of: {', '.join(args.names[:20])}"
     )

@@ -6,19 +6,22 @@ Devices, FIFOs and open descriptors (`/dev/stdout`, the pipe of `>(…)`) cannot
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import secrets
 import signal
 import stat
 import threading
+import time
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
 from truerank.core.locks import locked
 
 try:
@@ -33,6 +36,17 @@ _swept: set[Path] = set()
 _unfinished: set[str] = set()
 RENAMING = threading.Lock()
 """Held while several files are replaced as one step."""
+_PATIENCE = 5.0  # seconds to wait for another process that replaces files in the same folder
+
+
+class _Step(NamedTuple):
+    """Files that are replaced together: what keeps them open, and pairs of a temporary file and its target."""
+
+    open: ExitStack
+    written: list[tuple[str, Path]]
+
+
+_step: ContextVar[_Step | None] = ContextVar("step", default=None)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -77,18 +91,66 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
     Interrupts are delayed while the files are renamed. If the process is killed between two renames, some files are new
     and others old, but each is complete.
     """
-    with ExitStack() as stack:
-        opened = map(partial(_opened, mode=mode), paths)
-        streams, temporaries, targets = zip(*map(stack.enter_context, opened))
-        yield list(streams)
-        for stream, temporary in zip(streams, temporaries):
+    with one_step() as step:
+        opened = [step.open.enter_context(_opened(path, mode)) for path in paths]
+        yield [stream for stream, _, _ in opened]
+        for stream, temporary, target in opened:
             stream.flush()
             if temporary:
-                os.fsync(stream.fileno())
-        with interrupts_held_back():
-            for temporary, target in zip(temporaries, targets):
-                if temporary:
-                    os.replace(temporary, target)
+                with naming(target):
+                    os.fsync(stream.fileno())
+                step.written.append((temporary, target))
+
+
+@contextmanager
+def one_step() -> Iterator[_Step]:
+    """Replace the files that `atomic_write` writes in this block together at its end, or none if the block fails.
+
+    A block inside another one belongs to the outer one. Two processes do not mix the files that they replace in one
+    folder.
+    """
+    with ExitStack() as stack:
+        step, outer = _Step(stack, []), _step.get()
+        token = _step.set(step)
+        try:
+            yield step
+        finally:
+            _step.reset(token)
+        if outer is not None:
+            outer.open.push(stack.pop_all())  # temporary files stay locked until they are renamed
+            outer.written.extend(step.written)
+            return
+        with interrupts_held_back(), _folders_locked({target.parent for _, target in step.written}):
+            for temporary, target in step.written:
+                os.replace(temporary, target)
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Give an OSError of the block without the name of a file this name."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or isinstance(error, TruerankError):
+            raise
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), os.fspath(path)) from error
+
+
+@contextmanager
+def _folders_locked(folders: set[Path]) -> Iterator[None]:
+    """Lock folders against other processes that replace files there, if the system can."""
+    with ExitStack() as stack:
+        end = time.monotonic() + _PATIENCE
+        for folder in sorted(folders) if fcntl is not None else ():
+            with suppress(OSError):
+                descriptor = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                while time.monotonic() < end:
+                    with suppress(BlockingIOError):
+                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    time.sleep(0.001)
+        yield
 
 
 @contextmanager
@@ -111,7 +173,8 @@ def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
             refuse_planted(folder)
             folder.mkdir(exist_ok=True)
             _empty(folder, known)
-            yield folder
+            with naming(folder):
+                yield folder
         except BaseException:
             with suppress(OSError, InvalidInputError):
                 remove_folder(folder, known)
@@ -144,6 +207,24 @@ def _empty(folder: Path, known: str) -> None:
         raise InvalidInputError(f"{folder}: holds {min(strange)!r}, which no run of truerank leaves; move it elsewhere")
     for name in names:
         os.unlink(folder / name)
+
+
+def identity(path: str | os.PathLike[str]) -> tuple[Any, ...] | None:
+    """Return what two paths of one regular file have in common, whether it exists or not; None for folders and devices.
+
+    Names of new files that differ only by case or by the form of accents are one file on some systems, and here.
+    """
+    try:
+        there = os.stat(path)
+        return (there.st_dev, there.st_ino) if stat.S_ISREG(there.st_mode) else None
+    except (OSError, ValueError):
+        folder, name = os.path.split(os.path.realpath(path))
+    name = unicodedata.normalize("NFC", name).casefold()
+    try:
+        there = os.stat(folder)
+    except OSError:
+        return (folder, name)
+    return (there.st_dev, there.st_ino, name)
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
@@ -186,26 +267,37 @@ def remove_unfinished() -> None:
 def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], str, Path]]:
     """Yield a stream, its temporary file ("" if `path` itself is written) and the file that this becomes."""
     name, temporary, target = os.fspath(path), "", Path(path).resolve()
-    encoding, newline = (None, None) if "b" in mode else ("utf-8", "\n")
     try:
         number = _written_directly(name)
         if number is None:
             descriptor, temporary = _make_temporary(target)
         else:
             descriptor = os.open(name, os.O_WRONLY) if number < 0 else os.dup(number)
-        with os.fdopen(descriptor, mode, encoding=encoding, newline=newline) as stream:
+        stream: IO[Any] = io.BufferedWriter(_NamedFile(descriptor, name))
+        with stream if "b" in mode else io.TextIOWrapper(stream, "utf-8", newline="\n") as stream:
             yield stream, temporary, target
     except OSError as error:
         if isinstance(error, BrokenPipeError) and not temporary:
             raise InvalidInputError(f"{name}: the reader closed it before everything was written") from error
-        if error.filename is None and error.errno is not None:
-            error.filename = name
         raise
     finally:
         if temporary:
             with suppress(FileNotFoundError):  # it may have become the file
                 os.unlink(temporary)
             _unfinished.discard(temporary)
+
+
+class _NamedFile(io.FileIO):
+    """An open file whose errors of writing have the name of the output."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        super().__init__(descriptor, "wb")
+        self._output = name
+
+    def write(self, data: Any) -> int:
+        """Write; OSError has the name of the output."""
+        with naming(self._output):
+            return super().write(data)
 
 
 def _make_temporary(target: Path) -> tuple[int, str]:

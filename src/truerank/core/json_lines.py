@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from truerank.core.errors import DataFileError
+from truerank.core.files import naming
 from truerank.core.locks import locked
 
 
@@ -79,7 +80,7 @@ class JsonLines:
             os.truncate(self.path, Path(self.path).read_bytes().rfind(b"\n") + 1)
             self._torn = False
         rest = memoryview((json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
-        with open(self.path, "ab", buffering=0) as file:
+        with naming(self.path), open(self.path, "ab", buffering=0) as file:
             end = os.fstat(file.fileno()).st_size
             try:
                 while len(rest):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +18,8 @@ except ImportError:  # Windows: nothing is locked
     fcntl = None  # type: ignore[assignment]
 
 _held: set[int] = set()
+_OWN = re.compile(rb"truerank, process (\d+)\n")  # content of the lock files that this module may change and remove
+_BRIEFLY = 0.1  # seconds in which a process writes its number into a lock file that it has created
 
 
 @contextmanager
@@ -24,7 +28,8 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
     The lock is on a small file that contains the number of the process: `.lock` in an existing folder, else
     `.NAME.lock` in the folder of `path`, which need not exist. The system releases the lock when the process ends,
-    even if it is killed; a lock file that is left has no effect. A process that is forked inside the block does not
+    even if it is killed; a lock file that is left has no effect. A file of this name with other content belongs to
+    another program: it is locked, but neither changed nor removed. A process that is forked inside the block does not
     prolong the lock. Devices, FIFOs and open descriptors (`/dev/stdout`) are not locked, and on file systems without
     locks nothing is locked. A symbolic link is followed; the lock file must not be one.
 
@@ -39,36 +44,52 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
         return
     name = place / ".lock" if place.is_dir() else place.parent / f".{place.name[:200]}.lock"
     try:
-        descriptor = _lock(name, os.fspath(path))
+        descriptor, created = _lock(name, os.fspath(path))
     except OSError as error:
         raise InvalidInputError(f"{os.fspath(path)}: cannot be locked ({name}): {error.strerror or error}") from error
     try:
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         if descriptor in _held:  # else this is a forked process, which left it to its parent
             with suppress(OSError):
-                os.unlink(name)
+                own = _content(descriptor) in ((_mark(), b"") if created else (_mark(),))
+                if own and os.path.samestat(os.stat(name), os.fstat(descriptor)):
+                    os.unlink(name)
             _release(descriptor)
 
 
-def _lock(name: Path, what: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+def _lock(name: Path, what: str) -> tuple[int, bool]:
+    """Lock a file; returns its descriptor, and whether it was created. It contains the number of this process."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    young = time.monotonic() + _BRIEFLY
     while True:
-        descriptor = os.open(name, flags, 0o666)
+        try:
+            descriptor, created = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666), True
+        except FileExistsError:
+            try:
+                descriptor, created = os.open(name, flags), False
+            except FileNotFoundError:
+                continue  # its owner removed it
         _held.add(descriptor)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("the lock file is not a regular file")
+            if created:
+                _sign(descriptor)
             if fcntl is not None:
                 with _unless_unsupported():
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.stat(name), os.fstat(descriptor)):
-                return descriptor
+                content = _content(descriptor)
+                if _OWN.fullmatch(content):
+                    _sign(descriptor)
+                if content or created or time.monotonic() > young:
+                    return descriptor, created
+                time.sleep(_BRIEFLY / 10)  # its creator has not written yet, or another program keeps it empty
         except BlockingIOError:
-            owner = os.read(descriptor, 20).decode("ascii", "replace").strip()
-            number = f"process {owner}" if owner.isdigit() else "another process"
+            found = _OWN.fullmatch(_content(descriptor))
+            owner = found.group(1).decode() if found else ""
+            number = f"process {owner}" if owner else "another process"
             this = " (this one)" if owner == str(os.getpid()) else ""
             _release(descriptor)
             raise InvalidInputError(
@@ -80,6 +101,23 @@ def _lock(name: Path, what: str) -> int:
             _release(descriptor)
             raise
         _release(descriptor)
+
+
+def _mark() -> bytes:
+    return b"truerank, process %d\n" % os.getpid()
+
+
+def _sign(descriptor: int) -> None:
+    """Write the number of this process; a full disk leaves the file without it."""
+    with suppress(OSError):
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, _mark())
+        os.ftruncate(descriptor, len(_mark()))
+
+
+def _content(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, 64)
 
 
 @contextmanager

@@ -17,8 +17,20 @@ def shown(text: str) -> str:
     >>> print(shown("\x1b[2J http://me:secret@host/"))
     \x1b[2J http://***@host/
     """
-    text = re.sub(r"://\S*@", "://***@", text)
-    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
+    return _UNSEEN.sub(_escape, re.sub(r"://\S*@", "://***@", text))
+
+
+def printable(name: str) -> str:
+    r"""Escape what cannot be printed in a line of UTF-8: bytes of file names that are not UTF-8, control characters.
+
+    >>> print(printable("caf\udce9\n"))
+    caf\udce9\n
+    """
+    return re.sub(f"[\t\n]|{_UNSEEN.pattern}", _escape, name)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found.group().encode("unicode_escape").decode("ascii")
 
 
 def counted(n: int, noun: str) -> str:

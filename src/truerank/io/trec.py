@@ -16,6 +16,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.printing import printable
 from truerank.core.types import PathLike
 from truerank.data.grouping import RowsByQuery, as_ids, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
@@ -288,7 +289,7 @@ def _as_id(name: object) -> str:
 
 
 def run_name(path: str) -> str:
-    """Return the name of a run: its file's name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`.
+    """Return the name of a run: its file's name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`, `printable`.
 
     >>> run_name("runs/bm25.run.gz")
     'bm25'
@@ -296,7 +297,7 @@ def run_name(path: str) -> str:
     name = Path(path).name
     for suffix in (*COMPRESSED, ".run", ".txt", ".trec"):
         name = name.removesuffix(suffix)
-    return name or path
+    return printable(name or path)
 
 
 def files_of(folder: PathLike) -> list[Path]:

@@ -299,7 +299,7 @@ def estimate(
     if human is not None:
         known = known.with_grades(human)
     highest = check_judged(known, scale)
-    frame = Frame(runs, one, topics, totals, among=list(dict.fromkeys(known.topics.tolist())))
+    frame = Frame(runs, one, topics, totals, among=known.keys)
     grades = frame.grades(known.judged)
     noted = {key: grade for key, grade in zip(known.keys, known.grades.tolist()) if grade == grade}
     rest = np.array([noted.get(key, np.nan) for key in frame.keys])

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import IO, Any, cast
@@ -13,18 +14,19 @@ from typing import IO, Any, cast
 import numpy as np
 
 from truerank.core.checks import check_number
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.files import atomic_write, read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import MeasureLike, PathLike, RandomState
 from truerank.io.trec import as_qrels
 from truerank.judging.predictions import Factors, judges_labels, make_factors
-from truerank.judging.sums import Frame, gains, sum_measure
+from truerank.judging.sums import Frame, gains, refuse_lost_zeros, sum_measure
 
 COLUMNS = ("topic", "document", "round", "budget", "probability", "judge", "grade")
 SCALE = (0.0, 4.0)  # lowest and highest grade that people give, unless `scale` says other
 LEAST_SHARE = 0.1  # least probability of a document, as a share of budget / documents
 _LEAST_DEVIATION = 0.1
+_FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # start of a text that a spreadsheet may compute
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class Plan:
     def with_grades(self, human: object) -> Plan:
         """Return the plan with grades of the drawn documents from qrels; two different grades are an error."""
         qrels = as_qrels(human)
+        refuse_lost_zeros((self.topics, self.documents), (qrels.query_ids, qrels.doc_ids))
         table, grades = qrels.by_topic(qrels.grades), self.grades.copy()
         for row, (topic, document) in enumerate(self.keys):
             grade = table.get(topic, {}).get(document, -1.0)
@@ -89,14 +92,40 @@ class Plan:
         return [
             [self.topics[row], self.documents[row], str(self.rounds[row]), repr(float(self.budgets[row])),
              repr(float(self.probabilities[row])), "yes" if self.drawn[row] else "no",
-             "" if math.isnan(self.grades[row]) else f"{self.grades[row]:g}"]
+             "" if math.isnan(self.grades[row]) else repr(float(self.grades[row])).removesuffix(".0")]
             for row in np.argsort(~self.drawn, kind="stable").tolist()
         ]  # fmt: skip
 
-    def write(self, target: str | os.PathLike[str]) -> None:
-        """Write the plan as a CSV file for people to fill in, atomically."""
+    def cells(self) -> list[list[str]]:
+        """Return `rows` for a spreadsheet: ids that it may take for formulas begin with an apostrophe."""
+        return [[*(f"'{name}" if _FORMULA.match(name) else name for name in row[:2]), *row[2:]] for row in self.rows()]
+
+    def write(self, target: str | os.PathLike[str], *, replace: bool = False) -> None:
+        """Write the plan as a CSV file for people to fill in, atomically.
+
+        InvalidInputError: `target` has grades that this plan lacks, or is not a plan; with `replace` this is a warning.
+        """
+        if lost := self._lost(target):
+            if not replace:
+                raise InvalidInputError(
+                    f"{os.fspath(target)}: {lost}. Name another file, or pass replace=True (--replace) to overwrite it"
+                )
+            warn(f"{os.fspath(target)} is replaced: {lost}")
         with atomic_write(target) as opened:
-            csv.writer(opened, lineterminator="\n").writerows([COLUMNS, *self.rows()])
+            opened.writelines(map(_line, [COLUMNS, *self.cells()]))
+
+    def _lost(self, target: str | os.PathLike[str]) -> str:
+        """Return what the file has that this plan lacks, "" if nothing."""
+        if not os.path.isfile(target) or os.path.getsize(target) == 0:
+            return ""
+        try:
+            old = read_plan(target)
+        except DataFileError as error:
+            return f"the file is not a plan without grades ({error})"
+        own = dict(zip(self.keys, self.grades.tolist()))
+        lost = [key for key, grade in zip(old.keys, old.grades.tolist()) if grade == grade and own.get(key) != grade]
+        first = "topic {}, document {}".format(*lost[0]) if lost else ""
+        return first and f"the file has {len(lost)} grades that the new plan lacks (the first: {first})"
 
     def __str__(self) -> str:
         rounds = f"{self.n_rounds} round{'s' if self.n_rounds > 1 else ''}"
@@ -104,6 +133,12 @@ class Plan:
             f"{int(self.drawn.sum())} documents to judge (expected {self.expected:.1f}) of {len(set(self.keys))} in "
             f"{len(set(self.topics.tolist()))} topics, {rounds}; {len(self.to_judge)} have no grade yet"
         )
+
+
+def _line(cells: Sequence[str]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # quotes the characters of its line ends
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def read_plan(source: PathLike | IO[str]) -> Plan:
@@ -115,7 +150,11 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     name = str(getattr(source, "name", "" if hasattr(source, "read") else source))
     text = read_text(source) if isinstance(source, str | os.PathLike) else source.read()
     reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
-    head = [column.strip().lower() for column in next(reader, [])]
+    try:
+        (_, head), *lines = [(reader.line_num, cells) for cells in reader] or [(1, [])]
+    except csv.Error as error:
+        raise DataFileError(f"not a CSV file ({error})", name, reader.line_num) from error
+    head = [column.strip().lower() for column in head]
     if lacking := [column for column in COLUMNS if column not in head]:
         raise DataFileError(
             f"the plan has no column {lacking[0]!r}; expected {', '.join(COLUMNS)}. Labels without a plan have unknown "
@@ -124,13 +163,13 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     places = [head.index(column) for column in COLUMNS]
     rows: list[tuple[Any, ...]] = []
     seen: dict[tuple[Any, ...], int] = {}
-    for cells in reader:
-        line = reader.line_num
+    for line, cells in lines:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) <= max(places):
             raise DataFileError(f"the row has {len(cells)} columns, and the header {len(head)}", name, line)
-        topic, document, number, budget, chance, asked, grade = (cells[place].strip() for place in places)
+        topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
+        number, budget, chance, asked, grade = (cells[place].strip() for place in places[2:])
         asked = asked.lower()
         try:
             row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
@@ -273,6 +312,7 @@ def plan_judgements(
         importance = importance * _deviations(factors, gains(one, told))
     keys = frame.keys
     if before is not None:
+        refuse_lost_zeros((before.topics, before.documents), zip(*keys))
         # Every round plans all documents that are not judged, also those that only other runs rank: a round that left
         # them out would count for them only where an earlier round drew them.
         rest = sorted(set(before.keys) - set(keys))

@@ -6,7 +6,7 @@ known totals. Estimates from a sample of documents are unbiased only for these m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,14 +84,17 @@ class Frame:
 
     def __init__(
         self, runs: object, measure: Measure, topics: str | None = None, totals: Mapping[Any, float] | None = None,
-        among: list[str] | None = None,
+        among: Sequence[tuple[str, str]] | None = None,
     ) -> None:  # fmt: skip
         named = runs_by_name(runs)
         named = {as_run(runs).tag or "run": as_run(runs)} if named is None else named
         if not named:
             raise InvalidInputError("there are no runs; give a dict of runs by name")
         self.runs = list(named)
-        self.topics = _settled(named, topics, among)
+        for run in named.values() if among else ():
+            refuse_lost_zeros(zip(*among or ()), (run.query_ids, run.doc_ids))
+        planned = None if among is None else list(dict.fromkeys(topic for topic, _ in among))
+        self.topics = _settled(named, topics, planned)
         place = {topic: number for number, topic in enumerate(self.topics)}
         known = {str(topic): float(total) for topic, total in (totals or {}).items()}
         if measure.NAME == "R" and (lacking := [topic for topic in self.topics if topic not in known]):
@@ -150,6 +153,19 @@ class Frame:
         if not len(pairs):
             raise InvalidInputError('pairs is empty; name pairs of runs, or use pairs="all"')
         return np.sqrt(np.mean([self.difference(a, b) ** 2 for a, b in pairs], axis=0))
+
+
+def refuse_lost_zeros(planned: Iterable[Any], others: Iterable[Any]) -> None:
+    """Raise InvalidInputError if topics or documents of a plan are those of runs or qrels without leading zeros."""
+    for own, given in zip(map(set, planned), map(set, others)):
+        whole = {name.lstrip("0") or "0": name for name in given - own if name[:1] == "0"}
+        lost = [name for name in own - given if name in whole]
+        if lost and not any(name[:1] == "0" and len(name) > 1 for name in own):
+            raise InvalidInputError(
+                f"ids differ by leading zeros: the plan has {min(lost)!r}, elsewhere it is {whole[min(lost)]!r} "
+                f"({len(lost)} such ids). A spreadsheet has probably changed the plan: import the columns topic and "
+                "document as text, or copy the grades into the plan as it was written"
+            )
 
 
 def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | None) -> list[str]:

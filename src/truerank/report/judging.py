@@ -21,7 +21,7 @@ def judging_page(
     `texts` by document and `queries` by topic are shown, else their ids. The browser keeps the grades until they are
     saved. The page shows neither probabilities nor runs.
     """
-    rows, body, before = plan.rows(), [], None
+    rows, cells, body, before = plan.rows(), plan.cells(), list[str](), None
     for number, row in sorted(enumerate(rows), key=lambda one: one[1][0]):
         if row[5] != "yes":
             continue
@@ -46,7 +46,7 @@ def judging_page(
         f"<title>Judge documents</title><style>{css}</style></head><body><header><h1>Judge documents</h1>"
         f'{paragraph(what)}<p class="controls"><button id="save">Save</button> <span id="left"></span></p></header>'
         f"<main>{''.join(body)}</main>"
-        f"{_json({'columns': COLUMNS, 'rows': rows, 'name': name, 'key': content_digest(rows)})}"
+        f"{_json({'columns': COLUMNS, 'rows': cells, 'name': name, 'key': content_digest(rows)})}"
         f"<script>{script}</script></body></html>\n"
     )
 
