@@ -55,9 +55,9 @@ def filled(plan):
 
 
 def test_grades_are_replaced_only_on_request(tmp_path):
-    path, plan = tmp_path / "judge.csv", plan_judgements(RUNS, "DCG@3", 4)
+    path, plan = tmp_path / "judge.csv", plan_judgements(RUNS, "DCG@3", budget=4)
     plan.write(path)
-    plan_judgements(RUNS, "DCG@3", 4.5, random_state=3).write(path)  # nobody has graded
+    plan_judgements(RUNS, "DCG@3", budget=4.5, random_state=3).write(path)  # nobody has graded
     filled(plan).write(path)
     graded = path.read_bytes()
     with pytest.raises(InvalidInputError, match=r"has \d+ grades that the new plan lacks .*--replace"):
@@ -76,7 +76,7 @@ def test_what_is_not_a_plan_is_kept(tmp_path, content):
     path = tmp_path / "grades"
     path.write_bytes(content)
     with pytest.raises(InvalidInputError, match="not a plan"):
-        plan_judgements(RUNS, "DCG@3", 4).write(path)
+        plan_judgements(RUNS, "DCG@3", budget=4).write(path)
     assert path.read_bytes() == content
 
 
@@ -87,13 +87,13 @@ def without_zeros(plan):
 
 @pytest.mark.parametrize("what", ["topics", "documents"])
 def test_lost_zeros_are_named(what):
-    plan = filled(plan_judgements(RUNS, "DCG@3", 4))
+    plan = filled(plan_judgements(RUNS, "DCG@3", budget=4))
     lost = without_zeros(plan)
     lost = Plan(**(vars(plan) | {what: getattr(lost, what)}))
     for action in (
         lambda: estimate(RUNS, "DCG@3", plan=lost),
         lambda: lost.with_grades({"051": {"000072": 1}}),
-        lambda: plan_judgements(RUNS, "DCG@3", 4, human=lost),
+        lambda: plan_judgements(RUNS, "DCG@3", budget=4, human=lost),
     ):
         with pytest.raises(InvalidInputError, match="leading zeros"):
             action()
