@@ -8,7 +8,9 @@ from truerank.data.provenance import TrainingSketch, training_queries
 from truerank.data.ranking_data import RankingData
 from validation.harness import Row, average, collections, rate, streams
 
-PROMISE = "A model recognises its training queries after re-saving, and takes no other query for one."
+PROMISE = (
+    "A model recognises its training queries, saved again or without a document, and takes no other query for one."
+)
 
 
 class _Model:
@@ -37,6 +39,39 @@ def _saved_again(data: RankingData, rng: np.random.Generator) -> RankingData:
     return RankingData(X, rng.integers(0, 5, data.n_rows), data.query_index[places] + 10_000)
 
 
+def _near_copies(replications: int, seed: int) -> list[Row]:
+    """471 of MQ2008's queries train. They lose a document each, and the other queries are asked about."""
+    folder = collections()
+    if folder is None:
+        return []
+    from truerank.io.letor.read import read_letor
+
+    parts = [read_letor(folder / "letor4-mq2008" / f"S{k}.txt.gz") for k in range(1, 6)]
+    whole = RankingData.concatenate(parts)
+    rows = []
+    for n_columns in (whole.n_features, 10, 3):
+        falsely, right, enough = [], [], []
+        for rng in streams(seed + 2, min(replications, 25)):
+            order = rng.permutation(whole.n_queries)
+            columns = np.sort(rng.choice(whole.n_features, n_columns, replace=False))
+            data = whole.replaced(X=np.ascontiguousarray(whole.X[:, columns]), feature_names=None)
+            train, other = data.take_queries(np.sort(order[:471])), data.take_queries(np.sort(order[471:]))
+            model = _Model(TrainingSketch.of(train))
+            falsely += training_queries(model, other).matched.tolist()
+            kept = np.ones(train.n_rows, dtype=bool)
+            kept[train.offsets[:-1] + rng.integers(0, train.group_sizes)] = False
+            found = training_queries(model, RankingData(train.X[kept], None, train.query_index[kept]))
+            if found.by_rows is not None:
+                right.append(found.recognised / found.by_rows)
+                enough.append(found.by_rows / found.of)
+        setting = f"MQ2008, 471 training queries, {n_columns} columns"
+        rows.append(rate(setting, "other queries falsely recognised", falsely, high=0.0))
+        if right:
+            rows.append(average(setting, "one document fewer: share with enough rows", enough))
+            rows.append(average(setting, "one document fewer: share of these recognised", right))
+    return rows
+
+
 def run(replications: int, seed: int) -> list[Row]:
     """Half of the queries train; the other half, and the first half saved again, are asked about."""
     rows = []
@@ -55,6 +90,7 @@ def run(replications: int, seed: int) -> list[Row]:
             right.append(training_queries(model, _saved_again(train, rng)).recognised == half)
         rows.append(rate(setting, "draws with a query falsely recognised", wrong, high=0.0))
         rows.append(rate(setting, "draws with all training queries recognised when saved again", right, low=1.0))
+    rows += _near_copies(replications, seed)
     share = []
     for rng in streams(seed + 1, replications):
         train = _made(rng, 600, rows=1)

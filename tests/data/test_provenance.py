@@ -33,6 +33,18 @@ def made(queries: int, seed: int = 0, first: int = 0, rows: int = 4) -> RankingD
     return RankingData(X, y, np.repeat(np.arange(first, first + queries), rows))
 
 
+def wide(queries: int, seed: int = 0, rows: int = 8) -> RankingData:
+    rng = np.random.default_rng(seed)
+    return RankingData(rng.normal(size=(queries * rows, 6)), None, np.repeat(np.arange(queries), rows))
+
+
+def without_one_row(data: RankingData, rng: np.random.Generator) -> RankingData:
+    """The queries without a row each, which is drawn."""
+    kept = np.ones(data.n_rows, dtype=bool)
+    kept[data.offsets[:-1] + rng.integers(0, data.group_sizes)] = False
+    return RankingData(data.X[kept], None, data.query_index[kept])
+
+
 RANKERS = [
     RidgeRanker(),
     AdaRank(),
@@ -56,7 +68,7 @@ def test_a_model_recognises_its_training_queries_and_no_others(ranker, tmp_path)
         assert (found.recognised, found.recognisable, found.of, found.same_ids) == (10, 30, 30, 0)
         assert not found.mostly
         assert not found.reason
-        assert str(found) == "10 of 30 queries were used for training"
+        assert str(found).startswith("10 of 30 queries were used for training (a query with a document more or fewer")
         assert training_queries(model, train).mostly
 
 
@@ -108,7 +120,7 @@ def test_a_sketch_of_more_queries_than_it_keeps():
     whole = made(300)
     kept = TrainingSketch.of(whole, 100)
     assert len(kept.rows) == len(kept.ids) == 100
-    assert kept.complete == (False, False)
+    assert kept.complete[:2] == (False, False)
     model = RidgeRanker()
     model.training_sketch_size = 100
     model.fit(whole)
@@ -144,10 +156,10 @@ def test_sketches_of_parts_make_that_of_the_whole():
         own = getattr(both, kind)
         assert own.tolist() == getattr(expected, kind)[: len(own)].tolist()
         assert len(own) >= 60
-    assert both.complete == (False, False)
+    assert both.complete[:2] == (False, False)
     complete = TrainingSketch.of(whole.take_queries(range(9))) | TrainingSketch.of(whole.take_queries(range(5, 300)))
     assert complete.rows.tolist() == expected.rows.tolist()
-    assert complete.complete == (True, True)
+    assert complete.complete[:2] == (True, True)
 
 
 def test_continued_models_know_the_queries_of_both_fits():
@@ -190,8 +202,9 @@ def test_a_file_of_training_queries_has_the_sketch(tmp_path):
 
 
 def test_the_part_in_a_model_file_is_small_and_checked(tmp_path):
-    sketch = TrainingSketch.of(made(5000, rows=1), 4096)
-    assert sum(len(text) for text in list(sketch.model_params().values())[:2]) < 90_000
+    sketch = TrainingSketch.of(wide(5000, rows=4))
+    assert len(sketch.rows) == len(sketch.ids) == len(sketch.single) == len(sketch.of_query) == 4096
+    assert len(json.dumps(sketch.model_params())) < 180_000
     model = RidgeRanker().fit(made(20))
     save_model(model, tmp_path / "model.json")
     document = json.loads((tmp_path / "model.json").read_text())
@@ -202,8 +215,9 @@ def test_the_part_in_a_model_file_is_small_and_checked(tmp_path):
         (tmp_path / "model.json").write_text(json.dumps(document))
         with pytest.raises(ModelFileError):
             load_model(tmp_path / "model.json")
-    with pytest.raises(InvalidInputError, match="two bools"):
-        TrainingSketch("", "", [1, 0])
+    for damaged in ({"complete": [1, 0]}, {"single": params["rows"]}, {"of_query": "AAA="}):
+        with pytest.raises(InvalidInputError):
+            TrainingSketch(**damaged)
 
 
 def test_figures_on_training_queries_warn_once_a_model(tmp_path):
@@ -222,3 +236,72 @@ def test_figures_on_training_queries_warn_once_a_model(tmp_path):
     for again in (load_model(tmp_path / "model.json"), RidgeRanker().fit(train)):
         with pytest.warns(UserWarning, match="used for training"):
             again.score(train)
+
+
+def test_queries_that_lost_or_gained_documents_are_recognised_by_their_rows(tmp_path):
+    train, other = wide(60), wide(60, seed=1)
+    rng = np.random.default_rng(2)
+    model = Sketched(TrainingSketch.of(train))
+    assert model.training_sketch_.complete == (True, True, True)
+    fewer = training_queries(model, without_one_row(train, rng))
+    assert (fewer.recognised, fewer.by_rows) == (60, 60)
+    half = RankingData(
+        np.concatenate([train.X[train.query_index < 20], other.X[other.query_index < 20]]), None,
+        np.tile(np.repeat(np.arange(20), 8), 2),
+    )  # fmt: skip
+    assert training_queries(model, half).recognised == 20  # eight rows of sixteen are known
+    less = RankingData(np.concatenate([half.X, other.X[-20:]]), None, np.append(half.qid, np.arange(20)))
+    assert training_queries(model, less).recognised == 0
+    three = np.concatenate([np.arange(start, start + 3) for start in train.offsets[:-1]])
+    few = training_queries(model, RankingData(train.X[three], None, train.query_index[three]))
+    assert (few.recognised, few.by_rows) == (0, 0)
+    assert training_queries(model, other).recognised == 0
+    moved = train.replaced(X=train.X + 0.001 * (np.arange(6) == 2))
+    assert training_queries(model, moved).recognised == 0
+
+
+def test_rows_that_occur_in_two_training_queries_identify_neither():
+    train = wide(2)
+    same = RankingData(np.concatenate([train.X[:8], train.X[:8], train.X[8:]]), None, np.repeat(np.arange(3), 8))
+    sketch = TrainingSketch.of(same.take_queries([0, 2]))
+    assert len(sketch.single) == 16
+    joined = RankingData(np.concatenate([train.X[:8], train.X[:7], train.X[8:]]), None, [0] * 8 + [1] * 7 + [2] * 8)
+    assert len(TrainingSketch.of(joined).single) == 9
+
+
+def test_rows_of_narrow_models_are_not_used():
+    train = made(30)
+    found = training_queries(Sketched(TrainingSketch.of(train)), without_one_row(train, np.random.default_rng(0)))
+    assert (found.recognised, found.by_rows) == (0, None)
+    assert "the model keeps no digests of rows" in str(found)
+
+
+def test_rows_are_a_sample_of_large_training_sets_and_join_over_parts():
+    whole = wide(4000, rows=6)
+    sketch = TrainingSketch.of(whole)
+    assert len(sketch.single) == 4096
+    assert not sketch.complete[2]
+    found = training_queries(
+        Sketched(sketch), without_one_row(whole.take_queries(range(500)), np.random.default_rng(0))
+    )
+    assert found.recognised == found.by_rows
+    parts = [TrainingSketch.of(whole.take_queries(part)) for part in (range(1500), range(1500, 4000))]
+    both = parts[0] | parts[1]
+    assert both.single.tolist() == sketch.single[: len(both.single)].tolist()
+    assert both.of_query.tolist() == sketch.of_query[: len(both.single)].tolist()
+    again = parts[0] | parts[0]  # a second pass over the same queries
+    assert again.single.tolist() == parts[0].single.tolist()
+
+
+def test_sketches_of_older_models_are_read():
+    sketch = TrainingSketch.of(wide(5))
+    params = sketch.model_params()
+    older = TrainingSketch(params["rows"], params["ids"], [True, True])
+    assert older.complete == (True, True, False)
+    found = training_queries(Sketched(older), wide(5))
+    assert (found.recognised, found.by_rows) == (5, None)
+
+
+class Sketched:
+    def __init__(self, sketch: TrainingSketch) -> None:
+        self.training_sketch_ = sketch

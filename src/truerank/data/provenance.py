@@ -1,7 +1,9 @@
 """Sketches of training queries, by which a model recognises the queries that it was trained on.
 
 A query has a 64-bit digest of its rows (the model's columns, in any order, without grades) and another one of its id.
-A model keeps the 4,096 smallest digests of each kind: of more training queries, a random sample.
+A model keeps the 4,096 smallest digests of each kind: of more training queries, a random sample. It also keeps the
+4,096 smallest hashes of single rows with the digest of their query, which recognise a query that has lost or gained
+documents.
 """
 
 from __future__ import annotations
@@ -26,12 +28,13 @@ from truerank.data.row_source import Part
 from truerank.data.rows import beside
 
 SIZE = 4096  # digests of each kind that a model keeps
+FEWEST_COLUMNS, FEWEST_ROWS = 5, 4  # with fewer, single rows do not identify a query
 FEWEST = 20  # recognisable queries that an incomplete sketch requires for a statement
 UNRECOGNISED = (
     "not checked: whether these queries trained the systems, because runs and score files do not name a model"
 )
 
-_NOWHERE = np.iinfo(np.uint64).max  # digest of a query without rows, which no sketch keeps
+_NOWHERE = int(np.iinfo(np.uint64).max)  # digest of a query without rows, which no sketch keeps
 
 
 class TrainingSketch:
@@ -40,9 +43,11 @@ class TrainingSketch:
     Parameters
     ----------
     rows, ids : str or uint64 array, default=""
-        Distinct digests of rows and of query ids, ascending; a text is base64 of little-endian numbers.
-    complete : pair of bool, default=(True, True)
-        Whether all digests of rows, and of ids, are kept.
+        Distinct digests of the rows of queries and of query ids, ascending; a text is base64 of little-endian numbers.
+    complete : list of bool, default=(True, True, False)
+        Whether all digests of queries, of ids, and of single rows are kept. Sketches of older models lack the last.
+    single, of_query : str or uint64 array, default=""
+        Distinct hashes of single rows that occur in one query only, ascending, and the digest of that query.
 
     Raises
     ------
@@ -52,19 +57,29 @@ class TrainingSketch:
 
     model_attributes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, rows: str | np.ndarray = "", ids: str | np.ndarray = "", complete: Any = (True, True)) -> None:
-        self.rows = _read(rows) if isinstance(rows, str) else rows
-        self.ids = _read(ids) if isinstance(ids, str) else ids
-        if not isinstance(complete, list | tuple) or list(map(type, complete)) != [bool, bool]:
-            raise InvalidInputError(f"complete must be two bools, got {complete!r:.60}")
-        self.complete: tuple[bool, bool] = (complete[0], complete[1])
+    def __init__(
+        self,
+        rows: str | np.ndarray = "",
+        ids: str | np.ndarray = "",
+        complete: Any = (True, True, False),
+        single: str | np.ndarray = "",
+        of_query: str | np.ndarray = "",
+    ) -> None:
+        self.rows, self.ids, self.single = _ascending(rows), _ascending(ids), _ascending(single)
+        self.of_query = _read(of_query)
+        if not isinstance(complete, list | tuple) or list(map(type, complete)) not in ([bool] * 2, [bool] * 3):
+            raise InvalidInputError(f"complete must be two or three bools, got {complete!r:.60}")
+        if len(self.of_query) != len(self.single):
+            raise InvalidInputError(f"{len(self.single)} rows have {len(self.of_query)} queries; one each is required")
+        self.complete: tuple[bool, bool, bool] = (complete[0], complete[1], len(complete) == 3 and complete[2])
 
     @classmethod
     def of(cls, data: object, size: int = SIZE) -> TrainingSketch:
         """Return the sketch of a `RankingData` or of data on a cluster, with at most `size` digests of each kind."""
-        rows, ids = query_digests(data)
+        rows, ids, single, of_query, whole = _digests_of(data)
         rows, ids = np.unique(rows[rows < _NOWHERE]), np.unique(ids)
-        return cls(rows[:size], ids[:size], (len(rows) <= size, len(ids) <= size))
+        single, of_query, all_kept = _in_one_query(single, of_query, size)
+        return cls(rows[:size], ids[:size], (len(rows) <= size, len(ids) <= size, whole and all_kept), single, of_query)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TrainingSketch) and self.model_params() == other.model_params()
@@ -80,12 +95,23 @@ class TrainingSketch:
                     both = both[: np.searchsorted(both, part[-1:].max(initial=0), "right")]
             joined.append(both[:size])
             complete.append(self.complete[kind] and other.complete[kind] and len(both) <= size)
-        return TrainingSketch(joined[0], joined[1], complete)
+        single = np.concatenate([self.single, other.single])
+        known = single <= min(self.largest, other.largest)
+        rows = _in_one_query(single[known], np.concatenate([self.of_query, other.of_query])[known], size)
+        whole = self.complete[2] and other.complete[2] and rows[2]
+        return TrainingSketch(joined[0], joined[1], (*complete, whole), rows[0], rows[1])
+
+    @property
+    def largest(self) -> int:
+        """The hash up to which all single rows that occur in one query are known; -1 if none are."""
+        if self.complete[2]:
+            return _NOWHERE
+        return int(self.single[-1]) if len(self.single) else -1
 
     def model_params(self) -> dict[str, Any]:
         """Return what a model file stores."""
-        rows, ids = self.rows.astype("<u8").tobytes(), self.ids.astype("<u8").tobytes()
-        texts = {"rows": base64.b64encode(rows).decode(), "ids": base64.b64encode(ids).decode()}
+        names = ("rows", "ids", "single", "of_query")
+        texts = {name: base64.b64encode(getattr(self, name).astype("<u8").tobytes()).decode() for name in names}
         return texts | {"complete": list(self.complete)}
 
     def __repr__(self) -> str:
@@ -99,19 +125,23 @@ class Overlap:
     Attributes
     ----------
     matched : bool array (m,)
-        Queries of the data with the rows of a training query.
+        Queries of the data with the rows of a training query, or with at least half of their rows in one.
     recognisable : int
         Queries that can be recognised: all m, unless the sketch is incomplete.
     same_ids : int
         Other queries with the id of a training query.
     reason : str
         Why training queries cannot be recognised; "" if they can.
+    by_rows : int or None
+        Queries with enough rows (four) to be recognised after a document was added or removed. None if the model keeps
+        no digests of single rows: it has fewer than five columns, or was saved by an older version.
     """
 
     matched: np.ndarray = field(repr=False)
     recognisable: int
     same_ids: int = 0
     reason: str = ""
+    by_rows: int | None = None
 
     @property
     def of(self) -> int:
@@ -141,6 +171,11 @@ class Overlap:
             have = "other query has" if self.same_ids == 1 else "other queries have"
             text += f"; {self.same_ids} {have} the id of a training query and other rows"
             text += ". If the ids mean the same queries, the figures flatter the model"
+        if self.recognised < self.of:
+            others = "a query with a document more or fewer is not recognised: the model keeps no digests of rows"
+            if self.by_rows is not None:
+                others = f"{self.by_rows} have enough rows to be recognised with a document more or fewer"
+            text += f" ({others}; changed rows are not recognised)"
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,6 +185,7 @@ class Overlap:
             "recognisable": 0 if self.reason else self.recognisable,
             "queries": self.of,
             "same_ids": self.same_ids,
+            "recognisable_by_rows": self.by_rows,
             "about": str(self),
         }
 
@@ -170,35 +206,47 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     Notes
     -----
     Rows are compared as float32 and without grades, so data are recognised after sorting, new judgements or another
-    file format, but not if a document was removed or a value changed. A query is mistaken for one of q training queries
-    with probability q / 2^64.
+    file format. A query is mistaken for one of q training queries with probability q / 2^64.
+
+    A query whose documents changed is recognised by its rows: at least four of its distinct rows have a hash at most
+    the sketch's largest, and at least half of these belong to one training query. Rows of models with fewer than five
+    columns are not used, because equal rows are then common. A row with a changed value is not recognised.
 
     Examples
     --------
     >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"])
     >>> class Model:
     ...     training_sketch_ = TrainingSketch.of(data.take_queries([1]))
-    >>> print(training_queries(Model(), data))
-    1 of 2 queries was used for training
+    >>> print(training_queries(Model(), data))  # doctest: +ELLIPSIS
+    1 of 2 queries was used for training (a query with a document more or fewer ...)
     """
     m = data.n_queries
-    found = [(sketch, query_digests(seen)) for sketch, seen in _sketches(model, data)]
+    found = [(sketch, query_digests(seen), seen) for sketch, seen in _sketches(model, data)]
     if not found:
         why = "the model has no sketch of them (it was read from another tool, or trained with a sketch of size 0)"
         return Overlap(np.zeros(m, dtype=bool), 0, reason=why)
     matched, known, same = np.zeros(m, dtype=bool), np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
-    for sketch, (rows, ids) in found:
+    by_rows: int | None = None
+    for sketch, (rows, ids), seen in found:
         matched |= _are_among(rows, sketch.rows)
         same |= _are_among(ids, sketch.ids)
+        within = np.ones(m, dtype=bool)
         if not sketch.complete[0]:
-            known &= rows <= sketch.rows[-1:].max(initial=0)
+            within = rows <= sketch.rows[-1:].max(initial=0)
+        if seen.n_features >= FEWEST_COLUMNS and sketch.largest >= 0:
+            state = (sketch.single, sketch.of_query, sketch.largest)
+            enough, near = map(np.concatenate, zip(*seen.statistics(part_matches, *state, merge=beside)))
+            matched |= near
+            within |= enough
+            by_rows = int(enough.sum()) if by_rows is None else min(by_rows, int(enough.sum()))
+        known &= within
     known |= matched
     recognisable = int(known.sum())
     if recognisable < min(m, FEWEST) and not matched.any():
         of = f"{recognisable} of {counted(m, 'query')}"
         why = f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
         return Overlap(np.zeros(m, dtype=bool), recognisable, reason=why)
-    return Overlap(matched, recognisable, int((same & known & ~matched).sum()))
+    return Overlap(matched, recognisable, int((same & known & ~matched).sum()), by_rows=by_rows)
 
 
 class Score(float):
@@ -230,26 +278,81 @@ def query_digests(data: Any) -> tuple[np.ndarray, np.ndarray]:
 
     A query's digest is BLAKE2b of the sum of its mixed row hashes. Dense and sparse rows have the same hash.
     """
-    rows, ids = zip(*data.statistics(part_digests, merge=beside))
-    return np.concatenate(rows), np.concatenate(ids)
+    return _digests_of(data)[:2]
 
 
-def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the digests of the queries of one part."""
+def _digests_of(data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Return digests of queries and of ids, the smallest hashes of rows, their queries, and whether these are all."""
+    rows, ids, single, of_query, whole = zip(*data.statistics(part_digests, merge=beside))
+    largest = min((own[-1] for own, all_kept in zip(single, whole) if not all_kept and len(own)), default=_NOWHERE)
+    hashes, queries = np.concatenate(single), np.concatenate(of_query)
+    known = hashes <= largest
+    return np.concatenate(rows), np.concatenate(ids), hashes[known], queries[known], all(whole)
+
+
+def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]]:
+    """Return the digests of the queries of one part, its smallest hashes of rows with their queries, whether all."""
     from truerank.matrices.content import row_hashes  # imports numba, which a command without a model does not need
 
     data = part.data
     sizes = np.diff(data.offsets)
+    hashes = row_hashes(data.X, rounded=True)
     with np.errstate(over="ignore"):
-        sums = sums_by_query(row_hashes(data.X, rounded=True), data.offsets)
+        sums = sums_by_query(hashes, data.offsets)
     words = np.column_stack([sizes.astype(np.uint64), sums]).astype("<u8")
     rows = _digests(words.view("V16").ravel().tolist(), b"rows")
     rows[sizes == 0] = _NOWHERE
     ids = data.query_ids
     if ids.dtype.kind == "i":
-        return [(rows, _digests(ids.astype("S").tolist(), b"id"))]
-    texts = map(str if ids.dtype.kind == "U" else id_text, ids.tolist())
-    return [(rows, _digests([text.encode("utf-8", "surrogatepass") for text in texts], b"id"))]
+        names = ids.astype("S").tolist()
+    else:
+        texts = map(str if ids.dtype.kind == "U" else id_text, ids.tolist())
+        names = [text.encode("utf-8", "surrogatepass") for text in texts]
+    single = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.uint64), False
+    if data.n_features >= FEWEST_COLUMNS:
+        few = np.arange(len(hashes))
+        if len(few) > 4 * SIZE:  # enough for SIZE distinct ones
+            few = np.argpartition(hashes, 4 * SIZE)[: 4 * SIZE]
+        queries = np.searchsorted(data.offsets, few, "right") - 1
+        single = _in_one_query(hashes[few], rows[queries], SIZE)
+        single = (*single[:2], single[2] and len(few) == len(hashes))
+    return [(rows, _digests(names, b"id"), *single)]
+
+
+def _in_one_query(hashes: np.ndarray, queries: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return the `size` smallest hashes that have one query only, ascending, their queries, and whether these are all.
+
+    >>> hashes, queries = np.array([5, 3, 3, 5, 1], dtype=np.uint64), np.array([7, 7, 7, 8, 8], dtype=np.uint64)
+    >>> [one.tolist() for one in _in_one_query(hashes, queries, 9)[:2]]
+    [[1, 3], [8, 7]]
+    """
+    order = np.lexsort((queries, hashes))
+    hashes, queries = hashes[order], queries[order]
+    first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+    last = np.append(first[1:], len(hashes))[: len(first)] - 1
+    alone = first[queries[first] == queries[last]]
+    return hashes[alone[:size]], queries[alone[:size]], len(alone) <= size
+
+
+def part_matches(
+    part: Part, single: np.ndarray, of_query: np.ndarray, largest: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return which queries of a part have enough rows to be recognised by `single`, and which are: bool (m,) each."""
+    from truerank.matrices.content import row_hashes
+
+    offsets, hashes = part.data.offsets, row_hashes(part.data.X, rounded=True)
+    m = len(offsets) - 1
+    below = np.flatnonzero(hashes <= np.uint64(largest))
+    query = (np.searchsorted(offsets, below, "right") - 1).astype(np.uint64)
+    distinct = np.unique(np.column_stack([query, hashes[below]]), axis=0)
+    count = np.bincount(distinct[:, 0].astype(np.int64), minlength=m)
+    found = distinct[_are_among(distinct[:, 1], single)]
+    queries = of_query[np.searchsorted(single, found[:, 1])]
+    both, shared = np.unique(np.column_stack([found[:, 0], queries]), axis=0, return_counts=True)
+    most = np.zeros(m, dtype=np.int64)
+    np.maximum.at(most, both[:, 0].astype(np.int64), shared)
+    enough = count >= FEWEST_ROWS
+    return [(enough, enough & (2 * most >= count))]
 
 
 def _are_among(digests: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -290,11 +393,17 @@ def _keeps_sketch(model: Any) -> bool:
     return model is not None and (hasattr(model, "training_sketch_") or _keeps_sketch(getattr(model, "ranker_", None)))
 
 
-def _read(text: str) -> np.ndarray:
+def _ascending(digests: str | np.ndarray) -> np.ndarray:
+    found = _read(digests)
+    if (found[1:] <= found[:-1]).any():
+        raise InvalidInputError("digests must be distinct and ascending")
+    return found
+
+
+def _read(digests: str | np.ndarray) -> np.ndarray:
+    if not isinstance(digests, str):
+        return digests
     try:
-        digests = np.frombuffer(base64.b64decode(text, validate=True), dtype="<u8").astype(np.uint64)
+        return np.frombuffer(base64.b64decode(digests, validate=True), dtype="<u8").astype(np.uint64)
     except (binascii.Error, ValueError) as error:
         raise InvalidInputError(f"digests must be base64 of 64-bit numbers: {error}") from error
-    if (digests[1:] <= digests[:-1]).any():
-        raise InvalidInputError("digests must be distinct and ascending")
-    return digests
