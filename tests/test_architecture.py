@@ -17,6 +17,7 @@ import truerank
 SOURCE = Path(truerank.__file__).parent
 FLOORS = [
     {"cli", "report"},
+    {"experiments"},
     {"export", "cluster", "models"},
     {"calibration", "rankers", "inspection"},
     {"trees", "solvers", "losses"},

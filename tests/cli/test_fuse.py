@@ -70,7 +70,7 @@ def test_by_rule(folder, capsys):
     assert main([*words, "-o", str(folder / "y.run")]) == 0
     expected = fuse([read_run(name) for name in names], "rrf")
     assert json.loads(capsys.readouterr().out) == {
-        "output": str(folder / "y.run"), "topics": expected.n_queries, "documents": expected.n_rows,
+        "output": str(folder / "y.run"), "topics": expected.n_queries, "documents": expected.n_rows, "remarks": [],
     }  # fmt: skip
     assert main(words) == 2
     assert "name the file that is written with -o" in capsys.readouterr().err

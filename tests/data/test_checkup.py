@@ -106,7 +106,7 @@ def test_a_planted_answer_is_found():
     _, X, y, qid = made()
     X[:, 2] = 10 * y - 3 * qid
     (finding,) = examine(RankingData(X, y, qid))
-    assert (finding.code, finding.items, finding.severity) == ("feature-equals-grade", ["3"], "error")
+    assert (finding.code, finding.items, finding.severity) == ("feature-equals-grade", ["3"], "forbids a verdict")
     X[5, 2] -= 100
     assert examine(RankingData(X, y, qid)) == [] or y[5] == 0
 
@@ -162,7 +162,7 @@ def test_file_order_that_tells_the_grades_is_found_and_chance_is_not():
     order = np.lexsort((-y, qid))
     (finding,) = file_order_finding(RankingData(X, y[order], qid))
     assert finding.code == "file-order"
-    assert finding.severity == "warning"
+    assert finding.severity == "changes figures"
 
 
 def test_scores():
@@ -194,5 +194,5 @@ def test_few_rows_establish_neither_scales_nor_an_order_of_rows():
 
 def test_every_code_says_what_to_do():
     for code, entry in CODES.items():
-        assert entry.severity in ("error", "warning", "note"), code
-        assert entry.advice, code
+        assert entry.severity in ("forbids a verdict", "changes figures", "note"), code
+        assert entry.remedy, code

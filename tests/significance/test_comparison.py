@@ -136,7 +136,7 @@ def test_every_test_is_scipys_on_real_values(collections):
 
 def test_signs_follow_the_way_that_is_better():
     y, qid = [2, 0] * 12, np.repeat(np.arange(12), 2)
-    good, bad = np.tile([2.0, 1.0], 12), np.tile([1.0, 2.0], 12)
+    good, bad = np.tile([1.0, 0.0], 12), np.tile([0.0, 1.0], 12)
     for name in ("AP", "pairs(2,0)"):
         for test in ("randomisation", "t", "sign", "wilcoxon"):
             pair = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure=name, test=test).pairs[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import truerank
 from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
-from truerank.cli.systems import about_training
+from truerank.cli.systems import about_training, read_stated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,10 +161,8 @@ def _ranker(args: argparse.Namespace) -> _Found:
 
 def _scores(args: argparse.Namespace) -> _Found:
     """Like `_ranker`, for a file of scores."""
-    from truerank.io.scores import read_scores
-
     data = common.read_graded(args.data, args, features=False)
-    scores = read_scores(args.scores, data.n_rows)
+    scores = read_stated(args.scores, data)
     relevant = data.restore(_grades(data, args.data)) >= args.rel
     query = data.restore(data.query_index)
     choice = _choice(args, scores, relevant, query)

@@ -140,7 +140,7 @@ def _value(args: argparse.Namespace) -> int:
     settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
     if args.data is not None and args.estimator == "doubly-robust":
         settings["features"] = common.read_data(args.data, args)
-    found = evaluate_from_clicks(log, common.read_runs(args.runs), examination=_fitted(args, log), **settings)
+    found = evaluate_from_clicks(log, common.read_runs(args, args.runs), examination=_fitted(args, log), **settings)
     return common.show(args, found.to_dict(), str(found))
 
 
@@ -182,7 +182,7 @@ def _mix(args: argparse.Namespace) -> int:
         raise common.UsageError(
             "interleave needs two or more runs and an output file (-o FILE), or a log to compare (--log LOG)"
         )
-    mixed = interleave(common.read_runs(args.files), random_state=args.seed or 0, **common.given(args, "length"))
+    mixed = interleave(common.read_runs(args, args.files), random_state=args.seed or 0, **common.given(args, "length"))
     with common.output(args.output) as stream:
         for query, rows in mixed.items():
             documents, teams = [document for document, _ in rows], [team for _, team in rows]

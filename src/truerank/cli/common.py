@@ -34,6 +34,7 @@ from truerank.models import registry
 if TYPE_CHECKING:
     import numpy as np
 
+    from truerank.data.checkup import Remark
     from truerank.data.columns import Columns
     from truerank.data.ranking_data import RankingData
     from truerank.io.trec import Qrels
@@ -247,28 +248,39 @@ def read_data(
 def read_graded(
     path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True, client: Any = None
 ) -> Any:
-    """Like `read_data`, for data with grades; prints a note on negative grades. With a client, `read_partitions`."""
+    """Like `read_data`, for data with grades, with remarks on them. With a client, `read_partitions`."""
+    from truerank.experiments.policy import about_data
+
     if client is not None:
-        return read_partitions(path, args, client, like=like)
-    data = read_data(path, args, like=like, features=features, graded=True)
-    negative = 0 if data.y is None else int((data.y < 0).sum())
-    if negative:
-        note(
-            f"truerank: {path}: {counted(negative, 'row')} with a negative grade. Measures treat them as not "
-            "judged, as trec_eval does; rankers learn them as worse than grade 0. Use 0 for documents that are not "
-            "relevant"
-        )
+        data = read_partitions(path, args, client, like=like)
+    else:
+        data = read_data(path, args, like=like, features=features, graded=True)
+    convention, trains = getattr(args, "convention", None), hasattr(args, "ranker")
+    remark(args, path, about_data(data, convention, trains=trains))
     return data
 
 
-def with_note(path: str, qrels: Qrels) -> Qrels:
-    """The qrels of a file; prints a note on negative grades."""
-    negative = int((qrels.grades < 0).sum())
-    if negative:
-        note(
-            f"truerank: {path}: {counted(negative, 'document')} with a negative grade: treated as not judged, as in "
-            "trec_eval"
-        )
+def remark(args: argparse.Namespace, where: str, remarks: Iterable[Remark]) -> None:
+    """Print each kind of remark once in a command, and keep all of them for `--json`; `where` is a file."""
+    kept = vars(args).setdefault("remarks", [])
+    for one in remarks:
+        found = {"in": where, **one.to_dict()}
+        if all(other["code"] != one.code for other in kept):
+            note(f"truerank: {where}: {one}")
+        if found not in kept:
+            kept.append(found)
+
+
+def print_report(args: argparse.Namespace, report: Any) -> None:
+    """Print the report as JSON, with the remarks on what was read."""
+    print_json(report | {"remarks": args.remarks} if "remarks" in args else report)
+
+
+def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
+    """The qrels of a file, with remarks on them."""
+    from truerank.experiments.policy import about_qrels
+
+    remark(args, path, about_qrels(qrels, getattr(args, "convention", None)))
     return qrels
 
 
@@ -304,10 +316,14 @@ def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
     return names
 
 
-def read_runs(arguments: Iterable[str]) -> dict[str, Any]:
-    """Return the TREC runs in files and folders by name."""
+def read_runs(args: argparse.Namespace, arguments: Iterable[str]) -> dict[str, Any]:
+    """Return the TREC runs in files and folders by name, with remarks on them."""
+    from truerank.experiments.policy import about_runs
+
     paths = run_paths(arguments)
-    return {name: truerank.read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
+    runs = {name: truerank.read_run(path) for name, path in zip(run_names(paths), progress(paths, "runs"))}
+    remark(args, "runs", about_runs({name: run.contradicts_ranks for name, run in runs.items()}))
+    return runs
 
 
 def load_as(kinds: type[Any] | tuple[type[Any], ...], path: str, advice: str, *, steps: bool = False) -> Any:
@@ -519,7 +535,7 @@ def read_pairs(lines: Iterable[tuple[int, str]], form: str, path: str) -> dict[s
 def show(args: argparse.Namespace, report: Any, text: str, put: Callable[[str], None] = print) -> int:
     """Print the report with `--json`, else the text by `put`; returns 0."""
     if args.json:
-        print_json(report)
+        print_report(args, report)
     else:
         put(text)
     return 0
@@ -535,7 +551,7 @@ def show_lines(args: argparse.Namespace, report: dict[str, Any], lines: Iterable
         with output(args.output) as stream:
             stream.writelines(lines)
     if args.json:
-        print_json(report)
+        print_report(args, report)
     return 0
 
 

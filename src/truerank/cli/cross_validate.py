@@ -111,7 +111,7 @@ def _report(
 ) -> int:
     """Print a row a fold, and the means over the folds; those with ties averaged where they are others."""
     if args.json:
-        common.print_json({"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
+        common.print_report(args, {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
                            "mean_ties_averaged": averaged})  # fmt: skip
         return 0
     rows = [[row["fold"], *row["measures"].values(), json.dumps(common.plain(row["params"]))] for row in results]
@@ -206,7 +206,7 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
     """(name, training, validation, test data) of each fold of partitions or a folder."""
     if args.cluster is not None:
         with common.cluster_of(args) as client:
-            yield from _folds_of(common.read_partitions(args.folds, args, client), args)
+            yield from _folds_of(common.read_graded(args.folds, args, client=client), args)
         return
     folders = fold_folders(place)
     if folders:

@@ -13,7 +13,7 @@ from typing import Any
 import truerank
 from truerank.calibration import QUERY_SCORES
 from truerank.cli import common, options
-from truerank.cli.systems import about_training
+from truerank.cli.systems import about_training, read_stated
 
 FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
@@ -84,8 +84,6 @@ def _apply(args: argparse.Namespace) -> int:
 
 def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
     """Scores (n,) or (n, r), grades (None in apply) and query of each row."""
-    from truerank.io.scores import read_scores
-
     graded = args.action == "fit"
     ways = (len(files) == 2, None not in (args.scores, args.data), args.runs is not None)
     if sum(ways) != 1 or len(files) not in (0, 2) or (args.scores is None) != (args.data is None):
@@ -93,15 +91,16 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
     if args.runs is not None:
         if graded and args.qrels is None:
             raise common.UsageError("--runs needs --qrels, the judgements")
-        runs = [truerank.read_run(path) for path in common.run_paths(args.runs)]
-        data = truerank.join_runs(runs, truerank.read_qrels(args.qrels) if graded else None, missing="nan").data
+        runs = list(common.read_runs(args, args.runs).values())
+        qrels = common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels)) if graded else None
+        data = truerank.join_runs(runs, qrels, missing="nan").data
         ranked = data.X[:, 0] == data.X[:, 0]  # documents that only the other runs hold are not ranked
         return data.X[ranked], None if data.y is None else data.y[ranked], data.qid[ranked]
     model = common.load_ranker(files[0]) if files else None
     read = common.read_graded if graded else common.read_data
     data = read(files[1] if files else args.data, args, like=model, features=model is not None)
     if model is None:
-        scores = read_scores(args.scores, data.n_rows)
+        scores = read_stated(args.scores, data)
     else:
         if graded:
             seen = about_training(args, {files[0]: model}, data, instead="Use other queries")

@@ -15,6 +15,7 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
+from truerank.cli.systems import stated_order
 from truerank.core.errors import DataFileError
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
-    from truerank.data.checkup import Finding, fold_scales, shared_queries
+    from truerank.data.checkup import Remark, fold_scales, shared_queries
 
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
@@ -65,25 +66,29 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
         widths = {file["file"]: file["features"] for file in files[len(files) - len(paths) :]}
         if len(set(widths.values())) > 1:
             where = ", ".join(f"{name}: {width}" for name, width in widths.items())
-            findings.append(Finding("different-width", where, len(set(widths.values())), list(widths)))
+            findings.append(Remark("different-width", where, len(set(widths.values())), list(widths)))
     _show(files, findings, args.json)
     return 0
 
 
 def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
     """Describe one file: its data, rows of each grade, findings, and the spread of each feature."""
-    from truerank.data.checkup import examine, scored, spreads
+    from truerank.data.checkup import RemarkWarning, examine, ranks_as_scores, scored, spreads
     from truerank.io.scores import read_scores
     from truerank.measures.file_order import file_order_finding
 
     on_cluster = client is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # joined queries become a finding
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")  # also joined queries become a remark
         data: Any = common.read_partitions(path, args, client) if on_cluster else _read(path, args)
     grades_alone = data.without_features() if on_cluster else data
     found = [*examine(data), *file_order_finding(grades_alone)]
+    found += [one.message.remark for one in caught if isinstance(one.message, RemarkWarning)]
     if args.scores is not None:
-        found += scored(data, data.grouped(read_scores(args.scores, data.n_rows)))
+        name, order = stated_order(args.scores)
+        scores = data.grouped(read_scores(name, data.n_rows))
+        found += scored(data, scores)
+        found += ranks_as_scores({name: scores}, data.offsets) if order is None else []
     return data, _grades(grades_alone), found, {} if on_cluster else spreads(data)
 
 
@@ -142,8 +147,8 @@ def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> No
     if not findings:
         print("nothing to remark")
     for code in dict.fromkeys(finding.code for finding in findings):
-        severity, meaning, advice = CODES[code]
-        print(f"{severity}: {code}: {meaning}\n  -> {advice}")
+        first = next(finding for finding in findings if finding.code == code)
+        print(f"{first.severity}: {code}: {CODES[code].meaning}\n  -> {first.remedy}")
         for finding in findings:
             if finding.code == code:
                 print(f"  {finding.count}  {finding.where}")

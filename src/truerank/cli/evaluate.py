@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         explained = [truerank.explain_measure(args.runs[0], args.qrels, m, args.explain) for m in measures.values()]
         report = {"explained": [one.to_dict() for one in explained]}
         return common.show(args, report, "\n\n".join(map(str, explained)))
-    found = read_systems(args)
+    found = read_systems(args, verdict=False)
     seen, ((judgements, scores),) = found.seen, found.judged.values()
     if seen is not None and not args.json:
         print(seen.text + "\n")
@@ -66,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
         "training_queries": None if seen is None else seen.report,
     }
     if args.json:
-        common.print_json(report)
-        return 0
+        return common.show(args, report, "")
     if args.qrels is not None:
         print(f"{_coverage(args, judgements)}{exceptions(measures, args.topics)}\n")
     _print(report, result, args.per_query, default)

@@ -38,9 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the contributions; rows without document ids are named by their number in the file, from 1."""
+    from truerank.experiments.policy import about_data
+
     args.most, args.convention = args.most or MOST, args.convention or "ranklib"
     model = common.load_ranker(args.model)
     data = common.read_data(args.data, args, like=model)
+    common.remark(args, args.data, about_data(data, args.convention))
     if args.query is None:
         _features(args, model, data)
         return 0
@@ -83,7 +86,9 @@ def _features(args: argparse.Namespace, model: Any, data: Any) -> None:
     if args.json:
         for row in rows if "gone" in found else ():
             del row["gone"]["noise_floor"]
-        common.print_json({"measure": shuffled.measure, "own": kind, "training_queries": seen.report, "features": rows})
+        common.print_report(
+            args, {"measure": shuffled.measure, "own": kind, "training_queries": seen.report, "features": rows}
+        )
         return
     header, shown = ["feature", kind], {"shuffled": 5, "gone": 4}  # the last is the noise floor
     for how in found:

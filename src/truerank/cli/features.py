@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return _of_text(args) if args.engine is None else _of_engine(args)
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
-    qrels = None if args.qrels is None else common.with_note(args.qrels, truerank.read_qrels(args.qrels))
+    qrels = None if args.qrels is None else common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels))
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
     data = _mapped(joined.data, args)
@@ -76,7 +76,7 @@ def _of_text(args: argparse.Namespace) -> int:
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
     ).fit(index)
     queries = truerank.read_queries(args.queries, field=args.query_field)
-    qrels = None if args.qrels is None else common.with_note(args.qrels, truerank.read_judgements(args.qrels))
+    qrels = None if args.qrels is None else common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
     data = _mapped(features.transform(queries, index, qrels), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
     unjudged = [] if qrels is None else sorted({*data.query_ids.tolist()} - {*qrels.query_ids.tolist()})
@@ -97,7 +97,7 @@ def _of_engine(args: argparse.Namespace) -> int:
         raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
     partial = f"{args.output}.partial"
     queries = truerank.read_queries(args.queries, field=args.query_field)
-    qrels = common.with_note(args.qrels, truerank.read_judgements(args.qrels))
+    qrels = common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
     engine = Engine(args.engine, timeout=60.0, retries=5)
     data, missing = engine_features(engine, read_spec(args.spec), queries, qrels, resume=partial)
     text = f"; the engine lacks {missing} of the judged documents, which are left out" if missing else ""

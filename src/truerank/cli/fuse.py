@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
         advice = "not a RunFusion; learn one with --qrels FILE"
         model = common.load_as((truerank.RunFusion, PositionFusion), args.model, advice)
-    pool = truerank.RunPool(common.read_runs(args.runs))
+    pool = truerank.RunPool(common.read_runs(args, args.runs))
     _report_findings(pool)
     if args.export is not None:
         return _export(args, model, pool)
@@ -90,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         from truerank.features.fusion import METHODS as RULES
 
+        if args.method.startswith("comb-"):
+            _note_equal(pool, args.method)
         fused = pool.to_run(RULES[args.method](pool), depth=args.depth, tag=args.tag or args.method)
     text = _write(fused, args)
     if text:
@@ -112,8 +114,8 @@ def _learn(args: argparse.Namespace) -> int:
         ranker.set_params(random_state=args.seed)
     depth = {} if args.training_depth is None else {"depth": args.training_depth}
     model = truerank.RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth)
-    qrels = common.with_note(args.qrels, truerank.read_judgements(args.qrels))
-    pool = truerank.RunPool(common.read_runs(args.runs), qrels)
+    qrels = common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
+    pool = truerank.RunPool(common.read_runs(args, args.runs), qrels)
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
@@ -140,7 +142,7 @@ def _learn(args: argparse.Namespace) -> int:
             if text and not args.json:
                 common.note(text)
     if args.json:
-        common.print_json(report)
+        common.print_report(args, report)
     else:
         _print(report, evidence, args)
     return 0
@@ -187,6 +189,19 @@ def _write(fused: Any, args: argparse.Namespace) -> str:
     fused.write(output)
     counts = f"{common.counted(fused.n_queries, 'topic')}, {common.counted(fused.n_rows, 'document')}"
     return "" if output == "-" else f"wrote {output}: {counts}"
+
+
+def _note_equal(pool: Any, method: str) -> None:
+    """Print a note on lists without two different scores, whose documents min-max scaling counts as the worst."""
+    import numpy as np
+
+    low, high = (pool.per_list(way, pool.scores) for way in (np.minimum, np.maximum))
+    equal = int(((pool.list_sizes > 0) & (low == high)).sum())
+    if equal:
+        common.note(
+            f"truerank: {method} gives 0, the value of a worst document, to every document of {equal} lists that have "
+            "one score. --features 'min-max(equal=1)' learns with 1; rrf fuses by rank"
+        )
 
 
 def _report_findings(pool: Any) -> None:

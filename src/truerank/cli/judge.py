@@ -67,7 +67,7 @@ def _plan(args: argparse.Namespace) -> int:
         raise common.UsageError("--judges helps to plan once people have judged: add --plan with an earlier round")
     given = common.given(args, "measure", "budget", "uniform", "scale")
     plan = truerank.plan_judgements(
-        common.read_runs(args.files), judges=args.judges or (),
+        common.read_runs(args, args.files), judges=args.judges or (),
         human=None if args.plan is None else truerank.read_plan(args.plan),
         pairs=None if args.all_values else args.pair or "all", random_state=args.seed or 0, **given | _settings(args),
     )  # fmt: skip
@@ -108,7 +108,7 @@ def planned(args: argparse.Namespace, files: list[str]) -> Any:
             "`truerank judge plan` wrote"
         )
     given = common.given(args, "measure", "human", "plan", "judges", "scale")
-    return truerank.estimate(common.read_runs(files), **given, **_settings(args))
+    return truerank.estimate(common.read_runs(args, files), **given, **_settings(args))
 
 
 def from_plan(args: argparse.Namespace, measures: list[str]) -> Any:

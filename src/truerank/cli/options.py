@@ -313,7 +313,9 @@ def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
     add("systems [SYSTEM …]", f"models that score --data, or TREC runs with --qrels{text}")
     add("--model --run --runs FILE …", "the same systems, named by an option", default=[], dest="named")
     add("--data FILE", "judged documents: a LETOR file (.gz .xz .zst), a table, or -")
-    text = "scores of the rows of --data: files with one score on each line, or columns of --data"
+    text = (
+        "scores of the rows of --data: files with one score on each line, or columns; NAME:ascending if 1 is the best"
+    )
     add("--scores FILE …", text, default=[], to="data")
     add("--qrels FILE", "TREC judgements, in place of --data")
     parser.set_defaults(baseline=None)

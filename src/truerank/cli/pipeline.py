@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
     out = common.made_folder(args, args.out, OUTPUTS)
-    qrels = common.with_note(args.qrels, truerank.read_judgements(args.qrels))
+    qrels = common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
     queries, n_asked = _answered_queries(args, qrels)
     index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"{index.n_documents} documents indexed, {len(queries)} of {n_asked} queries have relevant ones")

@@ -140,16 +140,19 @@ class _Table:
 
     def next_command(self, args: argparse.Namespace, train: str) -> str:
         """The command that trains, with the options that the columns need; `describe` where they cannot be found."""
+        from truerank.experiments.policy import about_data
+
         own = [] if args.query_column is None else ["--query-column", args.query_column]
         parser = argparse.ArgumentParser()
         options.add_data_options(parser, categorical=True)
         described = f"truerank describe {shlex.join([train, *own])}"
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.filterwarnings("ignore", "(?!changes figures)")
                 data, words = read_as_found(args.data, parser.parse_args(own))
         except TruerankError:
             return described
+        common.remark(argparse.Namespace(), args.data, about_data(data, trains=True))
         command = f"truerank train {shlex.join([train, *own, *words])} --model model.json"
         return command if data.n_features else f"{described} {shlex.join(words)}".rstrip()
 

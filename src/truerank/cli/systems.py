@@ -108,6 +108,33 @@ def settle_systems(args: argparse.Namespace, least: int = 0) -> None:
     args.files, args.names = files, common.run_names(files, or_paths=True)
 
 
+def stated_order(entry: str) -> tuple[str, float | None]:
+    """The file or column of `--scores` and `--baseline`, and 1 or -1 where the entry states which end is best.
+
+    >>> stated_order("bm25"), stated_order("-rank"), stated_order("rank:ascending"), stated_order("points:descending")
+    (('bm25', None), ('rank', -1.0), ('rank', -1.0), ('points', 1.0))
+    """
+    name, _, order = entry.rpartition(":")
+    if os.path.exists(entry) or entry == "-":
+        return entry, None
+    if name and order in ("ascending", "descending"):
+        return name, -1.0 if order == "ascending" else 1.0
+    return (entry[1:], -1.0) if entry.startswith("-") else (entry, None)
+
+
+def read_stated(entry: str, data: Any) -> np.ndarray:
+    """The scores of a file in the file's order, higher is better; refused if they may be ranks."""
+    from truerank.experiments.policy import about_scores, check_verdict
+    from truerank.io.scores import read_scores
+
+    path, order = stated_order(entry)
+    scores = read_scores(path, data.n_rows)
+    if order is not None:
+        return order * scores
+    check_verdict(about_scores({path: data.grouped(scores)}, data.offsets))
+    return scores
+
+
 def baseline_name(args: argparse.Namespace) -> str:
     """Return the name of the baseline, which is given by its name or its file; by default, the first system."""
     if args.baseline is None:
@@ -121,32 +148,42 @@ def baseline_name(args: argparse.Namespace) -> str:
     )
 
 
-def read_systems(args: argparse.Namespace) -> Systems:
-    """Read the systems that `settle_systems` found, each over all topics of the qrels, or over the same queries."""
+def read_systems(args: argparse.Namespace, *, verdict: bool = True) -> Systems:
+    """Read the systems that `settle_systems` found, each over all topics of the qrels, or over the same queries.
+
+    With `verdict`, scores that may be ranks are refused unless the user stated their order.
+    """
+    from truerank.experiments.policy import about_runs
+
     common.check_one_stdin([args.data, args.qrels, *args.files])
     if args.data is not None:
-        return _scored(args)
-    qrels = common.with_note(args.qrels, truerank.read_qrels(args.qrels))
-    judged = {}
+        return _scored(args, verdict)
+    qrels = common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels))
+    judged, contradicts = {}, {}
     for name, path in zip(args.names, common.progress(args.runs, "runs")):
-        judged[name] = truerank.judge_run(qrels, truerank.read_run(path))
+        run = truerank.read_run(path)
+        judged[name] = truerank.judge_run(qrels, run)
+        contradicts[name] = run.contradicts_ranks
         if not len(judged[name][1]):
             raise common.InvalidInputError(
                 f"{path}: no topic of this run is in {args.qrels}; they do not belong together"
             )
+    common.remark(args, "runs", about_runs(contradicts))
     return Systems(judged, {}, None, None)
 
 
-def _scored(args: argparse.Namespace) -> Systems:
+def _scored(args: argparse.Namespace, verdict: bool) -> Systems:
     """Score `args.data` by each of `args.models`, and read each of `args.scores`: a file, or a column of the data.
 
     Each model reads its own columns, so models of different features can be compared; queries, grades and missing
     values are read as the first model knows them. Queries that trained a model are left out.
     """
+    from truerank.experiments.policy import about_scores, check_verdict
     from truerank.io.scores import read_scores
 
     rankers = [common.load_ranker(path) for path in args.models]
-    columns = [entry for entry in args.scores if entry != "-" and not os.path.exists(entry)]
+    stated = [stated_order(entry) for entry in args.scores]
+    columns = list(dict.fromkeys(name for name, _ in stated if name != "-" and not os.path.exists(name)))
     if columns and args.data == "-":
         raise common.UsageError(f"{columns[0]}: there is no such file, and columns are read from a file, not from -")
     like = _union(rankers)
@@ -159,9 +196,17 @@ def _scored(args: argparse.Namespace) -> Systems:
             alike = all(like.category_names[name] == texts for name, texts in own.items())
             rows = data if alike else common.read_graded(args.data, args, like=ranker)
             found.append(data.grouped(common.predicted(ranker, rows)) if client is None else data.scores(ranker))
-        for entry in args.scores:
-            found.append(data.grouped(values[entry] if entry in values else read_scores(entry, data.n_rows)))
+        unstated = {}
+        for name, order in stated:
+            own = data.grouped(values[name] if name in values else read_scores(name, data.n_rows))
+            found.append(own if order is None else order * own)
+            if order is None:
+                unstated[name] = own
         judgements = data.judgements()
+        remarks = about_scores(unstated, judgements.offsets)
+        if verdict:
+            check_verdict(remarks)
+        common.remark(args, args.data, remarks)
         seen = None
         if rankers:
             seen = about_training(args, dict(zip(args.models, rankers)), data)

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         about = {"ranker": args.ranker, "measure": name, "convention": args.convention, "ties": ties}
         chosen = {"params": fixed | found.best_params, "value": found.best_value, "trials": found.trials}
-        common.print_json(about | chosen | {"model": args.model})
+        common.print_report(args, about | chosen | {"model": args.model})
         return 0
     _print(found, name, measure.higher_is_better, f"{args.convention}, ties={ties!r}")
     print(f"model written to {args.model}")

@@ -78,7 +78,7 @@ class TruerankWarning(UserWarning):
     """Information about an unexpected result (queries were joined, a solver stopped early)."""
 
 
-def warn(message: str, category: type[Warning] = TruerankWarning) -> None:
+def warn(message: str | Warning, category: type[Warning] = TruerankWarning) -> None:
     """Warn with the location of the caller's code: the innermost line outside truerank."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and (

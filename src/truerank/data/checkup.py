@@ -1,57 +1,70 @@
-"""A check-up of judged rankings: findings that may mislead training or evaluation."""
+"""Remarks on judged rankings, their scores and runs: all codes, and the checks of rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.errors import TruerankWarning, warn
 from truerank.core.printing import counted
-from truerank.data.grouping import mixed_queries, queries_with_mixed_ties
+from truerank.data.grouping import mixed_queries, queries_with_mixed_ties, query_of_rows
+from truerank.data.rank_columns import are_ranks, count_rows
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, Rows
 
-_NAMED = 8  # queries or features that a finding names
+_NAMED = 8  # queries or features that a remark names
 
 
 class Code(NamedTuple):
-    """A kind of finding: its severity, its meaning, and advice."""
+    """A kind of remark: its severity, its meaning, and the remedy, in which NAME is the first item."""
 
     severity: str
     meaning: str
-    advice: str
+    remedy: str
 
 
-ERROR, WARNING, NOTE = "error", "warning", "note"
+FORBIDS, CHANGES, NOTE = "forbids a verdict", "changes figures", "note"
 
 CODES = {
     "shared-query": Code(
-        ERROR,
+        FORBIDS,
         "queries that are in more than one file; training and test data must not share queries",
         "split by query again (`QueryKFold`), or rename the queries of different collections",
     ),
+    "ranks-as-scores": Code(
+        FORBIDS,
+        "scores that are the whole numbers from 1 in nearly every query, as ranks are; if 1 is the best, the order is "
+        "reversed",
+        "use NAME:ascending if 1 is the best, and NAME:descending if the highest number is the best",
+    ),
+    "contradicting-ranks": Code(
+        CHANGES,
+        "runs whose rank column contradicts the scores in most topics; documents are ordered by score, as in trec_eval",
+        "write higher scores for better documents, such as 1 / rank",
+    ),
     "feature-equals-grade": Code(
-        ERROR,
+        FORBIDS,
         "features that order the documents of every query as the grades do; they may be computed from the grades",
         "leave them out, unless they are known when the ranker is used",
     ),
     "file-order": Code(
-        WARNING,
+        CHANGES,
         "rows whose order depends on the grades: with ties in file order, constant scores have another value than with "
         "ties averaged",
         'measure with ties averaged (`AP(ties="average")`), or shuffle the rows of each query',
     ),
     "fold-scale": Code(
-        WARNING,
+        CHANGES,
         "features with different scales in two files; they were normalised separately",
         "normalise within queries, or normalise all files by the training file's values",
     ),
     "different-width": Code(
-        WARNING,
+        CHANGES,
         "files with different numbers of features",
         "read with n_features=N (--n-features N), or export all files with the same features",
     ),
@@ -78,10 +91,10 @@ CODES = {
         NOTE, "features with missing values, by rows", "train oblivious-boosting or rank-boost, or fill them in"
     ),
     "duplicate-document": Code(
-        WARNING, "documents that occur twice in a query; measures count both rows", "keep one row for each"
+        CHANGES, "documents that occur twice in a query; measures count both rows", "keep one row for each"
     ),
     "conflicting-documents": Code(
-        ERROR, "documents that occur twice in a query with different grades", "keep the correct judgement"
+        FORBIDS, "documents that occur twice in a query with different grades", "keep the correct judgement"
     ),
     "identical-rows": Code(
         NOTE,
@@ -92,26 +105,43 @@ CODES = {
         NOTE, "identical rows of a query with different grades, which no ranker orders", "add a feature that differs"
     ),
     "tied-scores": Code(
-        WARNING,
+        CHANGES,
         "queries in which documents with different grades have the same score; the rule for ties decides their values",
         "measure with ties averaged, or write the scores with more digits",
     ),
     "constant-scores": Code(
-        ERROR, "queries whose documents all have the same score; they are not ranked", "check the model or the file"
+        FORBIDS, "queries whose documents all have the same score; they are not ranked", "check the model or the file"
     ),
     "negative-grade": Code(
-        WARNING,
+        CHANGES,
         "rows with a negative grade; measures count them as not judged, rankers as worse than grade 0",
         "give grade 0 to documents that are not relevant",
     ),
-    "fractional-grade": Code(WARNING, "rows whose grade is not an integer", "round them, or give nDCG linear gains"),
+    "fractional-grade": Code(
+        CHANGES,
+        "rows whose grade is not an integer; programs such as trec_eval cut off the fraction",
+        "multiply or round the grades to integers, and name the convention with every figure",
+    ),
+    "unnamed-column": Code(
+        CHANGES,
+        "columns without a name that hold the numbers of rows, as pandas writes an index; they are left out",
+        "write the table without its index, or name the columns in `features`",
+    ),
+    "counting-feature": Code(
+        CHANGES, "features that count the rows of the file; they reveal its order", "leave them out"
+    ),
+    "rank-feature": Code(
+        CHANGES,
+        "features that are the whole numbers from 1 in nearly every query, as ranks of an earlier ranking are",
+        "leave them out, unless they are known when the ranker is used",
+    ),
     "huge-grade": Code(
-        WARNING,
+        CHANGES,
         "rows with a grade above 15; with exponential gains (2^g - 1) one of them outweighs thousands",
         'map grades to a few levels, or use nDCG(gain="linear")',
     ),
 }
-"""The meaning of each code. Findings are listed in this order."""
+"""The meaning of each code. Remarks are listed in this order."""
 
 _HUGE_GRADE = 15
 _SCALE = 8.0  # ratio of a feature's spreads in two files above which other documents are no explanation
@@ -122,25 +152,42 @@ _Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
 
 @dataclass
-class Finding:
-    """A finding."""
+class Remark:
+    """A remark on data or scores."""
 
     code: str  # a key of `CODES`
     where: str  # the first places in words
     count: int
-    items: list[Any] = field(default_factory=list)  # names of all features or queries
+    items: list[Any] = field(default_factory=list)  # names of all features, queries, columns or runs
 
     @property
     def severity(self) -> str:
         return CODES[self.code].severity
 
     @property
-    def advice(self) -> str:
-        return CODES[self.code].advice
+    def text(self) -> str:
+        """What was found, where, and what it means."""
+        number = "" if self.count == len(self.items) else f"{self.count}, "
+        return f"{CODES[self.code].meaning}: {number}{self.where}"
+
+    @property
+    def remedy(self) -> str:
+        return CODES[self.code].remedy.replace("NAME", str(self.items[0]) if self.items else "NAME")
+
+    def __str__(self) -> str:
+        return f"{self.severity} ({self.code}): {self.text}. Remedy: {self.remedy}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON."""
-        return asdict(self) | {"severity": self.severity, "advice": self.advice}
+        """Return the remark for JSON."""
+        return asdict(self) | {"severity": self.severity, "text": self.text, "remedy": self.remedy}
+
+
+class RemarkWarning(TruerankWarning):
+    """A warning of a reader whose data cannot keep the remark."""
+
+    def __init__(self, remark: Remark) -> None:
+        super().__init__(str(remark))
+        self.remark = remark
 
 
 @dataclass
@@ -150,9 +197,10 @@ class Look:
     n_rows: int
     log_chance: float  # logarithm of the probability that random numbers order every query as its grades do
     names: list[str]  # of the features
-    seen: dict[str, tuple[int, list[Any]]]  # findings on queries and rows by code: their number, and the queries
+    seen: dict[str, tuple[int, list[Any]]]  # remarks on queries and rows by code: their number, and the queries
     columns: list[Column]  # empty without rows
     answers: np.ndarray | None  # see `_answers`
+    positions: dict[str, list[str]]  # features that are positions in all parts, by code; none of sparse rows
 
     def __add__(self, other: Look) -> Look:
         if not (self.n_rows and other.n_rows):
@@ -163,47 +211,89 @@ class Look:
             seen[code] = before + count, earlier + items
         answers = None if self.answers is None or other.answers is None else self.answers & other.answers
         columns = [one.beside(two) for one, two in zip(self.columns, other.columns, strict=True)]
-        return Look(self.n_rows + other.n_rows, self.log_chance + other.log_chance, self.names, seen, columns, answers)
+        positions = {code: [k for k in own if k in other.positions[code]] for code, own in self.positions.items()}
+        n_rows, log_chance = self.n_rows + other.n_rows, self.log_chance + other.log_chance
+        return Look(n_rows, log_chance, self.names, seen, columns, answers, positions)
 
 
-def look(data: RankingData) -> Look:
-    """Return the results for one data set."""
-    seen = {code: (count, items) for code, count, items in (*_queries(data), *_rows(data))}
+def look(data: RankingData, quick: bool = False) -> Look:
+    """Return the results for one data set; the quick look is not at rows, and only for positions at features."""
+    names = _feature_names(data)
+    seen = {code: (count, items) for code, count, items in (*_queries(data), *(() if quick else _rows(data)))}
+    if quick:
+        return Look(data.n_rows, 0.0, names, seen, [], None, _positions(data, names))
     columns = list((_sparse_columns if hasattr(data.X, "tocsr") else _dense_columns)(data)) if data.n_rows else []
     mixed = np.zeros(0, np.bool_) if data.y is None else mixed_queries(data.y, data.offsets)
-    return Look(data.n_rows, _log_chance(data), _feature_names(data), seen, columns, _answers(data, mixed))
+    answers = _answers(data, mixed)
+    return Look(data.n_rows, _log_chance(data), names, seen, columns, answers, _positions(data, names))
 
 
-def examine(data: Rows) -> list[Finding]:
-    """Return the findings on one data set, a RankingData or a RowSource, in the order of `CODES`; O(n p)."""
-    whole: Look = data.statistics(_look)
+def _positions(data: RankingData, names: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"counting-feature": [], "rank-feature": []}
+    if hasattr(data.X, "tocsr") or data.n_rows < 2:
+        return found
+    first = data.restore(np.arange(data.n_rows))[:2]
+    for k, name in enumerate(names):
+        values = np.asarray(data.X[:, k])
+        if values[first[1]] - values[first[0]] == 1.0 and count_rows(data.restore(values)):
+            found["counting-feature"].append(name)
+        elif are_ranks(values, data.offsets, len(names)):
+            found["rank-feature"].append(name)
+    return found
+
+
+def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
+    """Return the remarks on one data set, a RankingData or a RowSource, in the order of `CODES`.
+
+    The quick check is O(n log n + p) and leaves out the comparison of rows and most properties of features.
+    """
+    whole: Look = data.statistics(_look, quick)
     found = [
-        Finding(code, _list("query", items) if items else counted(count, "query"), count, items)
+        Remark(code, _list("query", items) if items else counted(count, "query"), count, items)
         for code, (count, items) in whole.seen.items()
     ]
     return in_order([*found, *_of_features(whole)])
 
 
-def _look(part: Part) -> Look:
-    return look(part.data)
+def _look(part: Part, quick: bool) -> Look:
+    return look(part.data, quick)
 
 
-def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings in the order of `CODES`."""
-    return sorted(findings, key=lambda finding: list(CODES).index(finding.code))
+def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> list[Remark]:
+    """Return the remarks on grades (n,) of judgements by query, such as those of qrels."""
+    return [
+        Remark(code, _list("query", items), count, items) for code, count, items in _grades(grades, offsets, query_ids)
+    ]
 
 
-def scored(data: RankingData, scores: np.ndarray) -> list[Finding]:
-    """Return the findings on scores (n,) of the rows of `data`, in grouped order."""
+def in_order(remarks: Iterable[Remark]) -> list[Remark]:
+    """Sort remarks in the order of `CODES`."""
+    return sorted(remarks, key=lambda remark: list(CODES).index(remark.code))
+
+
+def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
+    """Return the remarks on scores (n,) of the rows of `data`, in grouped order."""
     if data.y is None or not data.n_rows:
         return []
     names, tied = data.query_ids.tolist(), queries_with_mixed_ties(scores, data.y, data.offsets)
     constant = ~mixed_queries(scores, data.offsets) & (data.group_sizes > 1)
     found = [*_named("constant-scores", names, constant), *_named("tied-scores", names, tied & ~constant)]
-    return [Finding(code, _list("query", items), count, items) for code, count, items in found]
+    return [Remark(code, _list("query", items), count, items) for code, count, items in found]
 
 
-def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Finding]:
+def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:
+    """Return the remark on systems whose scores (n,), in grouped order, are ranks within queries."""
+    names = [name for name, values in scores.items() if are_ranks(values, offsets)]
+    return [Remark("ranks-as-scores", ", ".join(names), len(names), names)] if names else []
+
+
+def warn_of_ranks(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> None:
+    """Warn in Python of scores by name that may be ranks."""
+    for remark in ranks_as_scores(scores, offsets):
+        warn(f"{remark.text}. If 1 is the best, pass the negative numbers")
+
+
+def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Remark]:
     """Return features with a spread in one file above 8 times that in another, from the `spreads` of each file."""
     found: dict[str, list[float]] = {}
     for part in parts:
@@ -214,7 +304,7 @@ def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list
     # Heavy tails may explain a single feature. Another normalisation affects most of them.
     if len(apart) < max(2, len(several) // 4):
         return []
-    return [Finding("fold-scale", f"{', '.join(names)}: {_list('feature', apart)}", len(apart), apart)]
+    return [Remark("fold-scale", f"{', '.join(names)}: {_list('feature', apart)}", len(apart), apart)]
 
 
 def spreads(data: RankingData) -> dict[str, float]:
@@ -232,7 +322,7 @@ def spreads(data: RankingData) -> dict[str, float]:
     return result
 
 
-def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Finding]:
+def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Remark]:
     """Return the queries that are in more than one file, from the query ids of each file."""
     owner: dict[Any, str] = {}
     shared: dict[tuple[str, str], list[Any]] = {}
@@ -244,7 +334,7 @@ def shared_queries(names: Sequence[str], parts: Sequence[np.ndarray]) -> list[Fi
             else:
                 owner[text] = name
     return [
-        Finding("shared-query", f"{a} and {b}: {_list('query', queries)}", len(queries), queries)
+        Remark("shared-query", f"{a} and {b}: {_list('query', queries)}", len(queries), queries)
         for (a, b), queries in shared.items()
     ]
 
@@ -262,13 +352,7 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
         highest = np.maximum.reduceat(data.y, data.offsets[:-1])
         yield from _named("query-without-pairs", names, ~mixed_queries(data.y, data.offsets))
         yield from _named("query-without-relevant", names, highest <= 0)
-        for code, rows in (
-            ("negative-grade", data.y < 0),
-            ("fractional-grade", data.y != np.floor(data.y)),
-            ("huge-grade", data.y > _HUGE_GRADE),
-        ):
-            if rows.any():
-                yield code, int(rows.sum()), [names[q] for q in np.unique(data.query_index[rows])]
+        yield from _grades(data.y, data.offsets, data.query_ids)
     ids = data.doc_ids
     if ids is not None:
         count, doubled, _, conflicting = _repeats(data, lambda start, stop: ids[start:stop].tolist())
@@ -276,6 +360,16 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
             yield "duplicate-document", count, doubled
         if conflicting:
             yield "conflicting-documents", len(conflicting), conflicting
+
+
+def _grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:
+    for code, rows in (
+        ("negative-grade", grades < 0),
+        ("fractional-grade", grades != np.floor(grades)),
+        ("huge-grade", grades > _HUGE_GRADE),
+    ):
+        if rows.any():
+            yield code, int(rows.sum()), query_ids[np.unique(query_of_rows(offsets)[rows])].tolist()
 
 
 def _answers(data: RankingData, mixed: np.ndarray) -> np.ndarray | None:
@@ -332,8 +426,11 @@ def _repeats(data: RankingData, keys_of: Callable[[int, int], Sequence[Any]]) ->
     conflicts_in: list[Any] = []
     y = np.zeros(data.n_rows) if data.y is None else data.y
     for name, start, stop in zip(data.query_ids.tolist(), data.offsets[:-1].tolist(), data.offsets[1:].tolist()):
+        keys = keys_of(start, stop)
+        if len(set(keys)) == len(keys):
+            continue
         grades: dict[Any, list[float]] = {}
-        for key, grade in zip(keys_of(start, stop), y[start:stop].tolist()):
+        for key, grade in zip(keys, y[start:stop].tolist()):
             if key:
                 grades.setdefault(key, []).append(grade)
         more = sum(len(own) - 1 for own in grades.values())
@@ -344,7 +441,7 @@ def _repeats(data: RankingData, keys_of: Callable[[int, int], Sequence[Any]]) ->
     return repeated, repeated_in, conflicting, conflicts_in
 
 
-def _of_features(whole: Look) -> Iterable[Finding]:
+def _of_features(whole: Look) -> Iterable[Remark]:
     constant, query_level, duplicate, pairs, missing = [], [], [], [], []
     first: dict[bytes, str] = {}
     for name, column in zip(whole.names, whole.columns):
@@ -362,6 +459,7 @@ def _of_features(whole: Look) -> Iterable[Finding]:
     if whole.answers is not None and len(whole.names) * math.exp(whole.log_chance) < _BY_CHANCE:
         answers = [whole.names[k] for k in np.flatnonzero(whole.answers)]
     for code, features, shown, count in (
+        *((code, names, names, len(names)) for code, names in whole.positions.items()),
         ("constant-feature", constant, constant, len(constant)),
         ("query-level-feature", query_level, query_level, len(query_level)),
         ("feature-equals-grade", answers, answers, len(answers)),
@@ -369,7 +467,7 @@ def _of_features(whole: Look) -> Iterable[Finding]:
         ("missing-value", missing, missing, sum(column.n_missing for column in whole.columns)),
     ):
         if features:
-            yield Finding(code, _list("feature", shown), count, features)
+            yield Remark(code, _list("feature", shown), count, features)
 
 
 class Column(NamedTuple):

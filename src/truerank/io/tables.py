@@ -22,8 +22,10 @@ import numpy as np
 from truerank.core.checks import as_array, check_choice, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
 from truerank.core.types import DTypeLike, PathLike
+from truerank.data.checkup import Remark, RemarkWarning
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import as_ids, id_text, is_missing
+from truerank.data.rank_columns import are_row_labels
 from truerank.data.ranking_data import RankingData
 from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import check_bytes
@@ -35,6 +37,7 @@ QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0  # the code of a category that is not in the list of known categories
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
+_UNNAMED = re.compile(r"(Unnamed: \d+)?")  # the name of such an index in CSV, and when pandas has read it again
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
 _NO_VALUE = '; if that marks a missing value, read with missing="nan" (--missing nan)'
 _NO_GRADE = ", and a grade cannot be missing. Remove the rows that nobody judged, or give them a grade"
@@ -214,6 +217,7 @@ def _checked_rows(
     """Return the rows of columns whose names are known."""
     query, grade, document = roles
     comments = None
+    names = _without_row_labels(names, column, roles, wanted)
     if wanted.features is None and COMMENT in names and COMMENT not in roles and column(COMMENT).dtype.kind in "OUT":
         comments = column(COMMENT)
         roles = [*roles, COMMENT]
@@ -237,6 +241,28 @@ def _checked_rows(
     )
     data.category_names = coded or None
     return data
+
+
+def _without_row_labels(
+    names: list[str], column: Callable[[str], np.ndarray], roles: Sequence[str | None], wanted: _Wanted
+) -> list[str]:
+    """Return the columns without unnamed ones that hold numbers of rows; an error for others without a name.
+
+    A column of `features`, `exclude` or a role is not touched.
+    """
+    if wanted.features is not None:
+        return names
+    taken = {*roles, *(wanted.exclude or ())}
+    unnamed = [name for name in names if name not in taken and _UNNAMED.fullmatch(name)]
+    labels = [name for name in unnamed if are_row_labels(column(name))]
+    for name in unnamed:
+        if name not in labels and not name:
+            raise InvalidInputError(
+                f"column {names.index(name) + 1} has no name. Name it, or leave it out: exclude=[''] (--exclude '')"
+            )
+    if labels:
+        warn(RemarkWarning(Remark("unnamed-column", ", ".join(map(repr, labels)), len(labels), labels)))
+    return [name for name in names if name not in labels]
 
 
 def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) -> list[str]:

@@ -22,6 +22,7 @@ from truerank.data.grouping import RowsByQuery, as_ids, group_rows, id_text, is_
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.letor.grammar import NUMBER, TEXT, check_bytes, check_line_ends, is_word
+from truerank.io.run_ranks import contradicts_ranks
 from truerank.io.streams import COMPRESSED, Source, open_output
 
 # Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
@@ -74,9 +75,10 @@ class Run(_Lists):
     `query_ids` (m,) are the topics in order of first appearance, always strings: "051" is not "51". Rows of topic i are
     `offsets[i]:offsets[i + 1]`, in the order of the file, of `scores` (n,) and of the documents: `doc_ids`, a
     StringDType array, or the same `ids` as bytes. `tag` is the name of the run, "" if rows have different names.
+    `contradicts_ranks` is True if in most topics of the first 5,000 lines of the file better ranks have lower scores.
     """
 
-    __slots__ = ("scores", "tag")
+    __slots__ = ("contradicts_ranks", "scores", "tag")
 
     def __init__(
         self,
@@ -85,9 +87,10 @@ class Run(_Lists):
         doc_ids: np.ndarray | DocumentIds,
         scores: np.ndarray,
         tag: str = "",
+        contradicts_ranks: bool = False,
     ) -> None:
         super().__init__(query_ids, offsets, doc_ids)
-        self.scores, self.tag = scores, tag
+        self.scores, self.tag, self.contradicts_ranks = scores, tag, contradicts_ranks
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return `{topic: {docno: score}}`, the form of pytrec_eval and ranx."""
@@ -151,8 +154,9 @@ def read_run(source: object) -> Run:
     >>> run, run.doc_ids.tolist(), run.scores.tolist()
     (Run('mine', 2 topics, 3 documents), ['D7', 'D3', 'D7'], [12.5, 11.0, 0.4])
     """
-    topics, offsets, doc_ids, scores, tags = _read(source, 6, 4, "a score", "topic Q0 docno rank score tag")
-    return Run(topics, offsets, doc_ids, scores, tags.pop() if len(tags) == 1 else "")
+    form = "topic Q0 docno rank score tag"
+    topics, offsets, doc_ids, scores, tags, contradicts = _read(source, 6, 4, "a score", form)
+    return Run(topics, offsets, doc_ids, scores, tags.pop() if len(tags) == 1 else "", contradicts)
 
 
 def read_qrels(source: object) -> Qrels:
@@ -178,7 +182,7 @@ def read_qrels(source: object) -> Qrels:
     >>> qrels, qrels.offsets.tolist(), qrels.grades.tolist()
     (Qrels(2 topics, 3 judgments), [0, 2, 3], [2.0, 1.0, -1.0])
     """
-    topics, offsets, doc_ids, grades, _ = _read(source, 4, 3, "a grade", "topic iteration docno grade")
+    topics, offsets, doc_ids, grades, *_ = _read(source, 4, 3, "a grade", "topic iteration docno grade")
     return Qrels(topics, offsets, doc_ids, grades)
 
 
@@ -474,13 +478,13 @@ class _Block(NamedTuple):
 
 def _read(
     source: object, n_columns: int, value_column: int, wanted: str, form: str
-) -> tuple[np.ndarray, np.ndarray, DocumentIds, np.ndarray, set[str]]:
-    """Return topics, offsets, documents, values and tags of a file with `n_columns` columns."""
+) -> tuple[np.ndarray, np.ndarray, DocumentIds, np.ndarray, set[str], bool]:
+    """Return topics, offsets, documents, values, tags, `contradicts_ranks` of a file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
     code_parts: list[np.ndarray] = []
     blocks: list[_Block] = []
     compiled: Any = None
-    first, size, ignored = 1, 0, 0
+    first, size, ignored, contradicts = 1, 0, 0, False
     with Source(source) as stream:
         for text in stream.line_blocks():
             check_bytes(text, stream.name, first)
@@ -497,6 +501,8 @@ def _read(
             else:
                 changes, (utf8, ends), *rest = found
                 block = _Block(changes, DocumentIds(utf8, ends[:-1], ends[1:]), *rest)
+            if n_columns == 6 and first == 1:
+                contradicts = contradicts_ranks(text)
             first += text.count(b"\n")
             ignored = max(ignored, block.n_ignored)
             if not block.topics:
@@ -522,7 +528,7 @@ def _read(
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
     if ignored:
         warn(f"{name}: ignored up to {ignored} columns after '{form}'")
-    return np.array(topics), offsets, ids, values, tags
+    return np.array(topics), offsets, ids, values, tags, contradicts
 
 
 def _parse_lines(

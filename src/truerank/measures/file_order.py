@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.random_streams import stream
-from truerank.data.checkup import Finding
+from truerank.data.checkup import Remark
 from truerank.data.ranking_data import RankingData
 from truerank.measures.names import AP
 
@@ -15,8 +15,8 @@ _FEW = 100  # with fewer queries, compare with random orders: three standard err
 _SHUFFLES, _LEVEL = 999, 0.005
 
 
-def file_order_finding(data: RankingData) -> list[Finding]:
-    """Return the finding "file-order" if AP of constant scores is different with ties in file order.
+def file_order_finding(data: RankingData) -> list[Remark]:
+    """Return the remark "file-order" if AP of constant scores is different with ties in file order.
 
     The mean difference over queries must be above 0.005 and above 3 standard errors. With fewer than 100 queries, at
     most 5 of 1,000 random row orders may have as large a mean difference. Grades of 1 and more are relevant. Costs two
@@ -42,4 +42,4 @@ def file_order_finding(data: RankingData) -> list[Finding]:
         if (as_large + 1) / (_SHUFFLES + 1) > _LEVEL:
             return []
     where = f"AP of constant scores {np.nanmean(in_order):.4f} in file order, {np.nanmean(averaged):.4f} on average"
-    return [Finding("file-order", where, int((difference != 0).sum()), [])]
+    return [Remark("file-order", where, int((difference != 0).sum()), [])]

@@ -517,7 +517,7 @@ def _findings(data: RankingData | None) -> list[Section]:
     from truerank.measures.file_order import file_order_finding
 
     found = in_order([*examine(data), *file_order_finding(data)])
-    rows: list[list[Any]] = [[f.severity, f.code, f.count, f.where, CODES[f.code].meaning, f.advice] for f in found]
+    rows: list[list[Any]] = [[f.severity, f.code, f.count, f.where, CODES[f.code].meaning, f.remedy] for f in found]
     header = ["severity", "finding", "count", "where", "what it means", "what to do"]
     text = simple_table(header, rows, "findings") if rows else ""
     return [Section("findings", "Data quality", text or paragraph("Nothing was found."), folded=True)]

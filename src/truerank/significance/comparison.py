@@ -13,6 +13,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike, MeasureLike, RandomState
+from truerank.data.checkup import warn_of_ranks
 from truerank.data.ranking_data import Judgements
 from truerank.data.row_source import RowSource
 from truerank.io.trec import as_qrels, judge_run
@@ -156,6 +157,7 @@ def compare_rankers(
             str(name): (judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
             for name, given in scores.items()
         }
+        warn_of_ranks({name: values for name, (_, values) in found.items()}, judgements.offsets)
     results = compare_measures(
         [judged_values(one, found) for one in measures.values()], baseline=baseline, test=test, correction=correction,
         margin=margin, random_state=random_state, query_ids=judgements.query_ids,

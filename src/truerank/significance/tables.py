@@ -154,8 +154,8 @@ class Comparison(Tabular):
         )
 
     def remarks(self) -> list[str]:
-        """Return at most 30 sentences on pairs without an interval, and on p that another seed may move across 0.05."""
-        lines = []
+        """Return sentences on pairs without an interval, and on p that another seed may move across 0.05."""
+        lines, alike = [], dict[str, list[str]]()
         for pair in self.pairs:
             count = pair.wins + pair.losses
             differ = f"{count} of {counted(pair.queries, 'query')} differ{'s' * (pair.queries == 1)}"
@@ -165,12 +165,16 @@ class Comparison(Tabular):
                 differ = f"all {pair.queries} queries differ by the same amount"
             if math.isnan(pair.low):
                 lacks = "no p and no interval" if math.isnan(pair.p) else "no interval"
-                lines.append(f"{pair.a} against {pair.b} has {lacks}: {differ}")
+                alike.setdefault(f"{lacks}: {differ}", []).append(f"{pair.a} against {pair.b}")
             if pair.error and abs(pair.p_adjusted - LEVEL) < 2.0 * pair.error:
                 lines.append(
                     f"{pair.a} against {pair.b}: the Monte Carlo error of the corrected p {pair.p_adjusted:.4f} is "
                     f"{pair.error:.4f}; another seed may give a p on the other side of 0.05"
                 )
+        for why, pairs in alike.items():
+            more = f" and {counted(len(pairs) - 3, 'other pair')} have" if len(pairs) > 3 else ""
+            shown = ", ".join(pairs[:3])
+            lines.append(f"{shown}{more or (' has' if len(pairs) == 1 else ' have')} {why}")
         return lines[:30]
 
     def influence(self, a: str, b: str) -> Influence | None:

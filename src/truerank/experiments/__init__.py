@@ -1,0 +1,1 @@
+"""Systems over judged queries: the rules about evidence."""
