@@ -96,7 +96,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
         if isinstance(error, OSError) and error.filename is None and not isinstance(error, TruerankError):
             _silence_stdout()  # most likely what could not be written: do not fail again at the end
         if isinstance(error, TruerankError | OSError | MemoryError) or _is_about_input(error):
-            text = message(error)
+            text = message(error, options)
             problems = getattr(error.__cause__, "problems", None)  # of a table's columns
             if problems is not None:
                 from truerank.io.table_problems import message as of_columns
@@ -129,17 +129,19 @@ def with_options(text: str, options: Collection[str]) -> str:
     return re.sub(r" \((--[a-z][a-z0-9-]*)[^()]*\)", kept, text)
 
 
-def message(error: BaseException) -> str:
-    """Return one readable line."""
+def message(error: BaseException, options: Collection[str] = ()) -> str:
+    """Return one readable line; advice about sparse matrices only for a command that reads one."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
     elif isinstance(error, OSError) and error.errno == errno.EBADF:
         text = "standard output is closed, and there is something to write; open it, or name a file with -o"
     elif isinstance(error, MemoryError):
-        text = (
-            f"not enough memory: {error or 'an array did not fit'}. Wide data may fit as a sparse matrix (--sparse), "
-            "and a damaged feature index may ask for columns that do not exist (--n-features N sets their number)"
-        )
+        text = f"not enough memory: {error or 'an array did not fit'}"
+        if "--sparse" in options:
+            text += (
+                ". Wide data may fit as a sparse matrix (--sparse), and a damaged feature index may ask for columns "
+                "that do not exist (--n-features N sets their number)"
+            )
     else:
         text = str(error) or type(error).__name__
     return " ".join(text.split("\n"))

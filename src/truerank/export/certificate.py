@@ -19,6 +19,7 @@ from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear, undo_normalizers
 from truerank.export.run import evaluated_part, evaluators
+from truerank.rankers.accepted_data import any_category
 
 _CASES = 20_000  # border cases at most
 _MERGED = 2_000
@@ -349,7 +350,7 @@ def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
         if whole.any():
             scores[whole] = reference_scores(form, X[whole])
         return scores
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), any_category():
         # The rows are arrays, whose columns have no names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if form.calibration is not None:

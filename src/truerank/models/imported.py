@@ -9,10 +9,12 @@ import numpy as np
 
 from truerank.core.checks import require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Normalizers, Oblivious, Plain, Stumps, as_plain
 from truerank.matrices.rows import linear_scores
 from truerank.models.foreign.model import ForeignModel
+from truerank.rankers.accepted_data import ANY_CATEGORY
 from truerank.rankers.base import Ranker
 from truerank.trees.binary import BinaryTrees
 from truerank.trees.ensemble import ConstantPredictor, Ensemble
@@ -24,6 +26,14 @@ _LAY_OUT = (
     "import the file again with the names of your columns, feature_names=[...] (--features FILE), or their number, "
     "n_features=N (--n-features N), where the model numbers its own"
 )
+
+
+def _is_categorical(column: Any) -> bool:
+    return str(column.dtype).lower().startswith(("category", "categorical", "enum"))
+
+
+def _are_texts(listed: list[Any]) -> bool:
+    return not listed or isinstance(listed[0], str)
 
 
 class ImportedRanker(Ranker):
@@ -46,6 +56,11 @@ class ImportedRanker(Ranker):
     allow_nan_, float32_sums_ : bool
     absent_ : float
         Value of a missing feature in a linear model: 0 for XGBoost, nan if unknown.
+    categories_ : dict of str to list
+        The categories that the file lists, by column number. A data frame holds the categories, of numbers or texts.
+        An array holds the same numbers, and the places in the list (from 0) of texts.
+    status_ : str
+        The tool, what is known of differences, and the rule for missing values.
     form_ : ModelForm
         All of these together.
     """
@@ -53,7 +68,7 @@ class ImportedRanker(Ranker):
     model_attributes: ClassVar[tuple[str, ...]] = (
         *Ranker.model_attributes,
         "feature_names_", "tool_", "kind_", "start_", "intercept_", "parts_", "normalizers_",
-        "allow_nan_", "float32_sums_", "absent_",
+        "allow_nan_", "float32_sums_", "absent_", "categories_",
     )  # fmt: skip
 
     feature_names_: list[str]
@@ -85,7 +100,13 @@ class ImportedRanker(Ranker):
             ranker.normalizers_ = {"first": scaling.first, "second": scaling.second, "affine": scaling.affine}
         ranker.n_features_in_, ranker.n_queries_in_ = form.n_features, 0
         ranker.feature_names_ = list(form.names)
-        ranker.status_ = "; ".join([f"imported from {foreign.tool}", *foreign.notes])
+        ranker.categories_ = {str(k): list(listed) for k, listed in foreign.categories.items()}
+        notes = [f"imported from {foreign.tool}", *foreign.notes, *filter(None, [foreign.missing_rule])]
+        for k, listed in foreign.categories.items():
+            few = ", ".join(map(id_text, listed[:3])) + ", …" * (len(listed) > 3)
+            held = " (in an array their places in the list, from 0)" if _are_texts(listed) else ""
+            notes.append(f"column {form.names[k]!r} holds the categories themselves: {few}{held}".replace("; ", " "))
+        ranker.status_ = "; ".join(notes)
         ranker._prepare()
         return ranker
 
@@ -106,16 +127,61 @@ class ImportedRanker(Ranker):
 
     def _frame(self, X: Any, reset: bool) -> Any:
         self._check_order(X.columns)
-        for name in X.columns:
+        lists = [k for k, name in enumerate(X.columns) if _is_categorical(X[name])]
+        other = next((int(k) for k in self._listed() if lists and int(k) not in lists), None)
+        if other is not None:
+            raise InvalidInputError(
+                f"column {X.columns[other]!r} has no categories, and it had some in the training data of the model: "
+                f"frame.astype({{{X.columns[other]!r}: 'category'}})"
+            )
+        return np.column_stack([self._numbers_of(k, X[name]) for k, name in enumerate(X.columns)])
+
+    def _numbers_of(self, k: int, column: Any) -> np.ndarray:
+        """Return the values of a data frame's column as the form's numbers."""
+        listed, name = self._listed().get(str(k)), column.name
+        if listed is None:
             try:
-                np.asarray(X[name], dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise InvalidInputError(
-                    f"column {name!r} is not numeric, and an imported model reads numbers. Replace each category by "
-                    f"its number in the training data of the model, in pandas: frame[{name!r}] = "
-                    f"frame[{name!r}].cat.codes"
-                ) from error
-        return X.to_numpy()
+                if not _is_categorical(column):
+                    return np.asarray(column, dtype=np.float64)
+            except (TypeError, ValueError):
+                pass
+            if k not in self.form_.used:
+                return np.full(len(column), np.nan)
+            raise InvalidInputError(
+                f"column {name!r} is not numeric, and the imported model reads numbers there. Replace each category by "
+                f"its number in the training data of the model, in pandas: frame[{name!r}] = frame[{name!r}].cat.codes"
+            )
+        known = {value: float(number) if isinstance(value, str) else value for number, value in enumerate(listed)}
+        own = [None if is_missing(value) else value for value in column.to_list()]
+        unknown = {value for value in own if value is not None and value not in known}
+        if unknown and not (self.tool_ == "lightgbm" and _is_categorical(column)):
+            raise InvalidInputError(self._not_listed(k, min(unknown, key=str)))
+        return np.array([np.nan if value is None else known.get(value, np.nan) for value in own])
+
+    def _listed(self) -> dict[str, list[Any]]:
+        return getattr(self, "categories_", {})
+
+    def _not_listed(self, k: int, value: object) -> str:
+        listed = self._listed()[str(k)]
+        few = ", ".join(map(repr, listed[:5])) + ", …" * (len(listed) > 5)
+        places = " (an array holds their places in this list, from 0)" if _are_texts(listed) else ""
+        return (
+            f"column {self.feature_names_[k]!r} holds {value!r}, which is not one of the {len(listed)} categories of "
+            f"the model: {few}. Give these categories{places}, and nan for others"
+        )
+
+    def _check_values(self, X: Any) -> None:
+        super()._check_values(X)
+        for k, listed in () if ANY_CATEGORY.get() else self._listed().items():
+            # A table has -1 for an unknown text, which is missing for LightGBM and an error for XGBoost.
+            lowest = -1 if self.tool_ == "lightgbm" else 0
+            values, column = np.arange(lowest, len(listed)) if _are_texts(listed) else listed, X[:, int(k)]
+            wrong = ~(np.isnan(column) | np.isin(column, values))
+            if wrong.any():
+                raise InvalidInputError(self._not_listed(int(k), float(column[wrong][0])))
+
+    def _own_category_names(self) -> dict[str, list[str]]:
+        return {self.feature_names_[int(k)]: listed for k, listed in self._listed().items() if _are_texts(listed)}
 
     def _check_order(self, names: Any) -> None:
         """Raise if the columns have the model's names in another order; many tools only number their columns."""
@@ -187,6 +253,10 @@ class ImportedRanker(Ranker):
             require_value(self, name, bool)
         if not isinstance(getattr(self, "absent_", 0.0), float):
             raise ModelFileError("ImportedRanker: absent_ must be a number")
+        for key, listed in dict(self._listed()).items():
+            alike = isinstance(listed, list) and {type(value) for value in listed} in ({str}, {float}, set())
+            if not alike or key not in map(str, range(p)):
+                raise ModelFileError("ImportedRanker: categories_ must be lists of texts or of numbers, by column")
         if getattr(self, "normalizers_", None) is not None:
             for name in ("first", "second"):
                 require_array(self, f"normalizers_.{name}", "float", p)

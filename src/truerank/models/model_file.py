@@ -123,11 +123,12 @@ def _checked_reading(reading: Any) -> dict[str, str]:
 
 def _try(model: Scorer) -> None:
     """Raise if a ranker cannot score rows of plain numbers because its attributes do not fit together."""
+    from truerank.rankers.accepted_data import any_category
     from truerank.rankers.base import Ranker
 
     def rank() -> None:
         rows = np.outer([0.0, 0.5, 1.0], np.ones(width))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), any_category():
             query = {} if hasattr(model, "steps") else {"qid": [0, 0, 0]}
             _check_numbers(model.predict(rows, **query), -math.inf, math.inf)
             if hasattr(model, "predict_proba"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +22,19 @@ from truerank.data.row_source import Part, RowSource, source_of
 
 LARGEST_VALUE = 1e150
 """Limit of the values of X, so that sums of products of two values stay finite."""
+
+ANY_CATEGORY = ContextVar("ANY_CATEGORY", default=False)
+"""Whether the rows to score are made up by a check, so that numbers that are no category are no mistake of a caller."""
+
+
+@contextmanager
+def any_category() -> Iterator[None]:
+    """Score made-up rows in this context."""
+    token = ANY_CATEGORY.set(True)
+    try:
+        yield
+    finally:
+        ANY_CATEGORY.reset(token)
 
 
 class AcceptedData:

@@ -172,7 +172,7 @@ HOSTILE = {
     "dump ids": (
         changed(
             DUMP, 0, "children", 0,
-            {"nodeid": 1, "split": "f0", "split_condition": 0, "yes": 3, "no": 0,
+            {"nodeid": 1, "split": "f0", "split_condition": 0, "yes": 3, "no": 0, "missing": 0,
              "children": [{"nodeid": 3, "leaf": 1}, {"nodeid": 0, "leaf": 1}]},
         ),
         "two nodes",

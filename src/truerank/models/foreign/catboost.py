@@ -11,17 +11,26 @@ from typing import Any
 import numpy as np
 
 from truerank.export.form import ModelForm, Oblivious, Plain
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
+from truerank.models.foreign.model import ForeignModel, Keys, Leaf, Reader, Split, TreeBuilder, at_most
 from truerank.trees.ensemble import Ensemble
 
+_OTHERS = ("categorical_features", "text_features", "embedding_features", "ctrs")
+_FILE = Keys("features_info scale_and_bias oblivious_trees trees ctr_data", training="model_info")
+_INFO = Keys(["float_features", *_OTHERS])
+_FEATURE = Keys(
+    "flat_feature_index feature_index feature_id nan_value_treatment", places="borders", statistics="has_nans"
+)
+_TREE = Keys("splits leaf_values", statistics="leaf_weights")
+_SPLIT = Keys("split_type float_feature_index border", places="split_index")
+_NODE, _LEAF = Keys("split left right"), Keys("value", statistics="weight")
 _DEEPEST = 16
 _MOST_VALUES = 1 << 26  # of trees that are filled up to the depth of the deepest
 
 
 def read_json(value: Any, reader: Reader) -> ForeignModel:
     """Read `save_model(format="json")`. Scores are those of `predict(prediction_type="RawFormulaVal")`."""
-    info = reader.part(value, "features_info", dict, "")
-    for other in ("categorical_features", "text_features", "embedding_features"):
+    info = reader.known(reader.part(reader.known(value, _FILE, ""), "features_info", dict, ""), _INFO, "features_info")
+    for other in _OTHERS:
         if info.get(other):
             raise reader.fail(
                 f"features_info.{other}", "only numeric features are read: train on numbers in their place"
@@ -37,7 +46,10 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
         for number, tree in enumerate(reader.part(value, "trees", list, "")):
             builder.add(tree, _look(f"trees[{number}]", columns, missing_right, scale, reader))
         body = Plain(builder.trees())
-    return ForeignModel("catboost", ModelForm(names, body, intercept=bias), float32=True)
+    sides = ", or in other columns: ".join(
+        f"missing values are {'above' if side else 'below'} every border" for side in sorted(set(missing_right))
+    )
+    return ForeignModel("catboost", ModelForm(names, body, intercept=bias), float32=True, missing=sides)
 
 
 def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
@@ -45,6 +57,9 @@ def _features(features: list[Any], reader: Reader) -> tuple[tuple[str, ...], np.
     columns, names, right = [], {}, []
     for number, feature in enumerate(features):
         place = f"features_info.float_features[{number}]"
+        reader.known(feature, _FEATURE, place)
+        own = reader.integer(feature.get("feature_index", number), f"{place}.feature_index")
+        reader.fail_if(own != number, f"{place}.feature_index", f"expected {number}, its place in the list, got {own}")
         column = reader.integer(reader.part(feature, "flat_feature_index", int, place), f"{place}.flat_feature_index")
         reader.fail_if(column in names, place, f"two features have the flat_feature_index {column}")
         names[column] = feature.get("feature_id") or f"f{column}"
@@ -73,6 +88,7 @@ def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tu
     """Return the number of the float feature and the border for float64 features."""
     if reader.part(split, "split_type", str, place) != "FloatFeature":
         raise reader.fail(f"{place}.split_type", f"only FloatFeature is read, got {split['split_type']!r}")
+    reader.known(split, _SPLIT, place)
     feature = reader.integer(split.get("float_feature_index"), f"{place}.float_feature_index", 0, len(columns) - 1)
     border = reader.float32(split.get("border"), f"{place}.border")
     return feature, at_most(border)
@@ -81,7 +97,10 @@ def _question(split: Any, place: str, columns: np.ndarray, reader: Reader) -> tu
 def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Ensemble:
     if not isinstance(trees, list):
         raise reader.fail("oblivious_trees", "expected a list of trees")
-    levels = [reader.part(tree, "splits", list, f"oblivious_trees[{t}]") for t, tree in enumerate(trees)]
+    levels = []
+    for t, tree in enumerate(trees):
+        place = f"oblivious_trees[{t}]"
+        levels.append(reader.part(reader.known(tree, _TREE, place), "splits", list, place))
     depth = max((len(own) for own in levels), default=0)
     reader.fail_if(depth > _DEEPEST, "oblivious_trees", f"a tree has depth {depth}; CatBoost's have at most {_DEEPEST}")
     if len(trees) << depth > max(_MOST_VALUES, 4 * sum(1 << len(own) for own in levels)):
@@ -103,12 +122,13 @@ def _oblivious(trees: Any, columns: np.ndarray, right: np.ndarray, scale: float,
 def _look(place: str, columns: np.ndarray, right: np.ndarray, scale: float, reader: Reader) -> Any:
     def look(node: object) -> Leaf | Split:
         if isinstance(node, dict) and "split" not in node:
-            value = node.get("value")
+            value = reader.known(node, _LEAF, place).get("value")
             if isinstance(value, list):
                 reader.fail_if(len(value) != 1, place, f"a leaf has {len(value)} values; a ranker has one")
                 value = value[0]
             return Leaf(scale * reader.number(value, f"{place}, value"))
         feature, border = _question(reader.part(node, "split", dict, place), place, columns, reader)
+        reader.known(node, _NODE, place)
         left, other = (reader.part(node, side, dict, place) for side in ("left", "right"))
         return Split(int(columns[feature]), border, left, other, missing_right=bool(right[feature]))
 

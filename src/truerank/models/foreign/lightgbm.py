@@ -2,7 +2,8 @@
 
 `x <= threshold` goes left, in float64. Raw scores are the sum of the trees in order, or their mean (up to rounding) for
 a random forest (`average_output`). A missing value counts as 0 (missing type None), or is nan or zero and goes to the
-side of `default_left`.
+side of `default_left`. A file of a data frame lists the categories (`pandas_categorical`), in the order of the
+columns that have any.
 """
 
 from __future__ import annotations
@@ -13,45 +14,115 @@ from typing import Any
 import numpy as np
 
 from truerank.export.form import ModelForm, Plain
-from truerank.models.foreign.model import ForeignModel, Leaf, Membership, Reader, Split, TreeBuilder, category_ends
+from truerank.models.foreign.model import (
+    Categories,
+    ForeignModel,
+    Keys,
+    Leaf,
+    Membership,
+    Reader,
+    Split,
+    TreeBuilder,
+    category_ends,
+    listed_ends,
+)
 
-_MISSING = ("None", "Zero", "NaN")
+_MISSING = {
+    "None": "missing values count as 0",
+    "Zero": "missing values and 0 go to the default side of each split",
+    "NaN": "missing values go to the default side of each split",
+}
 _WORD = (1 << 32) - 1
+_STATISTICS = "split_gain leaf_weight leaf_count internal_value internal_weight internal_count"
+_COMMON = "num_class num_tree_per_iteration feature_names feature_infos average_output"
+_TRAINING = "label_index monotone_constraints"
+_HEAD = Keys(f"version max_feature_idx {_COMMON}", training=_TRAINING, link="objective", places="tree_sizes")
+_TREE = Keys(  # `leaf_value` contains the shrinkage
+    "num_leaves num_cat split_feature threshold decision_type left_child right_child leaf_value cat_boundaries "
+    "cat_threshold is_linear", statistics=_STATISTICS, training="shrinkage", places="leaf_parent",
+)  # fmt: skip
+_JSON = Keys(
+    f"tree_info pandas_categorical {_COMMON}", names="name version", training=_TRAINING, link="objective",
+    statistics="feature_importances", places="max_feature_idx",
+)  # fmt: skip
+_JSON_INFO = Keys("values", statistics="min_value max_value")
+_JSON_TREE = Keys("tree_structure", training="shrinkage", places="tree_index num_leaves num_cat")
+_JSON_LEAF = Keys("leaf_value", statistics="leaf_weight leaf_count", places="leaf_index")
+_JSON_SPLIT = Keys(
+    "split_feature threshold decision_type default_left missing_type left_child right_child",
+    statistics=_STATISTICS, places="split_index",
+)  # fmt: skip
 
 
 def read_text(text: str, reader: Reader) -> ForeignModel:
     """Read a text file of `Booster.save_model`."""
-    head, blocks = _blocks(text, reader)
+    head, blocks, lists = _blocks(text, reader)
+    reader.known(head, _HEAD, "the part before the trees")
     if head.get("version") not in ("v2", "v3", "v4"):
         raise reader.fail("", f"expected LightGBM's version v2 to v4, got {head.get('version')!r}")
     _one_class(head.get("num_tree_per_iteration", head.get("num_class")), "num_tree_per_iteration", reader)
-    names = reader.names(head.get("feature_names", "").split(), "feature_names")
+    names = reader.names(head.get("feature_names", "").split(" "), "feature_names")
     if reader.integer(head.get("max_feature_idx"), "max_feature_idx") + 1 != len(names):
         raise reader.fail("feature_names", f"{len(names)} names for max_feature_idx={head['max_feature_idx']}")
+    infos = head.get("feature_infos", "").split()
+    values = {k: info.split(":") for k, info in enumerate(infos) if info[0] != "[" and info != "none"}
+    unused = [k for k, info in enumerate(infos) if info == "none"]
+    questions = _Questions(_listed(lists, values, unused, reader), reader)
     builder = TreeBuilder(reader)
     for number, (line, block) in enumerate(blocks):
-        _add_text_tree(block, f"line {line}, Tree={number}", len(names), reader, builder)
+        _add_text_tree(block, f"line {line}, Tree={number}", len(names), questions, builder)
     reader.fail_if(not blocks, "", "there is no tree in the file")
-    return _of_trees(names, builder, "average_output" in head)
+    return _of_trees(names, builder, "average_output" in head, questions)
 
 
-def _of_trees(names: tuple[str, ...], builder: TreeBuilder, average: bool) -> ForeignModel:
+def _listed(lists: Any, values: dict[int, list[Any]], unused: list[int], reader: Reader) -> dict[int, Categories]:
+    """Return the lists of categories by column; the file has them without the names of the columns.
+
+    `values` are the numbers of each categorical column, and `unused` the columns without a feature_info.
+    """
+    place = "pandas_categorical"
+    if not lists:
+        return {}
+    reader.fail_if(not isinstance(lists, list), place, "expected a list of lists of categories")
+    extra, found = len(lists) - len(values), {}  # lists of columns that no split can ask about
+    advice = "This happens with ordered categories: replace these by numbers in the data frame, and train again."
+    if not 0 <= extra <= len(unused):
+        raise reader.fail(place, f"{len(lists)} lists of categories for {len(values)} categorical columns. {advice}")
+    for rank, column in enumerate(sorted(values)):
+        before = sum(other < column for other in unused)
+        last = max(reader.integer(value, f"feature_infos, column {column}", -1) for value in values[column])
+        near = lists[rank + max(0, extra - len(unused) + before) : rank + min(extra, before) + 1]
+        possible = [own for own in near if isinstance(own, list) and len(own) > last]
+        if not possible or possible != possible[:1] * len(possible):
+            what = f"which of the {len(lists)} lists belongs to column {column} is not known"
+            raise reader.fail(place, f"{what}. {advice}")
+        found[column] = possible[0]
+    return reader.categories(found, place)
+
+
+def _of_trees(
+    names: tuple[str, ...], builder: TreeBuilder, average: bool, questions: _Questions, notes: tuple[str, ...] = ()
+) -> ForeignModel:
     trees = builder.trees()
     if average and trees.n_trees:
         trees = replace(trees, values=trees.values / trees.n_trees)
-    notes = ("a random forest: the mean of its trees, as `predict` has it",) if average else ()
-    return ForeignModel("lightgbm", ModelForm(names, Plain(trees)), notes=notes)
+    notes += ("a random forest: the mean of its trees, as `predict` has it",) if average else ()
+    rule = ", or in other splits: ".join(_MISSING[kind] for kind in _MISSING if kind in questions.kinds)
+    return ForeignModel(
+        "lightgbm", ModelForm(names, Plain(trees)), notes=notes, missing=rule or "missing values belong to no category",
+        categories=questions.listed,
+    )  # fmt: skip
 
 
-def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, dict[str, str]]]]:
+def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, dict[str, str]]], Any]:
+    """Return the keys before the trees, those of each tree with its line, and the lists of categories."""
     head: dict[str, str] = {}
     blocks: list[tuple[int, dict[str, str]]] = []
-    current, ended = head, False
-    for number, line in enumerate(text.splitlines(), 1):
+    current, lines = head, text.split("\n")
+    for number, line in enumerate(lines, 1):
         line = line.strip()
         if line == "end of trees":
-            ended = True
-            break
+            return head, blocks, _after_trees(lines, number, reader)
         key, equals, value = line.partition("=")
         if key == "Tree":
             if value != str(len(blocks)):
@@ -63,14 +134,57 @@ def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, 
             current[key] = value
         elif line and line != "tree":
             raise reader.fail(f"line {number}", f"expected key=value, got {line[:40]!r}")
-    reader.fail_if(not ended, "", "the file ends before 'end of trees': it is truncated")
-    return head, blocks
+    raise reader.fail("", "the file ends before 'end of trees': it is truncated")
 
 
-def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: Reader, builder: TreeBuilder) -> None:
+def _after_trees(lines: list[str], start: int, reader: Reader) -> Any:
+    """Return the lists of categories after the trees. Importances and settings of training change no score."""
+    ends = {"feature_importances:": "", "feature importances:": "", "parameters:": "end of parameters"}
+    lists, end = None, None
+    for number, line in enumerate(lines[start:], start + 1):
+        line = line.strip()
+        if end is not None:
+            end = None if line == end else end
+        elif line in ends:
+            end = ends[line]
+        elif line.startswith("pandas_categorical:"):
+            lists = reader.json(line.partition(":")[2])
+        elif line:
+            raise reader.fail(f"line {number}", f"the part {line[:40]!r} after the trees is unknown; remove it")
+    return lists
+
+
+class _Questions:
+    """Makes questions of a model's splits; `kinds` are the ways of missing values that occurred."""
+
+    def __init__(self, listed: dict[int, Categories], reader: Reader) -> None:
+        self.listed, self.reader = listed, reader
+        self.kinds: set[str] = set()
+
+    def split(self, feature: int, threshold: float, default_left: bool, missing: str, left: Any, right: Any) -> Split:
+        self.reader.fail_if(feature in self.listed, f"column {feature}", "a categorical column has a split by order")
+        self.kinds.add(missing)
+        if missing == "None":  # nan is replaced by 0
+            return Split(feature, threshold, left, right, missing_right=not threshold >= 0.0)
+        return Split(feature, threshold, left, right, missing_right=not default_left, zero_missing=missing == "Zero")
+
+    def membership(self, feature: int, numbers: set[int], left: Any, right: Any) -> Membership:
+        """Return a membership. Numbers are truncated to integers, and nan belongs to no category."""
+        listed = self.listed.get(feature)
+        if listed and not isinstance(listed[0], str):
+            return Membership(feature, listed_ends(numbers, listed), left, right)
+        before = lambda c: -1.0 if c == 0 else float(np.nextafter(c, -np.inf))  # noqa: E731
+        return Membership(feature, category_ends(numbers, before), left, right)
+
+
+def _add_text_tree(
+    block: dict[str, str], place: str, n_features: int, questions: _Questions, builder: TreeBuilder
+) -> None:
+    reader = questions.reader
+    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves (linear_tree) are not read")
+    reader.known(block, _TREE, place)
     leaves = reader.integer(block.get("num_leaves"), f"{place}, num_leaves", 1, 1 << 31)
     n_sets = reader.integer(block.get("num_cat", "0"), f"{place}, num_cat")
-    reader.fail_if(block.get("is_linear", "0") != "0", place, "linear leaves (linear_tree) are not read")
 
     def column(key: str, size: int) -> list[str]:
         values = block.get(key, "").split()
@@ -107,10 +221,9 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
         kind = kinds[child]
         reader.fail_if(kind >> 2 > 2, f"{place}, decision_type", f"{kind} names no way of missing values")
         if kind & 1:
-            return _membership(features[child], categories(thresholds[child]), left[child], right[child])
-        return _split(
-            features[child], thresholds[child], bool(kind & 2), _MISSING[kind >> 2], left[child], right[child]
-        )
+            return questions.membership(features[child], categories(thresholds[child]), left[child], right[child])
+        missing = tuple(_MISSING)[kind >> 2]
+        return questions.split(features[child], thresholds[child], bool(kind & 2), missing, left[child], right[child])
 
     builder.add(0, look)
     if len(seen) != size + leaves:
@@ -119,19 +232,27 @@ def _add_text_tree(block: dict[str, str], place: str, n_features: int, reader: R
 
 def read_json(value: Any, reader: Reader) -> ForeignModel:
     """Read the JSON of `Booster.dump_model`."""
+    reader.known(value, _JSON, "")
     _one_class(value.get("num_tree_per_iteration", value.get("num_class", 1)), "num_tree_per_iteration", reader)
     names = reader.names(reader.part(value, "feature_names", list, ""), "feature_names")
+    infos = value.get("feature_infos", {})
+    reader.known(infos, Keys(names), "feature_infos")
+    found = {k: reader.known(infos[name], _JSON_INFO, "feature_infos") for k, name in enumerate(names) if name in infos}
+    values = {k: list(info["values"]) for k, info in found.items() if info.get("values")}
+    unused = [k for k in range(len(names)) if k not in found]
+    questions = _Questions(_listed(value.get("pandas_categorical"), values, unused, reader), reader)
     builder = TreeBuilder(reader)
     for number, tree in enumerate(reader.part(value, "tree_info", list, "")):
         place = f"tree_info[{number}]"
+        reader.known(tree, _JSON_TREE, place)
 
         def look(node: Any, place: str = place) -> Leaf | Split | Membership:
             if isinstance(node, dict) and "leaf_value" in node:
                 reader.fail_if("leaf_coeff" in node, place, "linear leaves (linear_tree) are not read")
-                return Leaf(reader.number(node["leaf_value"], f"{place}.leaf_value"))
+                return Leaf(reader.number(reader.known(node, _JSON_LEAF, place)["leaf_value"], f"{place}.leaf_value"))
             if reader.part(node, "decision_type", str, place) not in ("<=", "=="):
                 raise reader.fail(f"{place}.decision_type", f"expected '<=' or '==', got {node['decision_type']!r}")
-            missing = node.get("missing_type", "None")
+            missing = reader.part(reader.known(node, _JSON_SPLIT, place), "missing_type", str, place)
             if missing not in _MISSING:
                 raise reader.fail(f"{place}.missing_type", f"expected {', '.join(_MISSING)}, got {missing!r}")
             own = reader.part(node, "split_feature", int, place)
@@ -139,12 +260,16 @@ def read_json(value: Any, reader: Reader) -> ForeignModel:
             left, right = (reader.part(node, side, dict, place) for side in ("left_child", "right_child"))
             if node["decision_type"] == "==":
                 texts = reader.part(node, "threshold", str, place).split("||")
-                return _membership(feature, {reader.integer(v, f"{place}.threshold") for v in texts}, left, right)
+                numbers = {reader.integer(v, f"{place}.threshold") for v in texts}
+                return questions.membership(feature, numbers, left, right)
             threshold = _threshold(node.get("threshold"), f"{place}.threshold", reader)
-            return _split(feature, threshold, reader.part(node, "default_left", bool, place), missing, left, right)
+            on_left = reader.part(node, "default_left", bool, place)
+            return questions.split(feature, threshold, on_left, missing, left, right)
 
         builder.add(reader.part(tree, "tree_structure", dict, place), look)
-    return _of_trees(names, builder, bool(value.get("average_output")))
+    older = "the sum of the trees: this dump of an older version does not say whether the score is their mean"
+    notes = () if "average_output" in value else (older,)
+    return _of_trees(names, builder, bool(value.get("average_output")), questions, notes)
 
 
 def _one_class(value: object, key: str, reader: Reader) -> None:
@@ -158,15 +283,3 @@ def _threshold(value: Any, place: str, reader: Reader) -> float:
     except (TypeError, ValueError, OverflowError):
         x = np.nan
     return x if x in (np.inf, -np.inf) else reader.number(value, place)
-
-
-def _split(feature: int, threshold: float, default_left: bool, missing: str, left: Any, right: Any) -> Split:
-    if missing == "None":  # nan is replaced by 0
-        return Split(feature, threshold, left, right, missing_right=not threshold >= 0.0)
-    return Split(feature, threshold, left, right, missing_right=not default_left, zero_missing=missing == "Zero")
-
-
-def _membership(feature: int, categories: set[int], left: Any, right: Any) -> Membership:
-    """Return a membership. Values are truncated to integers, and nan belongs to no category."""
-    before = lambda c: -1.0 if c == 0 else float(np.nextafter(c, -np.inf))  # noqa: E731
-    return Membership(feature, category_ends(categories, before), left, right)

@@ -5,21 +5,39 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import ModelFileError
 from truerank.core.float32 import largest_rounding_to
-from truerank.export.form import Linear, ModelForm, as_plain
+from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_plain
 from truerank.trees.binary import BinaryTrees
 
 MOST_FEATURES = 1 << 22
 _MOST_NODES = 1 << 24
 _MOST_RANGES = 1 << 18  # of categories: a set of alternating numbers needs many thresholds and few bytes
 _BEYOND = 2.0**128 - 2.0**103  # rounds to infinity as a float32
+
+Categories = list[str] | list[float]
+
+
+class Keys:
+    """The keys of one kind of object in a model file: those that a reader reads, and those that change no score.
+
+    The latter by the reason: `statistics` of the training data, settings of `training`, `names` (of stores, versions
+    and notes), `places` (numbers and orders that the file repeats), and the `link` after raw scores. `only` has the
+    values of keys whose other values would change scores.
+    """
+
+    def __init__(
+        self, used: str | Iterable[str], *, only: Mapping[str, tuple[object, ...]] | None = None, **harmless: str
+    ) -> None:
+        self.only = only or {}
+        own = used.split() if isinstance(used, str) else used
+        self.known = frozenset([*own, *" ".join(harmless.values()).split(), *self.only])
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,11 @@ class ForeignModel:
         The tool's value of an absent feature: 0 or nan.
     numbered : bool
         Whether the file identifies features only by their places.
+    missing : str
+        The rule for missing values, in words, if it is not that of `absent`.
+    categories : dict of column number to list
+        The categories that the file lists, by the tool's numbers. A column of texts has these numbers in the form, and
+        a column of numbers the categories themselves.
     """
 
     tool: str
@@ -46,6 +69,28 @@ class ForeignModel:
     absent: float = math.nan
     notes: tuple[str, ...] = ()
     numbered: bool = False
+    missing: str = ""
+    categories: Mapping[int, Categories] = field(default_factory=dict)
+
+    @property
+    def missing_rule(self) -> str:
+        """The rule for missing values, in words."""
+        if not self.form.allow_nan:
+            return "missing values are refused"
+        return self.missing or ("missing values count as 0" if self.absent == 0.0 else "")
+
+    def with_zero_for_missing(self) -> ForeignModel:
+        """Return the model with nan on the side of 0 in every question, which normalisers may have moved."""
+        form, body = self.form, self.form.body
+        zero = np.zeros(form.n_features)
+        if form.normalizers is not None:
+            zero = form.normalizers(zero.astype(np.float32)).astype(np.float64)
+        if isinstance(body, Plain):
+            above = ~(zero[body.trees.features] <= body.trees.thresholds)
+            body = Plain(replace(body.trees, missing_right=above))
+        elif isinstance(body, Stumps):
+            body = replace(body, missing=(zero[body.features] > body.thresholds).astype(np.int64))
+        return replace(self, form=replace(form, body=body))
 
     def score(self, X: np.ndarray) -> np.ndarray:
         """Return the scores (n,) of float64 rows in the tool's arithmetic, as float64 numbers."""
@@ -111,6 +156,42 @@ class Reader:
         if x != int(x) or not low <= x <= high:
             raise self.fail(place, f"expected an integer from {low} to {high}, got {_short(value)}")
         return int(x)
+
+    def known(self, value: Any, keys: Keys, place: str) -> Any:
+        """Return an object of which every key is known.
+
+        Any other key may change the scores, and is an error. A reader calls this for every object that it reads.
+        """
+        if not isinstance(value, dict):
+            raise self.fail(place, f"expected an object, got {_short(value)}")
+        if not value.keys() <= keys.known:
+            unknown = next(key for key in value if key not in keys.known)
+            raise self.fail(
+                place,
+                f"the key {_short(unknown)} is unknown, and could change the scores. Expected "
+                f"{', '.join(sorted(keys.known))}. Save the model without what this key does; if it is a remark of "
+                "yours, remove it from the file.",
+            )
+        for key, allowed in keys.only.items():
+            if key in value and value[key] not in allowed:
+                names = " or ".join(map(repr, allowed))
+                raise self.fail(f"{place}.{key}" if place else key, f"expected {names}, got {_short(value[key])}")
+        return value
+
+    def categories(self, lists: Mapping[int, Any], place: str) -> dict[int, Categories]:
+        """Return lists of categories by column: texts, or numbers that float64 holds exactly."""
+        result: dict[int, Categories] = {}
+        for column, given in lists.items():
+            at, values = f"{place}, column {column}", given if isinstance(given, list) else [None]
+            if all(isinstance(value, str) for value in values):
+                result[column] = list(values)
+            elif all(isinstance(v, int | float) and abs(v) <= 2**53 for v in values):
+                result[column] = [float(value) for value in values if value is not None]
+            else:
+                what = "expected categories that are all texts, or all numbers up to 2**53"
+                raise self.fail(at, f"{what}, got {_short(given)}. Train again with such categories.")
+            self.fail_if(len(set(result[column])) != len(values), at, f"a category occurs twice in {_short(given)}")
+        return result
 
     def part(self, value: object, key: str, kind: type | tuple[type, ...], place: str) -> Any:
         """Return `value[key]` of an object; it must be of `kind`."""
@@ -293,6 +374,14 @@ def category_ends(categories: set[int], before: Callable[[int], float]) -> tuple
     starts = [c for c in categories if c - 1 not in categories]
     stops = [c + 1 for c in categories if c + 1 not in categories]
     return tuple(before(c) for c in sorted(starts + stops))
+
+
+def listed_ends(numbers: set[int], listed: Categories) -> tuple[float, ...]:
+    """Return `Membership.ends` of the listed numbers at the places `numbers`: exactly these values are inside."""
+    own = {float(listed[k]) for k in numbers if k < len(listed)}
+    step = 1.0 if all(float(value).is_integer() for value in listed) else math.nan  # neighbours become one range
+    starts = [float(np.nextafter(v, -math.inf)) for v in own if v - step not in own]
+    return tuple(sorted(starts + [v for v in own if v + step not in own]))
 
 
 def _short(value: object) -> str:

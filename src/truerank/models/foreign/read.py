@@ -17,6 +17,7 @@ from truerank.models.foreign.model import ForeignModel, Reader
 from truerank.models.imported import ImportedRanker
 
 _MOST_BYTES = 4 << 30
+_PART = 1 << 24
 _SAVE_XGBOOST = 'save the model with save_model("model.json") or "model.ubj"'
 # Tools with feature numbers in place of names.
 _NUMBERED = ("ranklib", "svm-light", "sofia-ml")
@@ -46,7 +47,8 @@ def import_model(
     determines the format.
 
     Categorical splits of LightGBM and XGBoost become questions about ranges of the categories' numbers, and the subtree
-    is repeated for each range. Such trees are larger, but can be exported to every format.
+    is repeated for each range. Such trees are larger, but can be exported to every format. A data frame holds the
+    categories that the file lists. An array holds these categories if they are numbers, and the places of texts.
 
     Parameters
     ----------
@@ -60,15 +62,17 @@ def import_model(
     Returns
     -------
     ImportedRanker
-        A ranker that returns the tool's raw scores (margins), before any link function. `status_` states known
-        differences: a dump of XGBoost lacks the base score; an XGBRanker that stopped early uses the trees up to the
-        best round, a Booster uses all.
+        A ranker that returns the tool's raw scores (margins), before any link function. `status_` states the rule for
+        missing values, the listed categories, and known differences: a dump of XGBoost lacks the base score, the
+        weights of dart and the number of outputs; an XGBRanker that stopped early uses the trees up to the best round,
+        a Booster uses all.
 
     Raises
     ------
     ModelFileError
-        If the format is unknown, the file is damaged, or the model is unsupported (several outputs, linear leaves,
-        categories of CatBoost). The message names the file and the place.
+        If the format is unknown, the file is damaged or has a key that is not known to be without effect, or the model
+        is unsupported (several outputs, linear leaves, categories of CatBoost). The message names the file and the
+        place.
 
     Examples
     --------
@@ -80,16 +84,24 @@ def import_model(
     """
     name = os.fspath(path)
     reader = Reader(name)
-    with open(name, "rb") as stream:
-        data = stream.read(_MOST_BYTES + 1)
-    reader.fail_if(len(data) > _MOST_BYTES, "", f"the file has more than {_MOST_BYTES} bytes")
-    model = read_foreign(data, reader, feature_names, n_features)
+    model = read_foreign(_content(name, reader), reader, feature_names, n_features)
     try:
         ranker = ImportedRanker.of(model)
         ranker.check_model()
     except (ModelFileError, InvalidInputError) as error:
         raise reader.fail("", str(error)) from error
     return ranker
+
+
+def _content(name: str, reader: Reader) -> bytes:
+    """Return the bytes of a file. A part at a time, because a read of the limit reserves that much memory."""
+    parts, size = [], 0
+    with open(name, "rb") as stream:
+        while part := stream.read(_PART):
+            parts.append(part)
+            size += len(part)
+            reader.fail_if(size > _MOST_BYTES, "", f"the file has more than {_MOST_BYTES} bytes")
+    return b"".join(parts)
 
 
 def read_foreign(
@@ -110,6 +122,7 @@ def read_foreign(
             model = _read(data, reader, names, size)
     except RecursionError:
         raise reader.fail("", "the model is nested too deeply") from None
+    model = model.with_zero_for_missing() if model.absent == 0.0 else model
     return _laid_out(model, reader, names, size)
 
 
@@ -185,7 +198,8 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
     else:
         unknown = next(name for name in form.names if name not in place)
         raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")
-    return replace(model, form=form.with_columns(columns, tuple(names)))
+    categories = {columns[k]: listed for k, listed in model.categories.items()}
+    return replace(model, form=form.with_columns(columns, tuple(names)), categories=categories)
 
 
 def _made_up(names: tuple[str, ...]) -> bool:

@@ -1,8 +1,9 @@
 """Models of Solr's LTR, and of the LTR plugins of Elasticsearch and OpenSearch. Features and sums are float32.
 
-Solr: LinearModel and MultipleAdditiveTreesModel, with normalisers. A question is `x <= threshold + 1e-6f`, and an
-absent feature has the value 0. The plugins: the body of `_createmodel`, or what is stored, of `model/linear`,
-`model/ranklib`, `model/xgboost+json` and `model/xgboost+json+raw`.
+Solr: LinearModel and MultipleAdditiveTreesModel, with normalisers. A question is `x <= threshold + 1e-6f`. An absent
+feature has the value 0, or with `isNullSameAsZero` false it goes to the node's side `missing`. The plugins: the body of
+`_createmodel`, or what is stored, of `model/linear`, `model/ranklib`, `model/xgboost+json` and
+`model/xgboost+json+raw`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from truerank.export.form import Linear, ModelForm, Normalizers, Plain
 from truerank.models.foreign import text_formats, xgboost
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
+from truerank.models.foreign.model import ForeignModel, Keys, Leaf, Reader, Split, TreeBuilder, at_most
 
 SLACK = np.float32(1e-6)  # NODE_SPLIT_SLACK
 PACKAGE = "org.apache.solr.ltr."
@@ -23,16 +24,39 @@ _OBJECTIVES = (
     "binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear", "binary:logistic", "reg:logistic",
 )  # fmt: skip
 
+_SOLR, _FEATURE, _NORM = (
+    Keys("class features params", names="name store"),
+    Keys("name norm store"),
+    Keys("class params"),
+)
+_NORM_PARAMS = {
+    "MinMaxNormalizer": Keys("min max"), "StandardNormalizer": Keys("avg std"), "IdentityNormalizer": Keys(""),
+}  # fmt: skip
+_TREES, _TREE = Keys("trees isNullSameAsZero"), Keys("weight root")
+_SPLIT, _LEAF = Keys("feature threshold left right missing value"), Keys("value")
+_STORED = Keys(  # `validation` is a query that tries the model
+    "_source model feature_set", training="validation",
+    names="_index _type _id _version _seq_no _primary_term found name type",
+)  # fmt: skip
+_DEFINED = Keys("type definition feature_normalizers", names="name")
+_SET = Keys("features", training="validation", names="name type")
+_SET_FEATURE = Keys("name", training="params template_language template")
+_PLUGIN_TREES = Keys("objective splits")
+
 
 def read_solr(value: object, reader: Reader) -> ForeignModel:
     """Read a JSON object of the model store."""
-    kind = reader.part(value, "class", str, "").removeprefix(PACKAGE)
+    kind = reader.part(reader.known(value, _SOLR, ""), "class", str, "").removeprefix(PACKAGE)
     features = reader.part(value, "features", list, "")
+    for k, feature in enumerate(features):
+        reader.known(feature, _FEATURE, f"features[{k}]")
     reader.fail_if(not features, "features", "the model lists no feature")
     names = reader.names([reader.part(f, "name", str, f"features[{k}]") for k, f in enumerate(features)], "features")
     normalizers = _solr_normalizers(features, reader)
     params = reader.part(value, "params", dict, "")
+    absent, rule = 0.0, ""
     if kind == "model.LinearModel":
+        reader.known(params, Keys("weights"), "params")
         weights = reader.part(params, "weights", dict, "params")
         lacking = [name for name in names if name not in weights]
         reader.fail_if(lacking, "params.weights", f"the model lacks weight(s) for {lacking[:5]}")
@@ -40,15 +64,25 @@ def read_solr(value: object, reader: Reader) -> ForeignModel:
         form = ModelForm(names, Linear(coef), normalizers=normalizers, allow_nan=False, float32_sums=True)
     elif kind == "model.MultipleAdditiveTreesModel":
         columns = {name: k for k, name in enumerate(names)}
+        if not _flag(reader.known(params, _TREES, "params"), "isNullSameAsZero", True, "params", reader):
+            absent, rule = np.nan, "missing values go to the side `missing` of each split, by default right"
         builder = TreeBuilder(reader)
         for number, tree in enumerate(reader.part(params, "trees", list, "params")):
             place = f"params.trees[{number}]"
             weight = reader.float32(reader.part(tree, "weight", (str, int, float), place), f"{place}.weight")
+            reader.known(tree, _TREE, place)
             builder.add(reader.part(tree, "root", dict, place), _look(place, weight, columns, reader))
         form = ModelForm(names, Plain(builder.trees()), normalizers=normalizers, float32_sums=True)
     else:
         raise reader.fail("class", f"{kind!r} is not read; model.LinearModel and model.MultipleAdditiveTreesModel are")
-    return ForeignModel("solr", form, float32=True, absent=0.0)
+    return ForeignModel("solr", form, float32=True, absent=absent, missing=rule)
+
+
+def _flag(value: dict[str, Any], key: str, default: bool, place: str, reader: Reader) -> bool:
+    """Return a flag, as a bool or its text."""
+    found = str(value.get(key, default)).lower()
+    reader.fail_if(found not in ("true", "false"), f"{place}.{key}", f"expected true or false, got {found[:40]!r}")
+    return found == "true"
 
 
 def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None:
@@ -58,8 +92,10 @@ def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None
         if norm is None:
             continue
         place = f"features[{k}].norm"
-        kind = reader.part(norm, "class", str, place).removeprefix(f"{PACKAGE}norm.")
+        kind = reader.part(reader.known(norm, _NORM, place), "class", str, place).removeprefix(f"{PACKAGE}norm.")
         params = reader.part(norm, "params", dict, place) if norm.get("params") else {}
+        reader.fail_if(kind not in _NORM_PARAMS, place, f"unknown normalizer {kind!r}")
+        reader.known(params, _NORM_PARAMS[kind], f"{place}.params")
         if kind == "MinMaxNormalizer":
             low = reader.float32(params.get("min", "-inf"), f"{place}.params.min")
             high = reader.float32(params.get("max", "inf"), f"{place}.params.max")
@@ -67,8 +103,6 @@ def _solr_normalizers(features: list[Any], reader: Reader) -> Normalizers | None
         elif kind == "StandardNormalizer":
             subtract[k] = reader.number(params.get("avg", 0), f"{place}.params.avg")
             divide[k] = reader.number(params.get("std", 1), f"{place}.params.std")
-        elif kind != "IdentityNormalizer":
-            raise reader.fail(place, f"unknown normalizer {kind!r}")
         reader.fail_if(divide[k] == 0, place, "the normalizer divides by 0")
     if (subtract == 0).all() and (divide == 1).all():
         return None
@@ -79,6 +113,7 @@ def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reade
     def look(node: object) -> Leaf | Split:
         if not isinstance(node, dict):
             raise reader.fail(place, f"expected a node, got {str(node)[:40]!r}")
+        reader.known(node, _SPLIT if "feature" in node else _LEAF, place)
         if "feature" not in node:
             return Leaf(float(reader.float32(node.get("value"), f"{place}, value") * weight))
         name = reader.part(node, "feature", str, place)
@@ -86,7 +121,9 @@ def _look(place: str, weight: np.float32, columns: dict[str, int], reader: Reade
             raise reader.fail(place, f"a tree asks about {name!r}, which the model's features do not list")
         threshold = reader.float32(node.get("threshold"), f"{place}, threshold") + SLACK
         children = [reader.part(node, side, dict, place) for side in ("left", "right")]
-        return Split(columns[name], at_most(threshold), *children)
+        side = node.get("missing", "right")
+        reader.fail_if(side not in ("left", "right"), f"{place}, missing", f"expected left or right, got {side!r}")
+        return Split(columns[name], at_most(threshold), children[0], children[1], missing_right=side == "right")
 
     return look
 
@@ -99,12 +136,13 @@ def read_plugin(value: Any, reader: Reader, names: list[str] | None = None) -> F
     """
     feature_set = None
     while isinstance(value, dict) and "definition" not in value and ("model" in value or "_source" in value):
-        feature_set = value.get("feature_set", feature_set)
+        feature_set = reader.known(value, _STORED, "").get("feature_set", feature_set)
         value = value.get("model", value.get("_source"))
-    kind = reader.part(value, "type", str, "model")
+    kind = reader.part(reader.known(value, _DEFINED, "model"), "type", str, "model")
     definition = reader.part(value, "definition", (str, dict, list), "model")
     if isinstance(feature_set, dict):
-        features = reader.part(feature_set, "features", list, "feature_set")
+        features = reader.part(reader.known(feature_set, _SET, "feature_set"), "features", list, "feature_set")
+        features = [reader.known(feature, _SET_FEATURE, "feature_set.features") for feature in features]
         names = list(reader.names([reader.part(f, "name", str, "feature_set") for f in features], "feature_set"))
     parsed = reader.json(definition) if isinstance(definition, str) and kind != "model/ranklib" else definition
     if kind == "model/linear":
@@ -113,21 +151,36 @@ def read_plugin(value: Any, reader: Reader, names: list[str] | None = None) -> F
         reader.fail_if(not isinstance(definition, str), "model.definition", "expected RankLib's text")
         model = text_formats.read_ranklib(definition, reader, None if names is None else len(names))
         model = replace(model, form=replace(model.form, names=tuple(names or model.form.names)))
-    elif kind == "model/xgboost+json":
-        if isinstance(parsed, dict):
-            objective = parsed.get("objective", _OBJECTIVES[0])
-            if objective not in _OBJECTIVES:
-                raise reader.fail("model.definition.objective", f"the plugin refuses {objective!r}")
-            parsed = reader.part(parsed, "splits", list, "model.definition")
-        model = xgboost.read_dump(parsed, reader, names)
-    elif kind == "model/xgboost+json+raw":
-        model = xgboost.read_saved(parsed, reader)
-        model = replace(model, form=replace(model.form, start=0.0))  # the plugin ignores base_score
+    elif kind in ("model/xgboost+json", "model/xgboost+json+raw"):
+        model = _plugin_trees(parsed, kind.endswith("raw"), names, reader)
     else:
         raise reader.fail("model.type", f"unknown type {kind!r}")
     form = model.form
     normalizers = _plugin_normalizers(value.get("feature_normalizers"), form.names, reader)
     return replace(model, tool="elasticsearch", form=replace(form, normalizers=normalizers))
+
+
+def _plugin_trees(parsed: Any, raw: bool, names: list[str] | None, reader: Reader) -> ForeignModel:
+    place, as_zero = "model.definition", False
+    if isinstance(parsed, dict):
+        as_zero = _flag(parsed, "missing_as_zero", False, place, reader)
+        parsed = {key: value for key, value in parsed.items() if key != "missing_as_zero"}
+    if raw:
+        model = xgboost.read_saved(parsed, reader, plugin=True)
+        objective = (parsed["learner"].get("objective") or {}).get("name")
+    else:
+        objective = None
+        if isinstance(parsed, dict):
+            objective = reader.known(parsed, _PLUGIN_TREES, place).get("objective")
+            parsed = reader.part(parsed, "splits", list, place)
+        model = xgboost.read_dump(parsed, reader, names, plugin=True)
+    if objective is not None and objective not in _OBJECTIVES:
+        raise reader.fail(f"{place}.objective", f"the plugin refuses {objective!r}")
+    if as_zero:
+        return replace(model, absent=0.0, missing="")
+    return replace(
+        model, missing=f"{model.missing}, as in OpenSearch's plugin since 3.8; older ones send them right, or count 0"
+    )
 
 
 def _linear(parsed: Any, names: list[str] | None, reader: Reader) -> ForeignModel:

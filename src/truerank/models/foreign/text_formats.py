@@ -1,7 +1,8 @@
 """Text formats that number the features from 1: RankLib, SVM-light and SVM-rank, and sofia-ml.
 
 RankLib has linear models, RankBoost's stumps, and trees as tags, over float32 features. `x <= threshold` goes left in
-trees; a weak ranker of RankBoost is 1 where `x > threshold`. The others have linear models of float64 features.
+trees; a weak ranker of RankBoost is 1 where `x > threshold`. Its own loader skips lines that start with `##`, which are
+settings of training. The others have linear models of float64 features.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ import numpy as np
 from truerank.core.float32 import largest_rounding_to
 from truerank.data.columns import default_names
 from truerank.export.form import Linear, ModelForm, Plain, Stumps
-from truerank.models.foreign.model import ForeignModel, Leaf, Reader, Split, TreeBuilder, at_most
+from truerank.models.foreign.model import ForeignModel, Keys, Leaf, Reader, Split, TreeBuilder, at_most
 
 _PAIRS = {"AdaRank": 2, "Coordinate Ascent": 2, "Linear Regression": 2, "RankBoost": 3}
 _TREES = ("LambdaMART", "MART", "Random Forests")
 _NETS = ("ListNet", "RankNet", "LambdaRank")
+_ENSEMBLE, _TREE = Keys("tree"), Keys("weight split", places="id")  # tags and attributes of RankLib
+_SPLIT, _OUTPUT = Keys("pos feature threshold split"), Keys("pos output")
+_HEAD = Keys(  # a linear kernel has no use for the parameters of others
+    ["kernel type", "highest feature index", "number of support vectors plus 1", "number of training documents"]
+    + [f"kernel parameter -{letter}" for letter in "dgsru"]
+)
 
 
 def read_ranklib(text: str, reader: Reader, n_features: int | None = None) -> ForeignModel:
@@ -90,21 +97,28 @@ def _read_trees(name: str, text: str, reader: Reader, n_features: int | None) ->
     except ElementTree.ParseError as error:
         line = error.position[0] + text[: max(start, 0)].count("\n")
         raise reader.fail(f"line {line}", f"the tags do not fit together: {error.msg}") from error
-    bags = [part for part in root if part.tag == "ensemble"]
+    reader.known(_tags(root), Keys("ensemble"), "")
+    bags = list(root)
     reader.fail_if(not bags, "", "there is no <ensemble> in the file")
     builder = TreeBuilder(reader)
     ids: list[int] = []
     for bag, ensemble in enumerate(bags, 1):
+        reader.known(_tags(ensemble), _ENSEMBLE, f"ensemble {bag}")
         for number, tree in enumerate(ensemble, 1):
             place = f"ensemble {bag}, tree {number}"
             weight = reader.number(tree.get("weight", "1"), f"{place}, weight") / len(bags)
             look = _look(place, np.float32(weight), ids, reader)
-            reader.fail_if(len(tree) != 1 or tree.tag != "tree", place, "expected a <tree> that holds one <split>")
+            reader.known(_tags(tree), _TREE, place)
+            reader.fail_if(len(tree) != 1, place, "expected a <tree> that holds one <split>")
             builder.add(tree[0], look)
     names = _numbered_names(max(ids, default=0), n_features, reader)
     # A random forest is a mean over bags; each bag is a sum in float32.
     form = ModelForm(names, Plain(builder.trees()), float32_sums=True)
     return ForeignModel("ranklib", form, float32=True, absent=0.0)
+
+
+def _tags(node: Any) -> dict[str, Any]:
+    return dict.fromkeys([*node.attrib, *(part.tag for part in node)])
 
 
 def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any:
@@ -115,6 +129,7 @@ def _look(place: str, weight: np.float32, ids: list[int], reader: Reader) -> Any
     def look(node: Any) -> Leaf | Split:
         reader.fail_if(node.tag != "split", place, f"expected <split>, got <{node.tag[:40]}>")
         output = text_of(node, "output")
+        reader.known(_tags(node), _SPLIT if output is None else _OUTPUT, place)
         if output is not None:
             return Leaf(float(reader.float32(output, f"{place}, output") * weight))
         feature = reader.integer(text_of(node, "feature"), f"{place}, feature", 1)
@@ -143,6 +158,8 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
         reader.fail_if(not mark, f"line {number}", f"expected a value and its comment, got {line[:40]!r}")
     else:
         raise reader.fail("", "the file ends before the threshold b: it is truncated")
+    threshold = next(head.pop(comment) for comment in list(head) if comment.startswith("threshold b"))
+    reader.known(head, _HEAD, "the part before the support vectors")
     kernel = head.get("kernel type", "")
     reader.fail_if(kernel != "0", "", f"only the linear kernel (type 0) is read, got kernel type {kernel!r}")
     size = reader.integer(head.get("highest feature index"), "highest feature index")
@@ -163,7 +180,6 @@ def read_svm_light(text: str, reader: Reader, n_features: int | None = None) -> 
             reader.fail_if(not colon, f"line {number}", f"expected id:value, got {word[:40]!r}")
             column = reader.integer(key, f"line {number}", 1, size) - 1
             coef[column] += alpha * reader.number(value, f"line {number}")
-    threshold = next(value for comment, value in head.items() if comment.startswith("threshold b"))
     bias = -reader.number(threshold, f"line {start}")
     return _linear_model("svm-light", names, coef, bias, False)
 

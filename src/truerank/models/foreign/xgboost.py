@@ -15,7 +15,9 @@ import numpy as np
 from truerank.export.form import Linear, ModelForm, Plain
 from truerank.models.foreign.model import (
     MOST_FEATURES,
+    Categories,
     ForeignModel,
+    Keys,
     Leaf,
     Membership,
     Reader,
@@ -23,61 +25,137 @@ from truerank.models.foreign.model import (
     TreeBuilder,
     at_most,
     category_ends,
+    listed_ends,
 )
 
 # A file contains the base score as an output; the link of these objectives converts it to a margin.
 _LOGIT = ("binary:logistic", "reg:logistic")
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+_IDENTITY = (
+    "reg:squarederror", "reg:linear", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror",
+    "reg:quantileerror", "reg:expectileerror", "binary:logitraw", "binary:hinge", "rank:pairwise", "rank:ndcg",
+    "rank:map",
+)  # fmt: skip
+_DEFAULT_SIDE = "missing values go to the default side of each split"
+_ONE_LEAF = {"size_leaf_vector": ("0", "1", 0, 1), "num_roots": ("0", "1", 0, 1)}
+_FILE = Keys("learner", names="version")
+_LEARNER = Keys("attributes feature_names feature_types gradient_booster learner_model_param objective")
+_PARAMS = Keys("base_score num_class num_feature num_target", training="boost_from_average")
+_BOOSTERS = {"gbtree": Keys("name model"), "gblinear": Keys("name model"), "dart": Keys("name gbtree weight_drop")}
+_LINEAR = Keys("weights", training="boosted_rounds")
+_TREES = Keys("trees tree_info gbtree_model_param iteration_indptr cats")
+_TREES_PARAM = Keys("num_trees num_parallel_tree", only=_ONE_LEAF)
+_CATEGORIES = Keys("enc", places="feature_segments sorted_idx")
+_LIST = Keys("values offsets", names="type")
+_TREE = Keys(
+    "left_children right_children split_indices split_conditions default_left split_type categories "
+    "categories_nodes categories_segments categories_sizes tree_param",
+    statistics="base_weights loss_changes sum_hessian leaf_child_counts", places="parents id",
+)  # fmt: skip
+_TREE_PARAM = Keys("num_nodes", places="num_deleted num_feature", only=_ONE_LEAF)
+_DUMP_LEAF = Keys("nodeid leaf", statistics="cover", places="depth")
+_DUMP_SPLIT = Keys("nodeid split split_condition yes no missing children", statistics="gain cover", places="depth")
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 _DEEPEST = 64
 
 
-def read_saved(value: object, reader: Reader) -> ForeignModel:
-    """Read the JSON or UBJSON of `save_model`. Scores are those of `predict(output_margin=True)`."""
-    learner = reader.part(value, "learner", dict, "")
+def read_saved(value: object, reader: Reader, *, plugin: bool = False) -> ForeignModel:
+    """Read the JSON or UBJSON of `save_model`. Scores are those of `predict(output_margin=True)`.
+
+    With `plugin`, they are those of the LTR plugins: of all trees, without the base score and without categories.
+    """
+    reader.known(value, _FILE, "")
+    learner = reader.known(reader.part(value, "learner", dict, ""), _LEARNER, "learner")
     booster = reader.part(learner, "gradient_booster", dict, "learner")
-    params = reader.part(learner, "learner_model_param", dict, "learner")
+    params = reader.known(
+        reader.part(learner, "learner_model_param", dict, "learner"), _PARAMS, "learner.learner_model_param"
+    )
     n_features = reader.integer(params.get("num_feature"), "learner.learner_model_param.num_feature")
-    if reader.integer(params.get("num_class", "0"), "learner.learner_model_param.num_class") > 1:
-        raise reader.fail("learner.learner_model_param.num_class", "a ranker has one output a row")
-    if reader.integer(params.get("num_target", "1"), "learner.learner_model_param.num_target") > 1:
-        raise reader.fail("learner.learner_model_param.num_target", "a ranker has one output a row")
+    for key, default in (("num_class", "0"), ("num_target", "1")):
+        if reader.integer(params.get(key, default), f"learner.learner_model_param.{key}") > 1:
+            raise reader.fail(f"learner.learner_model_param.{key}", "a ranker has one output a row")
     given = reader.part(learner, "feature_names", list, "learner") if learner.get("feature_names") else []
     names = reader.names(given or [f"f{k}" for k in range(n_features)], "learner.feature_names")
     if len(names) != n_features:
         raise reader.fail("learner.feature_names", f"{len(names)} names for num_feature={n_features}")
-    base = _base_margin(params.get("base_score", "0"), learner, reader)
-    kind = booster.get("name")
+    base = 0.0 if plugin else _base_margin(params.get("base_score", "0"), learner, reader)
+    kind, place = booster.get("name"), "learner.gradient_booster"
+    if not isinstance(kind, str) or kind not in _BOOSTERS or (plugin and kind != "gbtree"):
+        expected = "gbtree" if plugin else "gbtree, dart or gblinear"
+        raise reader.fail(f"{place}.name", f"expected {expected}, got {kind!r}")
+    reader.known(booster, _BOOSTERS[kind], place)
     if kind == "gblinear":
         return replace(_linear(booster, names, base, reader), numbered=not given)
     weights: list[float] | None = None
-    place = "learner.gradient_booster.model"
     if kind == "dart":
         weights = [reader.number(v, f"{place}.weight_drop") for v in reader.part(booster, "weight_drop", list, place)]
-        booster, place = reader.part(booster, "gbtree", dict, place), "learner.gradient_booster.gbtree.model"
-    elif kind != "gbtree":
-        raise reader.fail("learner.gradient_booster.name", f"expected gbtree, dart or gblinear, got {kind!r}")
-    model = reader.part(booster, "model", dict, place)
-    trees = reader.part(model, "trees", list, place)
-    claimed = reader.part(model, "gbtree_model_param", dict, place).get("num_trees", len(trees))
+        booster, place = reader.part(booster, "gbtree", dict, place), f"{place}.gbtree"
+        reader.known(booster, _BOOSTERS["gbtree"], place)
+    model = reader.known(reader.part(booster, "model", dict, place), _TREES, f"{place}.model")
+    trees = _trees_of(model, weights, f"{place}.model", reader)
+    kept, notes = (len(trees), ()) if plugin else _kept_trees(learner, model, len(trees), reader)
+    listed = _listed(model.get("cats"), f"{place}.model.cats", n_features, reader)
+    if plugin and (listed or "c" in (learner.get("feature_types") or [])):
+        raise reader.fail("learner.feature_types", "the plugin does not know categories")
+    builder = TreeBuilder(reader)
+    for number, tree in enumerate(trees[:kept]):
+        weight = 1.0 if weights is None else weights[number]
+        _add_saved_tree(tree, f"{place}.model.trees[{number}]", n_features, weight, listed, reader, builder)
+    form = ModelForm(names, Plain(builder.trees()), start=base, float32_sums=True)
+    return ForeignModel(
+        "xgboost", form, float32=True, notes=notes, numbered=not given, missing=_DEFAULT_SIDE, categories=listed
+    )
+
+
+def _trees_of(model: dict[str, Any], weights: list[float] | None, place: str, reader: Reader) -> list[Any]:
+    """Return the trees after a check of their number, and that all add to one output."""
+    trees: list[Any] = reader.part(model, "trees", list, place)
+    param = reader.part(model, "gbtree_model_param", dict, place)
+    claimed = reader.known(param, _TREES_PARAM, f"{place}.gbtree_model_param").get("num_trees", len(trees))
     if reader.integer(claimed, f"{place}.gbtree_model_param.num_trees", 0, 1 << 40) != len(trees):
         raise reader.fail(f"{place}.gbtree_model_param", f"num_trees is {claimed!r}, and there are {len(trees)} trees")
     if weights is not None and len(weights) != len(trees):
         raise reader.fail("learner.gradient_booster.weight_drop", f"{len(weights)} weights for {len(trees)} trees")
-    kept, notes = _kept_trees(learner, model, len(trees), reader)
-    builder = TreeBuilder(reader)
-    for number, tree in enumerate(trees[:kept]):
-        weight = 1.0 if weights is None else weights[number]
-        _add_saved_tree(tree, f"{place}.trees[{number}]", n_features, weight, reader, builder)
-    form = ModelForm(names, Plain(builder.trees()), start=base, float32_sums=True)
-    return ForeignModel("xgboost", form, float32=True, notes=notes, numbered=not given)
+    outputs = reader.part(model, "tree_info", list, place) if "tree_info" in model else []
+    reader.fail_if(any(outputs), f"{place}.tree_info", "a tree belongs to another output than the first")
+    return trees
+
+
+def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int, Categories]:
+    """Return the lists of categories by column; texts are the letters of all, with the end of each in `offsets`."""
+    lists: dict[int, Any] = {}
+    encoded = [] if value is None else reader.part(reader.known(value, _CATEGORIES, place), "enc", list, place)
+    if len(encoded) not in (0, n_features):
+        raise reader.fail(f"{place}.enc", f"expected a list for each of {n_features} columns, got {len(encoded)}")
+    for column, own in enumerate(encoded):
+        at = f"{place}.enc[{column}]"
+        values = reader.part(reader.known(own, _LIST, at), "values", list, at)
+        if "offsets" in own and values:
+            ends = [reader.integer(v, f"{at}.offsets", 0, len(values)) for v in reader.part(own, "offsets", list, at)]
+            letters = "".join(chr(reader.integer(v, f"{at}.values", -128, 255) & 255) for v in values)
+            if not letters.isascii():  # XGBoost 3.2 counts characters where it cuts bytes
+                raise reader.fail(
+                    at,
+                    "XGBoost cuts categories with letters beyond ASCII at wrong places; rename them, and train again",
+                )
+            values = [letters[start:end] for start, end in zip(ends[:-1], ends[1:])]
+        if values:
+            lists[column] = values
+    return reader.categories(lists, place)
 
 
 def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, reader: Reader) -> tuple[int, Any]:
     """Return the number of trees that `predict` adds: up to the best round with XGBRanker, else all; and notes."""
-    attributes = learner.get("attributes")
-    if not isinstance(attributes, dict) or "best_iteration" not in attributes:
+    attributes = learner.get("attributes")  # of any names, and without effect but for these
+    if not isinstance(attributes, dict):
+        return count, ()
+    settings = reader.json(str(attributes.get("scikit_learn", "{}")))
+    missing = settings.get("missing") if isinstance(settings, dict) else None
+    if missing is not None and missing == missing:
+        what = f"trained with missing={missing!r}: replace it by NaN in your data, and remove this attribute"
+        raise reader.fail("learner.attributes.scikit_learn", what)
+    if "best_iteration" not in attributes:
         return count, ()
     best = reader.integer(attributes["best_iteration"], "learner.attributes.best_iteration", 0, 1 << 31)
     ends = model.get("iteration_indptr")
@@ -118,12 +196,14 @@ def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float
     if name in _LOG:
         reader.fail_if(not base > 0, place, f"a positive number is expected with {name}, got {base}")
         return float(np.float32(math.log(base)))
+    if name and name not in _IDENTITY:
+        raise reader.fail("learner.objective.name", f"{name!r} is unknown, and with it the scale of the base score")
     return base
 
 
 def _linear(booster: dict[str, Any], names: tuple[str, ...], base: float, reader: Reader) -> ForeignModel:
     place = "learner.gradient_booster.model.weights"
-    model = reader.part(booster, "model", dict, "learner.gradient_booster")
+    model = reader.known(booster.get("model"), _LINEAR, "learner.gradient_booster.model")
     weights = [reader.float32(v, place) for v in reader.part(model, "weights", list, "learner.gradient_booster.model")]
     if len(weights) != len(names) + 1:
         raise reader.fail(place, f"expected {len(names)} weights and a bias, got {len(weights)} numbers")
@@ -134,8 +214,16 @@ def _linear(booster: dict[str, Any], names: tuple[str, ...], base: float, reader
 
 
 def _add_saved_tree(
-    tree: Any, place: str, n_features: int, weight: float, reader: Reader, builder: TreeBuilder
+    tree: Any,
+    place: str,
+    n_features: int,
+    weight: float,
+    listed: dict[int, Categories],
+    reader: Reader,
+    builder: TreeBuilder,
 ) -> None:
+    reader.known(tree, _TREE, place)
+
     def column(key: str, size: int | None = None) -> list[Any]:
         values = reader.part(tree, key, list, place)
         if size is not None and len(values) != size:
@@ -146,7 +234,7 @@ def _add_saved_tree(
     size = len(left)
     right, features = column("right_children", size), column("split_indices", size)
     conditions, default = column("split_conditions", size), column("default_left", size)
-    claimed = reader.part(tree, "tree_param", dict, place).get("num_nodes", size)
+    claimed = reader.known(tree.get("tree_param"), _TREE_PARAM, f"{place}.tree_param").get("num_nodes", size)
     if reader.integer(claimed, f"{place}.tree_param.num_nodes", 0, 1 << 40) != size or not size:
         raise reader.fail(f"{place}.tree_param", f"num_nodes is {claimed!r}, and there are {size} nodes")
     categories = _categories(tree, place, size, reader)
@@ -163,8 +251,13 @@ def _add_saved_tree(
         feature = reader.integer(features[node], f"{at}, split_indices", 0, n_features - 1)
         reader.fail_if(default[node] not in (0, 1), f"{at}, default_left", f"expected 0 or 1, got {default[node]!r}")
         if node in categories:  # those go right
-            ends = category_ends(categories[node], lambda c: _below(np.float32(c)))
+            own = listed.get(feature)
+            if own and not isinstance(own[0], str):
+                ends = listed_ends(categories[node], own)
+            else:
+                ends = category_ends(categories[node], lambda c: _below(np.float32(c)))
             return Membership(feature, ends, children[1], children[0], missing_inside=not default[node])
+        reader.fail_if(feature in listed, at, "a categorical column has a split by order")
         value = reader.float32(conditions[node], f"{at}, split_conditions")
         return Split(feature, _below(value), children[0], children[1], missing_right=not default[node])
 
@@ -190,10 +283,11 @@ def _categories(tree: Any, place: str, size: int, reader: Reader) -> dict[int, s
     return found
 
 
-def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> ForeignModel:
-    """Read `dump_model(dump_format="json")`: a list of trees, without the base score.
+def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, plugin: bool = False) -> ForeignModel:
+    """Read `dump_model(dump_format="json")`: a list of trees, without the base score and without weights of dart.
 
-    The LTR plugins of Elasticsearch and OpenSearch read the same nodes, with "yes" as the first child.
+    The LTR plugins of Elasticsearch and OpenSearch read the same nodes, with "yes" as the first child; without
+    "missing", a missing value goes to "no".
     """
     if not isinstance(value, list) or not value:
         raise reader.fail("", "expected a list of trees that is not empty")
@@ -207,6 +301,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
             reader.fail_if(own in seen, place, f"two nodes have the nodeid {own}")
             seen.add(own)
             at = f"{place}, node {own}"
+            reader.known(node, _DUMP_LEAF if "leaf" in node else _DUMP_SPLIT, at)
             if "leaf" in node:
                 return Leaf(float(reader.float32(node["leaf"], f"{at}.leaf")))
             feature = reader.part(node, "split", (str, int), at)
@@ -220,7 +315,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
             yes, no = (reader.part(node, key, (int, str), at) for key in ("yes", "no"))
             if yes not in by_id or no not in by_id or yes == no:
                 raise reader.fail(at, f"yes ({yes!r}) and no ({no!r}) must be its two children")
-            missing = reader.part(node, "missing", (int, str), at) if "missing" in node else yes
+            missing = no if plugin and "missing" not in node else reader.part(node, "missing", (int, str), at)
             reader.fail_if(missing not in by_id, f"{at}.missing", f"expected one of its children, got {missing!r}")
             if isinstance(node.get("split_condition"), list):
                 raise reader.fail(
@@ -240,7 +335,8 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None) -> 
         trees = replace(trees, features=columns[trees.features])
         names = [f"f{k}" for k in range(size)]
     form = ModelForm(tuple(found) if names is None else tuple(names), Plain(trees), float32_sums=True)
-    return ForeignModel("xgboost", form, float32=True, notes=("a dump lacks the base score",))
+    notes = () if plugin else ("a dump lacks the base score, the weights of dart, and the number of outputs",)
+    return ForeignModel("xgboost", form, float32=True, notes=notes, missing=_DEFAULT_SIDE)
 
 
 def _below(value: np.float32) -> float:
