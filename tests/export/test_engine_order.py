@@ -286,3 +286,20 @@ def test_a_certificate_says_what_was_evaluated(format):
     assert ("was not checked" in own.evaluated) == (
         format == "painless" or (format == "c" and "c" not in own.evaluators)
     )
+
+
+def test_models_that_read_missing_values_otherwise_are_evaluated_together(tmp_path, capsys):
+    train, test = write(shop(), tmp_path / "train.csv"), write(shop(1), tmp_path / "test.csv")
+    models = {missing: str(tmp_path / f"{missing}.json") for missing in ("zero", "nan")}
+    for missing, path in models.items():
+        settings = ["--ranker", "oblivious-boosting", "--set", "leaves=constant", "n_estimators=20"]
+        assert main(["train", train, "--model", path, "--missing", missing, *settings]) == 0
+    data = shop(1)
+    own = {missing: load_model(path).score(data) for missing, path in models.items()}
+    assert own["zero"] != own["nan"]
+    for paths in (list(models.values()), list(reversed(models.values()))):
+        capsys.readouterr()
+        assert main(["compare", *paths, "--data", test, "--measures", "nDCG@10", "--json"]) == 0
+        said = capsys.readouterr().out
+        for score in own.values():
+            assert repr(float(score)) in said

@@ -128,7 +128,7 @@ LETOR = [
     ('{"rows": []}\n', {}, "f, line 1, column 1: expected a grade, got '{\"rows\":'"),
     ("1 qid:1 1:1 ١:2\n", {}, "f, line 1, column 13: expected '<feature>:<value>', got '١:2'"),
     ("1 qid:1 1:1 2:1 x # c\n", {}, "f, line 1, column 17: expected '<feature>:<value>', got 'x'"),
-    (GOOD, {"missing": "drop"}, "missing must be one of 'error', 'nan', got 'drop'"),
+    (GOOD, {"missing": "drop"}, "missing must be one of 'error', 'nan', 'zero', got 'drop'"),
     (GOOD, {"dtype": "int32"}, "dtype must be float32 or float64, got 'int32'"),
     (GOOD, {"n_features": -1}, "n_features must be an integer >= 0, got -1"),
 ]
@@ -207,7 +207,7 @@ COMMANDS = [
     ("describe {d}/none.txt", 1, r"truerank describe: .*none\.txt: No such file or directory"),
     ("describe {d}/bad.txt", 1, r"bad\.txt, line 2, column 3: expected 'qid:<id>' after the grade, got '1:0.3'"),
     ("describe {d}/empty", 1, "empty: no data files"),
-    ("describe --missing zero {d}/good.txt", 2, "argument --missing: invalid choice: 'zero'"),
+    ("describe --missing none {d}/good.txt", 2, "argument --missing: invalid choice: 'none'"),
     ("describe --nonsense {d}/good.txt", 2, "unknown argument '--nonsense'"),
     ("evaluate --qrel {d}/good.txt", 2, "unknown argument '--qrel', did you mean '--qrels'"),
     (
