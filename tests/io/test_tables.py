@@ -321,3 +321,25 @@ def test_comments_of_several_lines_stay(tmp_path, ending, last):
     data = read_table(path)
     assert data.doc_ids.tolist() == ['a"b', "b"]
     assert data.comments.tolist() == ["two\nlines", '"three"\n\nlines']
+
+
+def test_text_columns_with_a_role_are_not_proposed_as_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    for trial in range(20):
+        m, n = int(rng.integers(4, 30)), int(rng.integers(3, 12))
+        qid = np.repeat(np.arange(m), n)
+        things = np.concatenate([rng.choice(40, n, replace=False) for _ in range(m)])
+        grade = rng.integers(0, 3, m * n)
+        grade[:3] = 0, 1, 2
+        frame = pd.DataFrame({
+            "qid": qid, "y": grade, "shown text": [f"query {q}" for q in qid], "thing": [f"B{k:04}" for k in things],
+            "word": [("bad", "good", "good")[g] for g in grade], "rater": rng.choice(["ann", "bob"], m * n),
+            "seen": [f"2024-01-{k % 28 + 1:02}" for k in things], "brand": rng.choice(["acme", "bolt", "cord"], m * n),
+            "bm25": rng.random(m * n),
+        })  # fmt: skip
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        with pytest.raises(DataFileError) as failed:
+            read_table(tmp_path / "t.csv")
+        words = failed.value.__cause__.options
+        assert words == ["--document-column", "thing", "--categorical", "brand",
+                         "--exclude", "shown text", "word", "rater", "seen"], trial  # fmt: skip

@@ -31,6 +31,8 @@ LIKELY = {
 }
 """Usual names of the columns that are not features, the most usual name first."""
 _COMMA = re.compile(r"\s*[+-]?[\d.' ]*,[\d,]+\s*")  # a decimal comma, or separators of thousands
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b.*")
+_PEOPLE = ("rater", "judge", "annotator", "assessor", "worker", "user")  # columns of who gave the grades
 _FEW = 200  # a column with at most so many distinct texts is proposed as categories
 
 
@@ -66,8 +68,34 @@ def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> st
     >>> likely("grade", ["query", "Relevance", "price"]), likely("document", ["query", "price"])
     ('Relevance', None)
     """
-    plain = {name.lower(): name for name in reversed(list(names)) if name not in taken}
-    return next((plain[name] for name in LIKELY[role] if name in plain), None)
+    plain = {_plain(name): name for name in reversed(list(names)) if name not in taken}
+    return next((plain[_plain(name)] for name in LIKELY[role] if _plain(name) in plain), None)
+
+
+def _plain(name: str) -> str:
+    """Return a name without case and marks: "productId" is "product_id"."""
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequence[Any] | None) -> str | None:
+    """Return what a text column is in place of a feature: "document", or "other" for what is to be left out.
+
+    "other" is the text of the query, the grade in words, a date, or a person; None is none of these.
+
+    >>> query = [1, 1, 2, 2]
+    >>> role_of("text", ["a b", "a b", "c", "c"], query, None), role_of("item", ["d1", "d2", "d1", "d3"], query, None)
+    ('other', 'document')
+    """
+    kinds = len(set(texts))
+    repeated = 2 <= kinds <= len(texts) / 2  # a few rows would agree by chance
+    if repeated and kinds == len(set(query)) == len(set(zip(texts, query))):
+        return "other"
+    if repeated and grade is not None and len(set(grade)) == len(set(zip(texts, grade))):
+        return "other"
+    if _plain(name).removesuffix("id") in _PEOPLE or all(map(_DATE.fullmatch, texts)):
+        return "other"
+    are_ids = all(re.fullmatch(r"\S*\d\S*", text) for text in texts)
+    return "document" if are_ids and len(set(zip(query, texts))) == len(texts) > len(set(query)) else None
 
 
 def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True) -> Problem:
@@ -80,9 +108,19 @@ def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True
     return Problem(text, option)
 
 
-def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], coded: Collection[str], missing: str,
-                     is_numeric: Callable[[np.ndarray], bool]) -> list[Problem]:  # fmt: skip
-    """Return the problems of feature columns: text, and missing values if `missing` is "error"."""
+def feature_problems(
+    names: Sequence[str],
+    column: Callable[[str], np.ndarray],
+    coded: Collection[str],
+    missing: str,
+    is_numeric: Callable[[np.ndarray], bool],
+    roles: Sequence[str | None],
+) -> list[Problem]:
+    """Return the problems of feature columns: text, and missing values if `missing` is "error".
+
+    `roles` are the columns of query, grade and document. A text column with a role of its own is no category.
+    """
+    query, grade, document = (None if name is None else list(map(str, column(name).tolist())) for name in roles)
     problems: list[Problem] = []
     categories: list[tuple[str, str]] = []
     texts: list[tuple[str, str]] = []
@@ -99,7 +137,15 @@ def feature_problems(names: Sequence[str], column: Callable[[str], np.ndarray], 
             if _COMMA.fullmatch(str(values.tolist()[row])):
                 problems.append(Problem(f"{shown}. Write numbers with a decimal point, and no other marks", ""))
                 continue
-            few = len({str(value) for value in values.tolist()}) <= min(_FEW, max(2, len(values) // 2))
+            own = list(map(str, values.tolist()))
+            role = None if query is None else role_of(name, own, query, grade)
+            if role == "document" and document is None:
+                problems.append(
+                    Problem(f"{name!r} probably holds document ids", f"--document-column {shlex.quote(name)}")
+                )
+                document = own
+                continue
+            few = role is None and len(set(own)) <= min(_FEW, max(2, len(values) // 2))
             (categories if few else texts).append((name, shown))
         if absent:
             empty.append((name, absent))

@@ -198,7 +198,8 @@ def _ranking_data(
                 if found is not None:
                     problems.append(Problem(f"{found!r} probably holds document ids", f"--document-column {found}"))
                     chosen = [name for name in chosen if name != found]
-                problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric)
+                own = [roles[0], roles[1], roles[2] or found]
+                problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, own)
         known = _OF_COLUMN.match(str(error))
         if not lacked and not (known and known.group(1) in chosen):
             problems.insert(0, Problem(str(error), ""))
