@@ -39,6 +39,15 @@ def at(folder, *names):
     return [str(folder / name) for name in names]
 
 
+@pytest.mark.parametrize("loss", [[], ["--loss", "irrelevant-shown"], ["--loss", "missed-relevant"]])
+def test_the_defaults_fit_a_cutoff(loss, files, capsys):
+    model, data, out = at(files, "default.json", "held.txt", "default-cutoff.json")
+    assert main(["train", *at(files, "train.txt"), "--ranker", "ridge", "--model", model]) == 0
+    assert main(["cutoff", "fit", model, data, *loss, "-o", out]) == 0
+    assert load_model(out).confidence == (None if "missed-relevant" in loss else 0.9)
+    assert ("With confidence 0.9" in capsys.readouterr().err) == ("missed-relevant" not in loss)
+
+
 def test_scores_in_a_file(files, capsys):
     scores, data, out = at(files, "held.scores", "held.txt", "cutoff.json")
     words = ["--loss", "no-relevant@2", "--at-most", "0.2", "--confidence", "0.9", "-o", out]
@@ -101,7 +110,6 @@ def test_runs_agree(files, capsys):
         (["fit", "--scores", "held.scores", "--data", "held.txt"], 2, "name the file to write with -o"),
         (["fit", "-o", "x.json"], 2, "give one of MODEL DATA, --scores FILE --data FILE, and --runs RUN"),
         (["fit", "--runs", "held-a.run", "-o", "x.json"], 2, "--runs needs --qrels"),
-        (["fit", "--scores", "held.scores", "--data", "held.txt", "-o", "x.json"], 1, "give confidence"),
         (["fit", "--scores", "held.scores", "--data", "held.txt", "--qrels", "q", "-o", "x.json"], 2, "--qrels"),
         (
             ["apply", "model.json", "--scores", "use.scores", "--data", "use.txt"],

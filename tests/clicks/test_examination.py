@@ -195,3 +195,31 @@ def test_intervals_are_wider_with_few_queries():
     # t with 6 degrees of freedom, over 1.96, times √(7/6); of 1,000 queries the percentile itself.
     assert wide / narrow == pytest.approx(2.4469 / 1.9600 * (7 / 6) ** 0.5, rel=3e-3)
     assert np.isnan(stretched_percentiles(np.zeros(1), draws, 1)).all()
+
+
+def test_no_verdict_rests_on_a_nan():
+    """Trials: small logs of any shape are identified only with finite propensities and intervals."""
+    tiny = ClickLog(
+        [1, 1, 2, 2], ["q"] * 4, ["a", "b", "b", "a"], [1, 2, 1, 2], [1, 0, 0, 0], ranker=["x", "x", "y", "y"]
+    )
+    seen = Examination().fit(tiny)
+    assert np.isnan(seen.low_).any()
+    assert not seen.identified_
+    assert any("nothing compares" in reason for reason in seen.reasons_)
+    identified = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(1, 200)), int(rng.integers(1, 5))
+        lists = [rng.permutation(6)[:k] for _ in range(n)]
+        clicked = rng.uniform(size=n * k) < rng.choice([0.02, 0.3, 0.8])
+        clicked[0] = True
+        log = ClickLog(
+            np.repeat(np.arange(n), k), np.repeat(rng.integers(0, 5, n), k), np.concatenate(lists),
+            np.tile(np.arange(1, k + 1), n), clicked, ranker=np.repeat(rng.integers(0, 2, n), k),
+        )  # fmt: skip
+        for model in ("position", "trust"):
+            seen = Examination(model, n_draws=50).fit(log)
+            figures = np.concatenate([seen.propensities_, seen.low_, seen.high_])
+            assert np.isfinite(figures).all() or not seen.identified_
+            identified += seen.identified_
+    assert identified > 0

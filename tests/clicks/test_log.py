@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 from truerank import ClickLog, read_clicks
+from truerank.clicks.checkup import examine_log
 from truerank.core.errors import DataFileError, InvalidInputError
 
 ROWS = {
@@ -108,7 +109,7 @@ def test_bad_rows_are_refused_by_line_or_counted(tmp_path, changes, reason, mess
 
 
 def test_a_log_without_a_good_impression_says_so():
-    with pytest.raises(InvalidInputError, match="no impression is left: 2 with gap"):
+    with pytest.raises(InvalidInputError, match=r"no impression is left. left out \(gap\): 2. Log all shown documents"):
         ClickLog([1, 2], ["a", "b"], ["d", "e"], [2, 2], [0, 1], bad="skip")
     with pytest.raises(InvalidInputError, match="no rows"):
         ClickLog([], [], [], [], [])
@@ -204,3 +205,71 @@ def test_times_with_and_without_a_zone():
     with pytest.raises(InvalidInputError, match="row 2: time must be a number or a date .* got 'yesterday'"):
         ClickLog([1, 2], ["q"] * 2, ["d"] * 2, [1, 1], [0, 0], time=["2026-01-01", "yesterday"])
     assert ClickLog([1, 2], ["q"] * 2, ["d"] * 2, [1, 1], [0, 0], time=["2026-01-01", None]).time is None
+
+
+def lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def of_query(name, query, document, ordinal=None, **more):
+    position = {} if ordinal is None else {"position": {"ordinal": ordinal}}
+    about = {"action_name": name, "query_id": query, "user_query": "cat"} | more
+    return about | {"event_attributes": {"object": {"object_id": document}, **position}}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_queries_without_hits_come_from_their_events(first, tmp_path):
+    """Whichever half of the queries has hits, the log is the same, and what has neither is counted."""
+    lists = {f"q{k}": ["a", "b", "c"][k % 3 :] + ["d", "e"] for k in range(12)}
+    events = [
+        of_query("impression", name, document, place)
+        for name, shown in lists.items()
+        for place, document in enumerate(shown, first)
+    ]
+    events += [of_query("click", name, shown[1]) for name, shown in lists.items()]
+    events += [of_query("impression", None, "a", 1), of_query("scroll", None, "a")]
+    wanted = None
+    for some in ((), ("q0", "q3", "q7"), tuple(lists)):
+        queries = [
+            {"query_id": name, "user_query": "cat"} | ({"query_response_hit_ids": shown} if name in some else {})
+            for name, shown in lists.items()
+        ]
+        queries.append({"query_id": "empty", "user_query": "dog", "query_response_hit_ids": []})
+        log = read_clicks(
+            lines(tmp_path / "events.jsonl", events), lines(tmp_path / "queries.jsonl", queries),
+            format="ubi", first_position=first,
+        )  # fmt: skip
+        assert sum(log.skipped.values()) == 2
+        found = sorted(zip(log.document_ids[log.document], log.position.tolist(), log.clicked.tolist()))
+        wanted = wanted or found
+        assert found == wanted
+        assert log.n_impressions == 12
+    told = "\n".join(examine_log(log))
+    assert "queries without hits and without shown documents): 1" in told
+    assert "events without query_id): 1" in told
+
+
+def test_what_is_left_out_names_its_remedy(tmp_path):
+    """Positions from 0: every list is left out, or those that a start at 0 makes wrong, with the option to use."""
+    one = {"impression": [1, 1, 2, 2], "query": ["x"] * 4, "document": ["a", "b", "a", "b"], "clicked": [0, 1, 0, 0]}
+    log = ClickLog(**one, position=[1, 2, 0, 1], bad="skip")
+    assert log.skipped == {"position": 1}
+    assert any("--first-position 0" in finding for finding in examine_log(log))
+    with pytest.raises(InvalidInputError, match=r"left out \(position\): 2. .*--first-position 0"):
+        ClickLog(**one, position=[0, 1, 0, 1], bad="skip")
+
+
+@pytest.mark.parametrize("unit", [1, 1_000, 1_000_000, 1_000_000_000])
+def test_times_that_cannot_be_are_counted(unit):
+    now, later = 1_700_000_000 * unit, 7_000_000_000 * unit
+    times = [now, now, -5, -5, later, later, *[now] * 6]
+    log = ClickLog(np.arange(12) // 2, ["x"] * 12, ["a", "b"] * 6, [1, 2] * 6, [0, 1] * 6, time=times)
+    told = examine_log(log)
+    assert any("times below 0: 2 rows" in finding for finding in told)
+    assert any("times in the future: 2 rows" in finding for finding in told)
+    texts = ["2026-01-01", "2026-01-01", "9999-12-31", "9999-12-31", *["2026-01-01"] * 8]
+    log = ClickLog(np.arange(12) // 2, ["x"] * 12, ["a", "b"] * 6, [1, 2] * 6, [0, 1] * 6, time=texts)
+    assert any("times in the future: 2 rows" in finding for finding in examine_log(log))
+    counter = ClickLog([1, 1, 2, 2], ["x"] * 4, ["a", "b"] * 2, [1, 2] * 2, [0, 1] * 2, time=[0, 0, 1, 1])
+    assert not any("times" in finding for finding in examine_log(counter))

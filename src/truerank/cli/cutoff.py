@@ -32,7 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "missed-relevant, no-relevant-shown or irrelevant-shown (default: no-relevant@3)",
     )
     add("--at-most A", "bound on the loss (default: 0.1)", type=float)
-    add("--confidence C", "probability of keeping the bound, such as 0.9 (default: bound the mean loss)", type=float)
+    add(
+        "--confidence C",
+        "probability of keeping the bound (default: 0.9; none for missed-relevant, no-relevant-shown)",
+        type=float,
+    )
     add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
     add("--rel G", "lowest relevant grade (default: 1)", type=float)
     add("--seed N", "random seed (default: 0)", type=int, dest="random_state")
@@ -46,11 +50,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit a cutoff, or apply one."""
+    from truerank.calibration.query_losses import parse_loss
+
     if args.action == "apply":
         return _apply(args)
     if args.output is None:
         raise common.UsageError("name the file to write with -o cutoff.json")
     cutoff = truerank.Cutoff(**{"random_state": 0} | common.given(args, *FIT))
+    if args.confidence is None and parse_loss(cutoff.loss, None).kind != "missed":
+        cutoff.set_params(confidence=0.9)
     scores, y, qid = _lists(args, args.files)
     truerank.save_model(cutoff.fit(scores, y, qid=qid), args.output)
     report = {name: getattr(cutoff, f"{name}_") for name in ("threshold", "answered", "withheld", "curve")}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
-from truerank.clicks.log import ClickLog
+from truerank.clicks.log import ClickLog, left_out
 from truerank.core.printing import counted
 
 _BUSY, _EVERY = 200, 20  # clicks of a session of a bot, or lists of a session that clicks everything
@@ -37,6 +39,12 @@ def examine_log(log: ClickLog) -> list[str]:
                 f"{bots.sum()} sessions look like bots ({_BUSY} clicks or more, or every document clicked) and make "
                 f"{share:.1%} of the clicks; remove them"
             )
+    if log.time is not None:
+        # Times are seconds, thousandths, … since 1970 if their median is between the years 1973 and 5138.
+        unit = next((u for u in (1.0, 1e3, 1e6, 1e9) if 1e8 * u < np.median(log.time) < 1e11 * u), np.inf)
+        for wrong, what in ((log.time < 0, "below 0"), (log.time > (time.time() + 86_400) * unit, "in the future")):
+            if wrong.any():
+                found.append(f"times {what}: {counted(int(wrong.sum()), 'row')}. Correct the times, or remove the rows")
     if log.time is not None and log.n_impressions >= 1_000 and log.clicked.any():
         fifth = np.searchsorted(np.quantile(log.time, [0.2, 0.4, 0.6, 0.8]), log.time, side="right")
         rates = np.bincount(fifth, weights=log.clicked, minlength=5) / np.maximum(np.bincount(fifth, minlength=5), 1)
@@ -51,4 +59,4 @@ def examine_log(log: ClickLog) -> list[str]:
         share = float(cells.n[moved[cells.pair]].sum()) / log.n_rows
         if share < 0.1:
             found.append(f"the rankers are too similar: only {share:.1%} of the rows show documents at other positions")
-    return found + [f"left out ({reason}): {count}" for reason, count in log.skipped.items()]
+    return found + left_out(log.skipped)

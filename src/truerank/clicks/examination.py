@@ -237,8 +237,11 @@ class Examination:
             found.append("one ranker alone chose the lists; its positions follow relevance")
         if lost := _positions(np.isnan(self.propensities_)):
             found.append(f"no clicked documents connect {lost} with position 1")
-        if wide := _positions(self.high_ - self.low_ > self.propensities_):
-            found.append(f"the interval of {wide} is wider than the propensity; collect more data")
+        if not self.pairs_.any():
+            found.append("no document was shown at two positions that clicks connect, so nothing compares them")
+        sure = (self.high_ - self.low_ <= self.propensities_) | np.isnan(self.propensities_)  # False for a NaN
+        if wide := _positions(~sure):
+            found.append(f"the interval of {wide} is wider than the propensity or unknown; collect more data")
         if (apart := _apart_in_time(log)) > _APART:
             found.append(
                 f"the rankers were changed by date (their times differ by {apart:.0%}), so other changes mix in"

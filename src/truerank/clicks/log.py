@@ -18,6 +18,19 @@ from truerank.data.ranking_data import RankingData
 
 TEXT = np.dtypes.StringDType()
 _DEEPEST = 10_000  # a larger position is a score or an id by mistake
+_LATEST = 2**63 - 1024  # a time in nanoseconds, year 2262
+NO_LIST, NO_QUERY = "queries without hits and without shown documents", "events without query_id"
+NOT_SHOWN = "clicks on documents that were not shown"
+# What to do about what `ClickLog.skipped` counts; `_CORRECT` where there is nothing special.
+_REMEDIES = {
+    "position": "If the log counts from 0, use first_position=0 (--first-position 0)",
+    "gap": "Log all shown documents",
+    "two rankers": "For interleaved lists, name the column of the ranker of each document (--columns team=...)",
+    NO_LIST: "Log query_response_hit_ids, or an event for each shown document (--shown-action NAME)",
+    NO_QUERY: "Log the query_id of each event",
+    NOT_SHOWN: "Log all shown documents",
+}
+_CORRECT = "Without bad='skip' (--bad skip) an error names the first such row"
 
 
 class Coded(NamedTuple):
@@ -69,7 +82,7 @@ class ClickLog:
     offsets : int64 array (n_impressions + 1,)
         First row of each impression.
     skipped : dict of str to int
-        Number of impressions that were left out, by reason.
+        Number of impressions, queries or events that were left out, by reason.
 
     Raises
     ------
@@ -229,9 +242,17 @@ def _check(
         skipped[reason] = len(np.unique(impression[found]))
         kept &= ~np.isin(impression, impression[found])
     if not kept.any():
-        listed = ", ".join(f"{count} with {reason}" for reason, count in skipped.items())
-        raise InvalidInputError(f"no impression is left: {listed}")
+        raise InvalidInputError(f"no impression is left. {'. '.join(left_out(skipped))}")
     return skipped, kept
+
+
+def left_out(skipped: dict[str, int]) -> list[str]:
+    """Return a sentence for each reason for which parts of a log were left out, with the number and a remedy.
+
+    >>> left_out({"position": 3})
+    ['left out (position): 3. If the log counts from 0, use first_position=0 (--first-position 0)']
+    """
+    return [f"left out ({reason}): {count}. {_REMEDIES.get(reason, _CORRECT)}" for reason, count in skipped.items()]
 
 
 def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple[str, np.ndarray, str]]:
@@ -239,7 +260,7 @@ def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple
     impression, query, document, position = (columns[name] for name in ("impression", "query", "document", "position"))
     missing = (impression < 0) | (query < 0) | (document < 0)
     yield "missing id", missing, "the impression, query or document is missing; every row needs all three"
-    advice = "If the log counts from 0, use first_position=0 (--first-position 0)"
+    advice = _REMEDIES["position"]
     wrong = (position < 1) | (position > _DEEPEST)
     yield "position", wrong, f"the position must be an integer from 1 to {_DEEPEST}. {advice}"
     yield "clicked", columns["clicked"] > 1, "clicked must be 0 or 1"
@@ -358,7 +379,9 @@ def _times(values: ArrayLike, place: Place) -> np.ndarray | None:
     if texts:
         return np.array([_time(value, row, place) for row, value in enumerate(array.tolist())], dtype=np.int64)
     numbers = array.astype("datetime64[ns]") if array.dtype.kind == "M" else as_numbers(array, "time")
-    return numbers.astype(np.int64)
+    return (
+        numbers.astype(np.int64) if array.dtype.kind in "Mi" else np.clip(numbers, -_LATEST, _LATEST).astype(np.int64)
+    )
 
 
 def _time(value: object, row: int, place: Place) -> int | float:
@@ -369,4 +392,4 @@ def _time(value: object, row: int, place: Place) -> int | float:
         when = datetime.fromisoformat(str(value))
     except ValueError:
         _refuse(f"time must be a number or a date such as 2026-01-31T12:00:00Z, got {value!r:.40}", row, place)
-    return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000
+    return min(round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000, _LATEST)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.clicks.log import ClickLog, Place, can_be_coded, coded_ids
+from truerank.clicks.log import NO_LIST, NO_QUERY, NOT_SHOWN, ClickLog, Place, can_be_coded, coded_ids
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
 from truerank.core.names import nearest
@@ -48,8 +48,9 @@ def read_clicks(
         .tsv, .jsonl, .ndjson (text also .gz, .xz, .zst). With `format="ubi"`: the events of OpenSearch's UBI as JSON
         lines. A line is an event, a search hit (`{"_source": {...}}`) or a search response.
     queries : path, optional
-        UBI's queries as JSON lines, whose `query_response_hit_ids` are the shown lists. Without this file, the events
-        named `shown_action` are the shown documents.
+        UBI's queries as JSON lines, whose `query_response_hit_ids` are the shown lists. For a query without them, and
+        without this file, the events named `shown_action` are the shown documents. `ClickLog.skipped` counts queries
+        without either, and events without a query.
     format : "table", "json-lines", "ubi" or None, default None
         Default: by the ending.
     columns : dict of str to str, optional
@@ -236,6 +237,7 @@ def _read_ubi(
     rows: dict[tuple[str, str], int] = {}
     shown: list[tuple[str, str, Any, int]] = []  # query_id, document, position, line
     clicks: list[tuple[tuple[str, str], tuple[str, int]]] = []
+    listed, lost = set[str](), dict.fromkeys((NO_LIST, NO_QUERY, NOT_SHOWN), 0)
 
     def described(row: dict[str, Any], place: tuple[str, int]) -> str:
         name = _text(row["query_id"], "query_id", place)
@@ -257,11 +259,16 @@ def _read_ubi(
         if not isinstance(hits, list):
             raise DataFileError("query_response_hit_ids must be a list", *place)
         name = described(row, place)
-        for position, hit in enumerate(hits, start=1):
+        if hits:
+            listed.add(name)
+        for position, hit in enumerate(hits, start=first_position):
             show(name, _text(hit, "query_response_hit_ids", place), position, place[1])
     for place, row in _json_rows(source):
         action = row.get("action_name")
-        if action not in actions or row.get("query_id") is None:
+        if action not in actions:
+            continue
+        if row.get("query_id") is None:
+            lost[NO_QUERY] += 1
             continue
         document = _id_at(row, "event_attributes.object.object_id", place)
         if document is None:
@@ -269,19 +276,19 @@ def _read_ubi(
         name = described(row, place)
         if action == actions[1]:
             clicks.append(((name, document), place))
-        elif queries is None:
+        elif name not in listed:
             show(name, document, _at(row, "event_attributes.position.ordinal"), place[1])
     if not shown:
         raise DataFileError(
             f"no event has the action_name {actions[0]!r}. Name the event of a shown document with shown_action=... "
             "(--shown-action ...), or add the queries with their hits (--queries FILE)", os.fspath(source)
         )  # fmt: skip
-    clicked, lost = np.zeros(len(shown), dtype=np.int8), 0
+    clicked = np.zeros(len(shown), dtype=np.int8)
     for key, place in clicks:
         if key in rows:
             clicked[rows[key]] = 1
         elif bad == "skip":
-            lost += 1
+            lost[NOT_SHOWN] += 1
         else:
             raise DataFileError(
                 f"the clicked document {key[1]!r} was not shown for query_id {key[0]!r}. Log all shown documents, or "
@@ -291,9 +298,8 @@ def _read_ubi(
     columns = {key: [about[name][key] for name in impression] for key in paths}
     columns = {key: values for key, values in columns.items() if key in ("query", "time") or any(values)}
     origin = Place(os.fspath(source if queries is None else queries), np.asarray(lines))
-    first_position = 1 if queries is not None else first_position
     log = ClickLog(impression, document=documents, position=positions, clicked=clicked, **columns,
                    first_position=first_position, bad=bad, place=origin)  # fmt: skip
-    if lost:
-        log.skipped["clicks on documents that were not shown"] = lost
+    lost[NO_LIST] = len(about) - len(set(impression))
+    log.skipped |= {reason: count for reason, count in lost.items() if count}
     return log
