@@ -47,7 +47,7 @@ _JSON = Keys(
 )  # fmt: skip
 _JSON_INFO = Keys("values", statistics="min_value max_value")
 _JSON_TREE = Keys("tree_structure", training="shrinkage", places="tree_index num_leaves num_cat")
-_JSON_LEAF = Keys("leaf_value", statistics="leaf_weight leaf_count", places="leaf_index")
+_JSON_LEAF = Keys("leaf_value", statistics="leaf_weight leaf_count", places="leaf_index leaf_parent")
 _JSON_SPLIT = Keys(
     "split_feature threshold decision_type default_left missing_type left_child right_child",
     statistics=_STATISTICS, places="split_index",

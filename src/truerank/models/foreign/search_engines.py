@@ -36,7 +36,7 @@ _TREES, _TREE = Keys("trees isNullSameAsZero"), Keys("weight root")
 _SPLIT, _LEAF = Keys("feature threshold left right missing value"), Keys("value")
 _STORED = Keys(  # `validation` is a query that tries the model
     "_source model feature_set", training="validation",
-    names="_index _type _id _version _seq_no _primary_term found name type",
+    names="_index _type _id _score _version _seq_no _primary_term found name type",
 )  # fmt: skip
 _DEFINED = Keys("type definition feature_normalizers", names="name")
 _SET = Keys("features", training="validation", names="name type")
