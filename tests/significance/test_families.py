@@ -35,7 +35,7 @@ def small_family(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Differences (n, h) of two measures with ties, zeros, whole columns of zeros, and topics without a value."""
     own = np.random.default_rng(seed)
     n, h = int(own.integers(2, 9)), int(own.integers(1, 6))
-    d = own.normal(0.3, 1.0, (n, h)).round(int(own.integers(0, 2))) * own.choice([0.01, 1.0], h)
+    d = own.normal(0.3, 1.0, (n, h)).round(int(own.integers(0, 3))) * own.choice([0.01, 1.0], h)
     d[:, own.random(h) < 0.2] = 0.0
     measures = own.integers(0, 2, h)
     d[np.ix_(own.random(n) < 0.2, measures == 1)] = np.nan
@@ -59,15 +59,36 @@ def test_the_divided_level_is_its_definition(seed):
         np.testing.assert_allclose((high + low) / 2, np.where(np.isnan(low), np.nan, np.nanmean(d, axis=0)), atol=1e-12)
 
 
+def test_steady_differences_are_without_outliers_and_many_equal_sizes():
+    normal = rng.normal(0.004, 0.006, 50)
+    sparse, equal, one = np.where(np.arange(50) < 8, normal, 0.0), normal.copy(), np.full(50, np.nan)
+    equal[:13], one[:3] = 0.004, 0.1
+    equal[::2] *= -1
+    columns = np.column_stack([normal, -normal * 1e-200, sparse, equal, np.full(50, 0.1), one, np.zeros(50), normal])
+    columns[3, 7] = np.nan
+    assert corrections.steady_differences(columns).tolist() == [True, True, *[False] * 4, True, True]
+
+
+def test_a_topic_that_few_samples_have_does_not_decide():
+    # The mean difference is 0: one topic in forty loses what the others gain.
+    wrong = []
+    for _ in range(100):
+        values = np.where(rng.random((25, 3)) < 1 / 40, -0.39, 0.01)
+        d = np.column_stack([values, rng.normal(0, 0.2, (25, 3))])
+        wrong.append(divided_step_down(d).p_adjusted.min() < 0.05)
+    assert np.mean(wrong) < 0.15  # by each own p alone in more than half of the samples
+
+
 def test_a_near_duplicate_is_found_beside_a_noisy_run():
     own = np.random.default_rng(0)
     found = []
     for _ in range(60):
         d = np.column_stack([own.normal(0.004, 0.006, 50), own.normal(0, 0.2, 50)])
-        found.append([step_down_max_t(d).p_adjusted[0] < 0.05, divided_step_down(d).p_adjusted[0] < 0.05])
         low, high, critical = simultaneous_intervals(d)
-        assert high[0] - low[0] < 0.02 < critical[0]
-    assert np.mean(found, axis=0) == pytest.approx([0.05, 0.96], abs=0.08)
+        assert critical[0] > 0.02
+        families = (divided_step_down(d), step_down_max_t(d))
+        found.append([high[0] - low[0] < 0.02, *(family.p_adjusted[0] < 0.05 for family in families)])
+    assert np.mean(found, axis=0) == pytest.approx([0.93, 0.93, 0.05], abs=0.1)
 
 
 def test_one_hypothesis_with_a_difference_has_its_own_p():

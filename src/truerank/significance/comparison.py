@@ -31,6 +31,7 @@ from truerank.significance.corrections import (
     holm,
     own_level,
     simultaneous_intervals,
+    steady_differences,
 )
 from truerank.significance.intervals import Interval, Verdict, checked_margin, mean_interval, measure_interval
 from truerank.significance.paired import (
@@ -296,9 +297,10 @@ def _compared_pairs(
         effect = np.where(tested.mean == 0, 0.0, tested.mean / tested.deviation)
     effect[tested.topics < 2] = math.nan
     wins, losses = (d > 0).sum(axis=0), (d < 0).sum(axis=0)
-    level = LEVEL if correction == "none" else LEVEL / k
+    level = np.full(k, LEVEL if correction == "none" else LEVEL / k)
     if family is not None:
-        level = own_level(int(np.count_nonzero(wins + losses)), LEVEL, family.divided)
+        h = int(np.count_nonzero(wins + losses))
+        level = np.where(steady_differences(d) | (h < 2), own_level(h, LEVEL, family.divided), 0.0)
     detectable = detectable_differences(d, level, critical=None if joint is None else joint.critical)
     figures = (
         tested.topics, tested.mean, tested.low, tested.high, wins, losses, tested.topics - wins - losses, tested.p,

@@ -196,7 +196,7 @@ def _power(centred: np.ndarray, effect: float, test: str, alpha: float, n: int, 
 
 def detectable_differences(
     differences: np.ndarray,
-    level: float,
+    level: float | np.ndarray,
     power: float = 0.8,
     n_resamples: int = 2_000,
     *,

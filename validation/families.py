@@ -1,0 +1,158 @@
+"""Family-wise error and power of the default correction, which divides the level between max-T and Holm.
+
+Every replication draws eight rankers and n topics at random, with replacement, and tests all 28 pairs. "One scale" is
+max-T with the whole level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from truerank.significance.corrections import (
+    divided_step_down,
+    simultaneous_intervals,
+    steady_differences,
+    step_down_max_t,
+)
+from truerank.significance.paired import TIED, Signs, smallest_p
+from validation.harness import FEWEST, Row, collections, rate, streams, trec9
+
+PROMISE = "A table of all pairs has a corrected p below 0.05 without any true difference in at most 5 % of samples."
+REPLICATIONS = 5_300  # unless --replications asks for another number
+SIZES = (10, 25, 50)
+_LEVEL = 0.05
+_BLOCK = 100  # draws that use the same signs
+_FOUND = {10: 0.8, 25: 0.87, 50: 0.9}  # bars: the share of the pairs that one scale finds
+
+
+def run(replications: int, seed: int) -> list[Row]:
+    """Errors and power on real values; then the gain of a near-duplicate beside a noisy run."""
+    rows = []
+    for name, values in tables(replications >= FEWEST).items():
+        for n in SIZES:
+            rows.append(_error(name, values, n, replications, seed))
+            rows.append(_power(name, values, n, min(1_000, replications), seed + 1))
+    return [*rows, *_near_duplicate(replications, seed + 2)]
+
+
+@lru_cache(maxsize=1)
+def tables(every: bool) -> Mapping[str, np.ndarray]:
+    """Values (topics, rankers) by collection and measure; of ten runs, or of none, unless `every` are asked for."""
+    folder = collections()
+    if not every or folder is None:
+        ten = trec9()
+        return {} if ten is None else {"ten TREC-9 runs, AP": ten}
+    found = {
+        **_of_runs("TREC-9", folder / "trec9-web-runs", "qrels.451-500.txt.xz", ("AP", "RR", "nDCG@10")),
+        **_of_runs("TREC-3", folder / "trec3-adhoc-runs", "qrels.151-200.txt.xz", ("AP",)),
+    }
+    return found | {"46 features of MQ2008, nDCG@10": _of_features(folder / "letor4-mq2008")}
+
+
+def _of_runs(name: str, folder: Path, qrels_file: str, measures: tuple[str, ...]) -> dict[str, np.ndarray]:
+    from truerank.io.trec import files_of, judge_run, read_qrels, read_run
+    from truerank.measures import parse_measure
+
+    qrels = read_qrels(folder / qrels_file)
+    judged = [judge_run(qrels, read_run(path)) for path in files_of(folder / "runs")]
+    return {
+        f"{len(judged)} {name} runs, {measure}": np.array(
+            [parse_measure(measure, "trec")(missing_topics="zero").per_query(*one) for one in judged]
+        ).T
+        for measure in measures
+    }
+
+
+def _of_features(folder: Path) -> np.ndarray:
+    from truerank.io.letor.read import read_letor
+    from truerank.measures import parse_measure
+
+    measure = parse_measure("nDCG@10", "ranklib")
+    parts = [read_letor(folder / f"S{k}.txt.gz") for k in range(1, 6)]
+    return np.concatenate(
+        [
+            np.array([measure.per_query(part.judgements(), part.grouped(column)) for column in np.asarray(part.X).T]).T
+            for part in parts
+        ]
+    )
+
+
+def sample(values: np.ndarray, rankers: int, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Values (n, rankers) of rankers without replacement, and of topics with replacement."""
+    chosen = rng.permutation(values.shape[1])[:rankers]
+    return values[np.ix_(rng.integers(0, len(values), n), chosen)]
+
+
+def _pairs(values: np.ndarray) -> np.ndarray:
+    first, second = np.triu_indices(values.shape[1], 1)
+    return values[:, first] - values[:, second]
+
+
+def _error(name: str, values: np.ndarray, n: int, replications: int, seed: int) -> Row:
+    centred = values - values.mean(axis=0)
+    wrong: list[bool] = []
+    for rng in streams(seed, -(-replications // _BLOCK)):
+        draws = [_pairs(sample(centred, 8, n, rng)) for _ in range(min(_BLOCK, replications - len(wrong)))]
+        wrong += (_smallest_p(draws, int(rng.integers(2**62)))[0] < _LEVEL).tolist()
+    return rate(f"eight of {name}, centred, {n} topics", "family-wise error over 28 pairs", wrong, high=_LEVEL)
+
+
+def _smallest_p(draws: list[np.ndarray], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest corrected p (draws,) of each family, and that of one scale, by the same signs for all draws.
+
+    These are the first steps of `divided_step_down` and `step_down_max_t`, which compute those of the first family.
+    """
+    d = np.stack(draws)  # (draws, topics, pairs)
+    signs = Signs.of(d.shape[1], 10_000, seed)
+    t, size = np.abs(d.sum(axis=1)), np.abs(d).sum(axis=1)
+    own_threshold, threshold = t - TIED * size, t.max(axis=1) - TIED * size.max(axis=1)
+    own, joint = np.zeros(t.shape), np.zeros(len(t))
+    columns = np.ascontiguousarray(d.transpose(1, 0, 2).reshape(d.shape[1], -1))
+    for chunk in signs.chunks():
+        sums = np.abs(chunk @ columns).reshape(len(chunk), *t.shape)
+        own += (sums >= own_threshold).sum(axis=0)
+        joint += (sums.max(axis=2) >= threshold).sum(axis=0)
+    nonzero = np.count_nonzero(d, axis=1)
+    p_own = np.where(nonzero > 0, np.maximum(signs.p(own), smallest_p(nonzero)), 1.0)
+    largest = np.take_along_axis(nonzero, t.argmax(axis=1)[:, None], axis=1)[:, 0]
+    p_joint = np.maximum(signs.p(joint), smallest_p(largest))
+    p_own = np.where([steady_differences(one) for one in draws], p_own, 1.0)
+    both = np.minimum(1.0, np.minimum(1.25 * p_joint, 5 * (nonzero > 0).sum(axis=1) * p_own.min(axis=1)))
+    for function, p in ((divided_step_down, both), (step_down_max_t, p_joint)):
+        assert abs(function(draws[0], random_state=seed).p_adjusted.min() - p[0]) < 1e-9
+    return both, p_joint
+
+
+def _power(name: str, values: np.ndarray, n: int, replications: int, seed: int) -> Row:
+    shown = []
+    for rng in streams(seed, replications):
+        d, signs = _pairs(sample(values, 8, n, rng)), int(rng.integers(2**62))
+        both = (function(d, random_state=signs).p_adjusted for function in (divided_step_down, step_down_max_t))
+        shown.append([(p < _LEVEL).mean() for p in both])
+    found, one_scale = np.array(shown).T
+    share = found.mean() / one_scale.mean()
+    error = (found - share * one_scale).std(ddof=1) / math.sqrt(len(found)) / one_scale.mean()
+    quantity = f"pairs found, as a share of those of one scale ({one_scale.mean():.3f} of pairs)"
+    fewest = 1_000  # power
+    return Row(f"eight of {name}, {n} topics", quantity, share, error, len(found), low=_FOUND[n], fewest=fewest)
+
+
+def _near_duplicate(replications: int, seed: int) -> list[Row]:
+    found = []
+    for rng in streams(seed, replications):
+        d = np.column_stack([rng.normal(0.004, 0.006, 50), rng.normal(0.0, 0.2, 50)])
+        family, one_scale = divided_step_down(d, random_state=rng), step_down_max_t(d, random_state=rng)
+        low = simultaneous_intervals(d, random_state=rng).low[0]
+        found.append([family.p_adjusted[0] < _LEVEL, one_scale.p_adjusted[0] < _LEVEL, low > 0])
+    by_both, by_one, by_interval = np.array(found).T
+    name = "50 queries, a near-duplicate with a gain of 0.004 ± 0.006 beside a noisy run N(0, 0.2)"
+    return [
+        rate(name, "gain found", by_both, low=0.9),
+        rate(name, "gain found, one scale", by_one),
+        rate(name, "simultaneous interval above 0", by_interval),
+    ]
