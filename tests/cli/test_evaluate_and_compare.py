@@ -390,7 +390,7 @@ def test_one_query_that_decides_is_named(tmp_path, capsys):
     # nine wins and two losses: 2 (1 + 11 + 55) / 2048
     assert "query 2 alone decides new against old: without it the difference is +0.3182 (corrected p 0.0654)" in out
     assert "better; not worse by more than 0.05" in out
-    assert "verdicts are for each pair alone" in out
+    assert "other verdicts are of each pair alone" in out
     assert main([*map(str, command), "--correction", "none", "--test", "sign"]) == 0
     out = capsys.readouterr().out
     assert "share of wins, 95%" in out

@@ -122,11 +122,13 @@ def test_the_monte_carlo_error_is_printed_where_it_matters():
     assert compare_values({"old": np.zeros(8), "new": d[:8]}).pairs[0].error == 0.0  # all signs are tried
 
 
-def test_verdicts_are_by_the_intervals_of_the_test():
+def test_verdicts_are_by_the_intervals_of_the_test_and_the_corrected_p():
     own = values(2)
     found = compare_values(own, test="t", margin=0.05)
     for pair in found.pairs:
-        assert pair.verdict.kinds == verdict(own[pair.a] - own[pair.b], 0.05).kinds
+        alone = verdict(own[pair.a] - own[pair.b], 0.05, baseline=own[pair.b])
+        assert (pair.verdict.not_worse, pair.verdict.equivalent) == (alone.not_worse, alone.equivalent)
+        assert (pair.verdict.better or pair.verdict.worse) == (pair.p_adjusted < 0.05)
         assert pair.verdict.words in str(found)
         assert pair.verdict.words in found.systems_table()
     assert found.to_dict()["pairs"][0]["verdict"] == list(found.pairs[0].verdict.kinds)

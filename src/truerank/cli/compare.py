@@ -118,7 +118,7 @@ def _text(result: Any, args: argparse.Namespace, default: str) -> str:
         power = f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} ({which}{median})"
     parts.append(
         f"{about if args.format == 'text' else ''}{power}"
-        + ("; verdicts are for each pair alone, without a correction" if args.margin is not None else "")
+        + ("; better and worse follow the corrected p, other verdicts are of each pair alone" if args.margin else "")
     )
     parts += result.remarks()
     if result.ties_matter():

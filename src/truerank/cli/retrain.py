@@ -192,8 +192,6 @@ def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> Non
         "candidate": args.candidate,
     }
     lines = [found.about_training, comparison.systems_table(), comparison.caption, *comparison.remarks()]
-    if args.margin > 0:
-        lines.append("p of the table is against no difference, that of the verdict against a loss of the margin")
     kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
     before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""
     lines += [

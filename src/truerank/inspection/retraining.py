@@ -24,21 +24,13 @@ from truerank.data.columns import as_in_training
 from truerank.data.provenance import query_digests, training_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
+from truerank.measures.base import Measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values, resamples_for
-from truerank.significance.paired import (
-    OF_MEANS,
-    TESTS,
-    paired_differences,
-    paired_t,
-    randomisation,
-    sign_test,
-    signed_ranks,
-    smallest_p,
-    wilcoxon,
-)
+from truerank.significance.intervals import Verdict, decided, failing_loss
+from truerank.significance.paired import OF_MEANS, TESTS, paired_differences, paired_tests, signed_ranks
 from truerank.significance.tables import Comparison
 
 HOW = ("auto", "continue", "refit")
@@ -48,14 +40,12 @@ FOLDS = 5  # of a calibrated model with a prefitted ranker
 
 
 class Decision(NamedTuple):
-    """The verdict of held-out queries on a candidate: "better", "not worse" (by more than the margin), "worse", …
-
-    With a margin, "not worse" and "undecided" have the p of the differences plus the margin.
-    """
+    """The verdict of held-out queries on a candidate: "better", "not worse" (by more than the margin), "worse", …"""
 
     verdict: str
-    p: float
+    p: float  # against no difference
     level: float  # after it was divided over the comparisons on the same queries
+    of_mean: Verdict | None = None  # None with a test of ranks or signs
 
     @property
     def promoted(self) -> bool:
@@ -71,12 +61,14 @@ def decide(
     level: float = 0.05,
     margin: float = 0.0,
     look: int = 1,
+    measure: Measure | None = None,
     random_state: RandomState = 0,
 ) -> Decision:
     """Return the verdict on a candidate from per-query values (m,) of it and of another model; higher is better.
 
     "better" requires p below the level, the direction of the test itself and a mean that does not fall. "not worse"
-    requires a margin, a test of the mean, and the same of the differences plus the margin. `look` counts from 1.
+    requires a margin and a test of the mean, and is decided as `compare_rankers` does, with the interval at the level.
+    `measure` is that of the values, before any change of sign. `look` counts from 1.
     """
     check_choice(test, "test", TESTS)
     if margin > 0 and test not in OF_MEANS:
@@ -86,31 +78,20 @@ def decide(
     level = level_of(look, level)
     differences = paired_differences(candidate, against)
 
-    def tested(shift: float) -> tuple[float, float]:
-        """p, and a number with the direction of the test as its sign."""
-        d = differences + shift
-        zero = np.zeros(len(d))
-        if test == "randomisation":
-            p = randomisation(d, zero, n_resamples=resamples_for(1, level), random_state=random_state).p
-        else:
-            p = {"t": paired_t, "wilcoxon": wilcoxon, "sign": sign_test}[test](d, zero).p
-        shown = d.mean() if test in OF_MEANS else np.sign(d).sum()
-        if test == "wilcoxon":
-            positive, ranks = signed_ranks(d)
-            shown = ranks[positive].sum() - ranks[~positive].sum()
-        if d.mean() < 0 < shown:
-            shown = 0.0
-        return max(p, float(smallest_p(np.count_nonzero(d)))), float(shown)
-
-    p, shown = tested(0.0)
-    if p < level and shown and (shown > 0 or margin == 0):
-        return Decision("better" if shown > 0 else "worse", p, level)
-    if margin > 0:
-        p_margin, shown_margin = tested(margin)
-        if p_margin < level and shown_margin > 0:
-            return Decision("not worse", p_margin, level)
-        return Decision("worse", p, level) if p < level and shown < 0 else Decision("undecided", p_margin, level)
-    return Decision("undecided", p, level)
+    options: dict[str, Any] = {"n_resamples": resamples_for(1, level), "random_state": random_state}
+    if test in OF_MEANS:
+        loss = failing_loss(against, candidate, measure) if margin > 0 else None
+        found = decided(test, differences, margin or None, loss, level, **options)
+        first = next(kind for kind in ("better", "not worse", "worse", "undecided") if kind in found.kinds)
+        return Decision(first, found.p, level, found)
+    p = paired_tests(test, differences[:, None], level=level).p.item()
+    shown = np.sign(differences).sum()
+    if test == "wilcoxon":
+        positive, ranks = signed_ranks(differences)
+        shown = ranks[positive].sum() - ranks[~positive].sum()
+    if p < level and shown < 0:
+        return Decision("worse", p, level)
+    return Decision("better" if p < level and shown > 0 and differences.mean() >= 0 else "undecided", p, level)
 
 
 @dataclass
@@ -237,7 +218,7 @@ def retrain(
         other, against = values["reference"], "the last model that was promoted as better"
     sign = 1.0 if judged.higher_is_better else -1.0
     ours, theirs = sign * values["candidate"], sign * other
-    decision = decide(ours, theirs, test=test, level=level, margin=margin, look=look, random_state=seed)
+    decision = decide(ours, theirs, test=test, level=level, margin=margin, look=look, measure=judged, random_state=seed)
     history.count(digests)
     gain = f"{paired_differences(ours, theirs).mean():+.4f} {plain.name} against {against}"
     reason = _reason(decision, gain, margin, test)
@@ -263,19 +244,16 @@ def _training_queries(models: dict[str, Any], held_out: RankingData) -> tuple[np
 
 
 def _reason(decision: Decision, gain: str, margin: float, test: str) -> str:
-    """Return the decision in words, with the gain and the p that decided."""
-    verdict = {
-        "better": "the candidate is better",
-        "not worse": f"the candidate is not worse by more than {margin:g}",
-        "worse": "the candidate is worse",
-        "undecided": "no gain is shown" if margin == 0 else f"it is not shown that the loss is at most {margin:g}",
-    }[decision.verdict]
+    """Return the decision in words, with the gain, and the p or the interval that decided."""
     p = f"p = {decision.p:.2g} at level {decision.level:.2g}"
     if decision.p != decision.p:
         p = f"no p by the {test} test, since all queries differ by the same amount; the randomisation test has one"
-    elif margin > 0 and decision.verdict in ("not worse", "undecided"):
-        p = f"p = {decision.p:.2g} against a loss of {margin:g}, at level {decision.level:.2g}"
-    return f"{verdict}: {gain}, {p}"
+    if margin > 0 and decision.of_mean is not None:
+        _, low, high = decision.of_mean.interval
+        ends = "no interval" if low != low else f"{100 * (1 - decision.level):.4g} % interval {low:+.4f} to {high:+.4f}"
+        return f"{decision.of_mean}: {gain}, {ends}, {p}"
+    verdict = {"better": "the candidate is better", "worse": "the candidate is worse"}
+    return f"{verdict.get(decision.verdict, 'no gain is shown')}: {gain}, {p}"
 
 
 def split_by_name(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:

@@ -33,7 +33,14 @@ from truerank.significance.corrections import (
     simultaneous_intervals,
     steady_differences,
 )
-from truerank.significance.intervals import Interval, Verdict, checked_margin, mean_interval, measure_interval
+from truerank.significance.intervals import (
+    Interval,
+    Verdict,
+    checked_margin,
+    failing_loss,
+    mean_interval,
+    measure_interval,
+)
 from truerank.significance.paired import (
     LEVEL,
     OF_MEANS,
@@ -276,12 +283,15 @@ def _compared_pairs(
     """
     names = list(measured[0].per_query)
     first, second = (np.array(one) for one in zip(*places))
-    columns = []
+    columns, losses_of_one = [], list[float | None]()
     for one in measured:
         sign = 1.0 if one.higher_is_better else -1.0  # more is better
         values = sign * as_values(one.per_query)
         values = values if without is None else np.delete(values, without, axis=1)
         columns.append(differences_of(values[first], values[second]))
+        if margin is not None:
+            rises = one.higher_is_better
+            losses_of_one += [failing_loss(values[j], values[i], one.by) if rises else None for i, j in places]
     d = np.concatenate(columns).T
     k = d.shape[1]
     family_of = np.repeat(np.arange(len(measured)), len(places))
@@ -309,9 +319,13 @@ def _compared_pairs(
     low, high = (tested.low, tested.high) if joint is None else joint[:2]
     together = joint is not None or (k == 1 and test in OF_MEANS)
     pairs = []
-    for (i, j), row, *ends in zip(places * len(measured), zip(*(one.tolist() for one in figures)), low, high):
-        interval = Interval(*row[1:4])
-        decided = None if margin is None else Verdict(interval, margin)
+    for k, ((i, j), row, *ends) in enumerate(
+        zip(places * len(measured), zip(*(one.tolist() for one in figures)), low, high)
+    ):
+        decided = None
+        if margin is not None:
+            found = Interval(*row[1:4]), row[8], row[0], tested.deviation[k].item()
+            decided = Verdict(*found, margin, losses_of_one[k])
         simultaneous = Interval(row[1], *map(float, ends)) if together else None
         pairs.append(PairComparison._make((names[i], names[j], *row, decided, simultaneous)))
     n = len(places)

@@ -212,7 +212,7 @@ class Paired(NamedTuple):
     mean: np.ndarray
     deviation: np.ndarray  # standard deviation (n - 1) of the differences; 0 if they differ by rounding alone
     p: np.ndarray  # NaN if the test has none
-    low: np.ndarray  # of the 95 % interval; NaN if there is none
+    low: np.ndarray  # of the interval at 1 - level; NaN if there is none
     high: np.ndarray
     smallest: np.ndarray  # the smallest p that the number of nonzero differences allows
     n_resamples: int
@@ -225,10 +225,11 @@ def paired_tests(
     n_resamples: int = 10_000,
     random_state: RandomState = 0,
     own: np.ndarray | None = None,
+    level: float = LEVEL,
 ) -> Paired:
     """Return p-values of differences (n topics, h comparisons) and the intervals that their test does not reject.
 
-    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least 0.05. It is that of the mean
+    A NaN marks a topic without a value. The interval contains 0 exactly if p is at least `level`. It is of the mean
     ("t" and "randomisation"), of the pseudo-median ("wilcoxon"), or of the share of wins, which contains 1/2 instead of
     0 ("sign"). For fewer than two topics, p and the interval are NaN. If all differences are equal, the interval of the
     mean and the p of the t-test are NaN. If all are 0, p is 1. `own` is the p (h,) of the randomisation test, if it is
@@ -239,21 +240,21 @@ def paired_tests(
     nonzero = np.count_nonzero(np.nan_to_num(d), axis=0)
     signs = Signs.of(len(d), n_resamples, random_state)
     if test == "t":
-        p, low, high = _student(mean, deviation, topics)
+        p, low, high = _student(mean, deviation, topics, level)
         smallest = np.zeros(len(p))
     elif test == "randomisation":
         p = signs_p(np.nan_to_num(d), signs) if own is None else own
-        low, high = _inverted(d, signs)
+        low, high = _inverted(d, signs, level)
         smallest = np.maximum(smallest_p(nonzero), 0.0 if signs.exhaustive else 1 / (signs.n_resamples + 1))
     else:
-        p, low, high = np.array([_by_ranks(test, column[~np.isnan(column)]) for column in d.T]).T
+        p, low, high = np.array([_by_ranks(test, column[~np.isnan(column)], level) for column in d.T]).T
         smallest = smallest_p(nonzero)
     single = topics < 2
     without_interval = single | (deviation == 0) if test in OF_MEANS else single
     without_p = without_interval if test == "t" else single
     p = np.where(nonzero == 0, 1.0, np.where(without_p, math.nan, p))
     smallest = np.where(without_p | (nonzero == 0), 1.0, smallest)
-    low, high = _agreeing(p, without_interval, low, high, 0.5 if test == "sign" else 0.0)
+    low, high = _agreeing(p, without_interval, low, high, 0.5 if test == "sign" else 0.0, level)
     return Paired(topics, mean, deviation, p, low, high, smallest, signs.n_resamples)
 
 
@@ -269,10 +270,10 @@ def moments(d: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _agreeing(
-    p: np.ndarray, without: np.ndarray, low: np.ndarray, high: np.ndarray, at: float
+    p: np.ndarray, without: np.ndarray, low: np.ndarray, high: np.ndarray, at: float, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return ends on the side of `at` that p indicates, also where rounding differs; NaN without an interval."""
-    kept = p >= LEVEL
+    kept = p >= level
     low, high = np.where(kept, np.minimum(low, at), low), np.where(kept, np.maximum(high, at), high)
     astride = ~kept & (low <= at) & (high >= at)
     above = astride & (at - low < high - at)
@@ -281,26 +282,26 @@ def _agreeing(
     return np.where(without, math.nan, low), np.where(without, math.nan, high)
 
 
-def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, ...]:
+def _student(mean: np.ndarray, deviation: np.ndarray, topics: np.ndarray, level: float) -> tuple[np.ndarray, ...]:
     """Return p and both ends of Student's interval."""
     from scipy.special import stdtr, stdtrit
 
     freedom = np.maximum(topics - 1, 1)
     error = np.where(deviation > 0, deviation, 1.0) / np.sqrt(topics)
     p = np.minimum(1.0, 2.0 * stdtr(freedom, -np.abs(mean / error)))
-    half = stdtrit(freedom, 1.0 - LEVEL / 2.0) * error
+    half = stdtrit(freedom, 1.0 - level / 2.0) * error
     return p, mean - half, mean + half
 
 
-def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
+def _inverted(d: np.ndarray, signs: Signs, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the shifts θ that the randomisation test of d - θ does not reject."""
     # For θ below the mean, a resample is as extreme as the observation if θ is at least the mean of the topics whose
     # sign it changes, or of the others. The ends are therefore order statistics of these means.
     h = d.shape[1]
     if not signs.exhaustive:
-        most = _INVERTED if h <= 1_000 else _INVERTED_OF_MANY
+        most = max(_INVERTED if h <= 1_000 else _INVERTED_OF_MANY, math.ceil(2 / level))
         signs = signs._replace(n_resamples=min(most, signs.n_resamples))
-    count = signs.fewest(LEVEL)
+    count = signs.fewest(level)
     ends = np.full(h, -math.inf), np.full(h, math.inf)
     if count == 0:
         return ends
@@ -328,35 +329,35 @@ def _inverted(d: np.ndarray, signs: Signs) -> tuple[np.ndarray, np.ndarray]:
     return ends
 
 
-def _by_ranks(test: str, difference: np.ndarray) -> tuple[float, float, float]:
+def _by_ranks(test: str, difference: np.ndarray, level: float) -> tuple[float, float, float]:
     """Return p and the interval of the sign test's share of wins, or of Wilcoxon's pseudo-median."""
     if test == "sign":
         wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
-        return sign_test_of_counts(wins, losses).p, *share_interval(wins, losses)
+        return sign_test_of_counts(wins, losses).p, *share_interval(wins, losses, level)
     p = wilcoxon(difference, np.zeros(len(difference))).p
     n = len(difference)
-    k = _critical(n) if n <= _MOST_WALSH else -1
+    k = _critical(n, level) if n <= _MOST_WALSH else -1
     if k < 0:
         return p, math.nan, math.nan
     walsh = (difference[:, None] + difference)[np.triu_indices(n)] / 2.0
     ends = np.partition(walsh, (k, len(walsh) - 1 - k))[[k, -1 - k]]
     low, high = np.where(np.abs(ends) <= TIED * np.abs(difference).max(), 0.0, ends).tolist()
-    agrees = (low <= 0 <= high) == (p >= LEVEL)
+    agrees = (low <= 0 <= high) == (p >= level)
     return (p, low, high) if agrees else (p, math.nan, math.nan)
 
 
 @lru_cache(maxsize=64)
-def _critical(n: int) -> int:
-    """Return the number of Walsh averages outside each end: one more than the largest rank sum with p < 0.05; or -1."""
+def _critical(n: int, level: float) -> int:
+    """Return the Walsh averages outside each end: one more than the largest rank sum with p < level; or -1."""
     if n > EXACT:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 24.0)
-        return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - LEVEL / 2.0) * deviation)
+        return math.ceil(n * (n + 1) / 4.0 - NormalDist().inv_cdf(1.0 - level / 2.0) * deviation)
     tail = 2.0 * np.cumsum(signed_rank_distribution(np.arange(1, n + 1)))
-    return int(np.searchsorted(tail, LEVEL, side="left")) or -1
+    return int(np.searchsorted(tail, level, side="left")) or -1
 
 
-def share_interval(wins: int, losses: int) -> tuple[float, float]:
-    """Return Clopper and Pearson's 95 % interval of the share of wins among the queries that differ; NaN if none does.
+def share_interval(wins: int, losses: int, level: float = LEVEL) -> tuple[float, float]:
+    """Return Clopper and Pearson's interval of the share of wins among the queries that differ; NaN if none does.
 
     >>> [round(end, 4) for end in share_interval(8, 2)]
     [0.4439, 0.9748]
@@ -365,8 +366,8 @@ def share_interval(wins: int, losses: int) -> tuple[float, float]:
         return math.nan, math.nan
     from scipy.special import betaincinv
 
-    low = 0.0 if wins == 0 else float(betaincinv(wins, losses + 1, LEVEL / 2.0))
-    high = 1.0 if losses == 0 else float(betaincinv(wins + 1, losses, 1.0 - LEVEL / 2.0))
+    low = 0.0 if wins == 0 else float(betaincinv(wins, losses + 1, level / 2.0))
+    high = 1.0 if losses == 0 else float(betaincinv(wins + 1, losses, 1.0 - level / 2.0))
     return low, high
 
 

@@ -133,7 +133,9 @@ class Comparison(Tabular):
     @property
     def method(self) -> str:
         """The caption without the measure and its convention."""
-        return f"{self.tested}; intervals are of each pair alone"
+        sure = [pair.verdict for pair in self.pairs if pair.verdict is not None and pair.verdict.not_worse]
+        unseen = f"; {min(sure, key=lambda one: one.n).unseen}" if sure else ""
+        return f"{self.tested}; intervals are of each pair alone{unseen}"
 
     @property
     def tested(self) -> str:
@@ -262,7 +264,10 @@ class Comparison(Tabular):
             "groups": self.groups,
             "pairs": [
                 pair._asdict()
-                | {"verdict": None if pair.verdict is None else pair.verdict.kinds}
+                | {
+                    "verdict": None if pair.verdict is None else pair.verdict.kinds,
+                    "verdict_text": None if pair.verdict is None else str(pair.verdict),
+                }
                 | ({} if self.query_ids is None else dict(zip(moved, self.moved_most(pair.a, pair.b))))
                 for pair in self.pairs
             ],
@@ -338,7 +343,7 @@ class Comparisons(Tabular, dict[str, Comparison]):
 
 
 def _verdict(pair: PairComparison) -> list[str]:
-    return [] if pair.verdict is None else [str(pair.verdict)]
+    return [] if pair.verdict is None else [pair.verdict.words]
 
 
 def letter(number: int) -> str:
