@@ -249,6 +249,19 @@ def test_a_fit_is_the_same_at_every_scale(name):
             np.testing.assert_allclose(probabilities(scale), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("name", DENSITIES)
+def test_two_equally_good_modes_are_one_choice_at_every_scale(name):
+    """Scores on a grid often have two modes of one likelihood; rounding chose between them."""
+    for trial in range(150):
+        rng = np.random.default_rng(trial)
+        y = np.r_[0, 1, rng.integers(0, 2, int(rng.integers(4, 60)))]
+        scores = (rng.normal(size=len(y)) + y).round(1)
+        expected = fit_quietly(make(name), scores, y).predict_proba(scores)
+        for scale in (1e-300, 1e-3, 7.0, 1e6):
+            found = fit_quietly(make(name), scores * scale, y).predict_proba(scores * scale)
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e120, 1e300])
 def test_tiny_and_huge_scores_are_calibrated_and_kept(name, scale, overlapping, tmp_path):

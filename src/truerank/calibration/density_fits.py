@@ -36,6 +36,8 @@ from truerank.core.kernel import kernel
 HALF_GAUSSIAN = math.sqrt(math.pi / 2.0)
 # Kernels use their numbers 0, 1, 2: no side, both sides or the right side is half a Gaussian, the others exponential.
 FAMILIES = ("asymmetric-laplace", "asymmetric-gaussian", "hybrid")
+# Modes whose objectives differ by less, a rounding error, are equally good: scores on a grid often have two.
+_TIED = 1e-12
 
 
 def fit_gaussian(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
@@ -230,7 +232,7 @@ def _mode_search(x, weight, a_right, q_right, n, family, smallest):
     a, q, w = 0.0, 0.0, 0.0
     for i in range(rows):
         value = _profile(family, n, a, q, a_right[i], q_right[i], smallest)
-        if value < best:
+        if value < best - _TIED:
             best, best_i = value, i
         if i + 1 < rows:
             w += weight[i] if weighted else 1.0
@@ -246,7 +248,7 @@ def _mode_search(x, weight, a_right, q_right, n, family, smallest):
         if gap > 0.0 and _profile(family, n, a, q, a_right[i + 1], q_right[i + 1], smallest) < best:
             r = max(total - w, 0.0)
             value, t = _search_gap(values, best, family, n, gap, w, a, q, r, a_right[i + 1], q_right[i + 1], smallest)
-            if value < best:
+            if value < best - _TIED:
                 best, best_i, best_t = value, i, t
         q += gap * (2.0 * a + w * gap)
         a += w * gap
