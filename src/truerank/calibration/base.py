@@ -22,7 +22,7 @@ from truerank.core.kernel import kernel
 from truerank.core.types import ArrayLike
 
 # Sizes of the largest score between which squares neither overflow nor vanish when a million of them are added up.
-_SMALLEST_SCORE, LARGEST_SCORE = 2.0**-20, 2.0**480
+_SMALLEST_SCORE, LARGEST_SCORE = 2.0**-36, 2.0**480
 # With larger weights targets such as (n + 1)/(n + 2) would round to 1.
 LARGEST_WEIGHT = 1e9
 ABOVE_ZERO, BELOW_ONE = 1e-300, 1.0 - 2.0**-53
@@ -216,8 +216,8 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
 def unit_of(scores: np.ndarray) -> float:
     """Return the power of two that divides finite scores before a fit, so that a fit is the same at every scale.
 
-    It is 1 if the largest size of a score is between 2^-20 and 2^480. It brings other scores to the nearer end, where
-    beta calibration and log odds still differ from their limits by less than 1e-6.
+    It is 1 if the largest size of a score is between 2^-36 and 2^480. It brings other scores to the nearer end, where
+    beta calibration, which reads them as log-odds, is within 1e-4 of its limit.
 
     >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-290
     (1.0, True)
@@ -225,7 +225,7 @@ def unit_of(scores: np.ndarray) -> float:
     largest = float(np.abs(scores).max(initial=0.0))
     if largest == 0.0 or _SMALLEST_SCORE <= largest <= LARGEST_SCORE:
         return 1.0
-    return math.ldexp(1.0, math.frexp(largest)[1] - (480 if largest > 1.0 else -19))
+    return math.ldexp(1.0, math.frexp(largest)[1] - (480 if largest > 1.0 else -35))
 
 
 def in_unit(scores: np.ndarray, unit: float) -> np.ndarray:

@@ -205,8 +205,10 @@ class IsotonicCalibrator(Calibrator):
         if scores.min() == scores.max():
             self.scores_, self.probabilities_ = scores[:1].copy(), self.prior_[1:].copy()
             return
-        fit = IsotonicRegression(out_of_bounds="clip").fit(scores, platt_targets(positive, weight), weight)
-        self.scores_ = np.asarray(fit.X_thresholds_, dtype=np.float64)
+        # scikit-learn merges scores that differ by less than 1e-15, so their largest size must be about 1.
+        scale = 2.0 ** np.frexp(np.abs(scores).max())[1]
+        fit = IsotonicRegression(out_of_bounds="clip").fit(scores / scale, platt_targets(positive, weight), weight)
+        self.scores_ = np.asarray(fit.X_thresholds_, dtype=np.float64) * scale
         self.probabilities_ = np.asarray(fit.y_thresholds_, dtype=np.float64)
 
     def _log_odds(self, scores: np.ndarray) -> np.ndarray:
