@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.inspection.retraining import History, decide
+from truerank.inspection.retraining import decide
+from truerank.significance.history import History
 from truerank.significance.paired import paired_t
 from validation.harness import Row, rate, streams
 

@@ -48,9 +48,9 @@ def content(folder):
 JUDGE = "judge plan a.run b.run --budget 30 -o X --page Y"
 PAIRS = [
     JUDGE,
-    "tune d.txt --ranker ridge --space alpha=[1] --splits 3 --state X --model Y",
+    "tune d.txt --ranker ridge --space alpha=[1] --splits 3 --history X --model Y",
     "retrain m.json d.txt --candidate X --previous Y",
-    "retrain m.json d.txt --state X --candidate Y",
+    "retrain m.json d.txt --history X --candidate Y",
     "retrain m.json d.txt --model X --previous Y",
     "text classify docs.jsonl --train docs.jsonl --model X -o Y",
     "fuse a.run b.run --qrels q.txt --model X -o Y",
@@ -168,13 +168,13 @@ def test_a_full_disk_leaves_all_outputs_and_names_the_file(folder, command, wron
     if command.startswith("tune") and wrong == "x.new":
         pytest.skip("trials are appended as they end, so that the command can continue")
     for name in ("x.new", "y.new"):
-        if name == "x.new" and "--state X" in command:
+        if name == "x.new" and "--history X" in command:
             continue  # a history that is continued
         Path(name).write_bytes(b"" if command == JUDGE else b"old")
     before = content(folder)
     words = command.replace("X", "x.new").replace("Y", "y.new").split()
     if command.startswith("retrain"):
-        words += ["--margin", "5", "--share", "0.7", *([] if "--state" in words else ["--state", "history"])]
+        words += ["--margin", "5", "--share", "0.7", *([] if "--history" in words else ["--history", "history"])]
     done = subprocess.run([sys.executable, "-c", DISK, wrong, *words], capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert f"{wrong}: No space left" in done.stderr

@@ -80,7 +80,7 @@ def test_the_place_of_the_new_model_is_locked(folder, capsys):
     assert not Path("model.json.history.json").exists()
 
 
-@pytest.mark.parametrize(("more", "option"), [([], "--model"), (["--model", "new.json"], "--state")])
+@pytest.mark.parametrize(("more", "option"), [([], "--model"), (["--model", "new.json"], "--history")])
 def test_a_model_in_a_folder_that_cannot_be_written(folder, capsys, monkeypatch, more, option):
     """Nothing is compared, so that no look at held-out queries is spent, and the option that helps is named."""
 
@@ -97,12 +97,12 @@ def test_a_model_in_a_folder_that_cannot_be_written(folder, capsys, monkeypatch,
         patch.setattr(truerank, "retrain", None)  # not reached
         assert main([*line, *more]) == 1
     assert f"Permission denied. Name another place with {option} FILE" in capsys.readouterr().err
-    assert main([*line, "--model", "new.json", "--state", "history.json", "--margin", "0.5"]) == 0
+    assert main([*line, "--model", "new.json", "--history", "history.json", "--margin", "0.5"]) == 0
     assert os.listdir("released") == ["model.json"]
 
 
 def test_files_of_the_command_must_differ(folder, capsys):
-    for more in (["--state", "model.json"], ["--model", "new.json", "--state", "new.json"]):
+    for more in (["--history", "model.json"], ["--model", "new.json", "--history", "new.json"]):
         assert main([*LINE, *more]) == 2
         assert "must be different files" in capsys.readouterr().err
 
@@ -136,4 +136,4 @@ def test_losses_within_a_margin_do_not_add_up_over_models_in_turn(tmp_path, caps
         str(tmp_path / "next.json"),
     ]
     assert main(words) == 2
-    assert "needs --state FILE" in capsys.readouterr().err
+    assert "needs --history FILE" in capsys.readouterr().err

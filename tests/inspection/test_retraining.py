@@ -26,7 +26,8 @@ from truerank.cli import main
 from truerank.cli import retrain as commands
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
-from truerank.inspection.retraining import History, can_continue, decide, digest, level_of, retrain, trained_again
+from truerank.inspection.retraining import can_continue, decide, digest, retrain, trained_again
+from truerank.significance.history import History, level_of
 
 LEAVES = {
     "constant": "constant",

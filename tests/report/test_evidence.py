@@ -242,3 +242,40 @@ def test_in_a_browser(pages, name):
         finally:
             browser.close()
     assert problems == []
+
+
+def test_the_best_of_several_has_a_simultaneous_interval():
+    from truerank import evaluate
+    from truerank.significance import MeasuredValues, compare_measures
+
+    systems = made_systems(systems=4)
+    own = [evaluate("AP", s.judgements, s.scores, convention="trec").per_query["AP"] for s in systems]
+    values = MeasuredValues({s.name: one for s, one in zip(systems, own)})
+    pairs = compare_measures([values], baseline="system 0")[0].pairs
+    best = max(pairs, key=lambda pair: pair.difference)
+    page = make_report(systems, measures="AP", convention="trec")
+    _, low, high = best.simultaneous
+    assert f"single step, {low:+.4f} to {high:+.4f})" in page
+    assert low < best.low
+
+
+def test_the_headline_names_judging_and_is_withheld_where_the_unjudged_can_reverse_it():
+    systems = made_systems()
+    grades, offsets = systems[0].judgements.grades, systems[0].judgements.offsets
+    few = Judgements(grades, offsets, judged=np.arange(len(grades)) % 5 == 0)
+    unjudged = [System(s.name, few, s.scores) for s in systems]
+    page = make_report(unjudged, measures="P@5", convention="trec")
+    assert "No verdict on" in page
+    assert "depending on the others, the difference is" in page
+    page = make_report(unjudged, measures="nDCG@5", convention="trec")
+    assert "of their documents are judged; no bounds for the others are known for nDCG@5)" in page
+    assert "are judged" not in make_report(systems, measures="P@5", convention="trec").partition("<details")[0]
+
+
+def test_the_headline_of_a_measure_where_less_is_better_names_the_better_system():
+    rng = np.random.default_rng(0)
+    grades = rng.integers(0, 3, 400)
+    judged = Judgements(grades, np.arange(0, 401, 10))
+    good, bad = grades + 0.1 * rng.random(400), rng.random(400)
+    page = make_report([System("bad", judged, bad), System("good", judged, good)], measures="pairs(2,0)")
+    assert "good is better than bad." in page

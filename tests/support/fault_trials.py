@@ -122,7 +122,7 @@ def commands() -> list[Command]:
         Command("import", ["import", "model.xgb.json", "-o", "out.json"], ["out.json"]),
         Command("rankers", ["train", "--list", "--json"], []),
         Command("retrain", ["retrain", "model.json", "new.txt", "--margin", "1", "--model", "out.json",
-                            "--state", "history.json"], ["out.json"]),
+                            "--history", "history.json"], ["out.json"]),
         Command("report", ["report", "--qrels", "qrels.txt", "--run", "a.run", "b.run", "-o", "out.html"],
                 ["out.html"]),
         Command("sample", ["sample", "sampled", "--replace"],

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+from contextlib import nullcontext
 from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.judge import from_plan
 from truerank.cli.systems import baseline_name, judged_rankings, settle_systems
+from truerank.core.locks import locked
 from truerank.measures.conventions import titled
 
 FEW_PAIRS = 30  # that are printed one by one
@@ -22,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
     add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
     add("--margin D", "also test each pair for being not worse by more than D, and equivalent within D", type=float)
+    add("--history FILE", "file that counts comparisons on the same queries", type=options.OutputFile)
     formats = ("text", "markdown", "latex", "csv", "html")
     add("--format", "format of the tables (default: text)", choices=formats)
     options.add_convention(parser)
@@ -29,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
     options.refuse(parser, "format", "json", "has no effect with --json, which prints no tables")
     options.refuse(parser, "baseline", "all_pairs")
-    options.add_plan(parser, "qrels data scores baseline correction margin format")
+    options.add_plan(parser, "qrels data scores baseline correction margin history format")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.measures import parse_measures
     from truerank.measures.coverage import exceptions, over_topics
     from truerank.significance.comparison import compare_measures, judged_values
-    from truerank.significance.tables import paper_table
+    from truerank.significance.history import History
+    from truerank.significance.tables import CHOSEN, paper_table
 
     if args.plan is not None:
         estimates = from_plan(args, args.measure)
@@ -51,18 +56,28 @@ def run(args: argparse.Namespace) -> int:
     settle_systems(args, least=2)
     baseline = None if args.all_pairs else baseline_name(args)
     judged, coverage, seen = judged_rankings(args)
-    query_ids = next(iter(judged.values()))[0].query_ids
-    found = compare_measures(
-        [judged_values(measure, judged)._replace(measure=name) for name, measure in measures.items()],
-        baseline=baseline, test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed,
-        query_ids=query_ids,
-    )  # fmt: skip
+    judgements = next(iter(judged.values()))[0]
+    with nullcontext() if args.history is None else locked(args.history):
+        history = None if args.history is None else History.read(args.history)
+        if history is not None and not os.path.exists(args.history):
+            common.note(
+                f"truerank: {args.history} does not exist, and looks are counted from 1. If it was lost, restore it: "
+                "earlier looks at these queries count"
+            )
+        found = compare_measures(
+            [judged_values(measure, judged)._replace(measure=name) for name, measure in measures.items()],
+            baseline=baseline, test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed,
+            query_ids=judgements.query_ids, history=history, judgements=judgements,
+        )  # fmt: skip
+        if history is not None:
+            history.write(args.history)
     results = dict(zip(measures, found))
     if args.format in ("latex", "markdown", "csv"):
         print(paper_table(results, args.format, None if coverage is None else str(coverage)))
-        common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text]))))
+        common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text, CHOSEN]))))
         return 0
     report, text = _told(results, measures, judged, args, default)
+    text = f"{text}\n\n{CHOSEN}"
     if coverage is not None:
         report = report | {"coverage": coverage.to_dict()}
         text = f"{coverage}{exceptions(measures, args.topics)}\n\n{text}"

@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--model FILE", "output file of a better model (default: replace MODEL)", type=options.OutputFile)
     add("--previous FILE", "output file that keeps the replaced model", type=options.OutputFile)
     text = "history of the uses of held-out queries (default: MODEL.history.json)"
-    add("--state FILE", text, type=options.OutputFile)
+    add("--history FILE", text, type=options.OutputFile)
     add("--candidate FILE", "output file of the new model in any case", type=options.OutputFile)
     add("--seed N", "seed of the split and the test", default=0)
     options.add_convention(parser)
@@ -54,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
     """Read, train, compare, replace or keep; no other run may write the history or the model meanwhile."""
     compared = Path(args.production).read_bytes()
     target = args.model or _default("--model", args.production)
-    state = args.state or _default("--state", f"{args.production}.history.json")
+    state = args.history or _default("--history", f"{args.production}.history.json")
     args.outputs.add(_reference(target))
-    if args.state is None:
+    if args.history is None:
         args.outputs.add(state)
     if identity(target) != identity(args.production) or args.model is None:
         args.outputs.add(args.production, "MODEL")
@@ -77,13 +77,14 @@ def _default(option: str, path: str) -> str:
 
 def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
     from truerank.data.columns import names_of
-    from truerank.inspection.retraining import History, digest
+    from truerank.inspection.retraining import digest
     from truerank.io.tables import UNSEEN
     from truerank.models.model_file import model_text
+    from truerank.significance.history import History
 
-    if args.margin > 0 and args.model is not None and args.state is None:
+    if args.margin > 0 and args.model is not None and args.history is None:
         raise common.UsageError(
-            "--margin with --model needs --state FILE: the history of all models in turn, so that losses within the "
+            "--margin with --model needs --history FILE: the history of all models in turn, so that losses within the "
             "margin do not add up from model to model"
         )
     files = [os.path.realpath(path) for path in args.data]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
-import os
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.files import atomic_write
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import as_in_training
@@ -29,6 +25,7 @@ from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values, resamples_for
+from truerank.significance.history import History, level_of, results_digest
 from truerank.significance.intervals import Verdict, decided, failing_loss
 from truerank.significance.paired import OF_MEANS, TESTS, paired_differences, paired_tests, signed_ranks
 from truerank.significance.tables import Comparison
@@ -205,9 +202,10 @@ def retrain(
     held_out = held_out.take_queries(~seen) if seen.any() else held_out
     digests = query_digests(as_in_training(held_out, getattr(production, "feature_names_in_", None)))[0]
     history = History() if history is None else history
-    look = history.look(digests)
     judgements = held_out.judgements()
     values = {name: judged.per_query(judgements, ranker_scores(model, held_out)) for name, model in models.items()}
+    results = results_digest({plain.name: values}, test, margin, level)
+    look = history.look(digests, results)
     comparison = compare_values(
         {name: values[name] for name in ("candidate", "production")}, baseline="production", measure=plain.name,
         convention=plain.convention, test=test, random_state=seed, query_ids=held_out.query_ids,
@@ -219,7 +217,7 @@ def retrain(
     sign = 1.0 if judged.higher_is_better else -1.0
     ours, theirs = sign * values["candidate"], sign * other
     decision = decide(ours, theirs, test=test, level=level, margin=margin, look=look, measure=judged, random_state=seed)
-    history.count(digests)
+    history.count(digests, results)
     gain = f"{paired_differences(ours, theirs).mean():+.4f} {plain.name} against {against}"
     reason = _reason(decision, gain, margin, test)
     if look > 1:
@@ -317,63 +315,6 @@ def _continued(model: Any, data: RankingData, valid: RankingData | None, more: i
     given = {"n_estimators": more, "warm_start": False} | ({"patience": None} if watched is None else {}) | params
     fitted = clone(model).set_params(**given).fit(data, eval_set=watched, init_model=model)
     return fitted.set_params(n_estimators=fitted.n_iter_)
-
-
-@dataclass
-class History:
-    """The history that `retrain` reads and extends.
-
-    `looks` counts the comparisons by the digest of a held-out query's rows. `references` holds, by the digest of a
-    model that was promoted as not worse, "digest" and "path" of the last model that was promoted as better.
-    """
-
-    looks: dict[str, int] = field(default_factory=dict)
-    references: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> History:
-        """Read the history of a file; an empty one if there is no file, and an error if it is no history."""
-        if not os.path.exists(path):
-            return cls()
-        try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-            looks = {str(query): int(count) for query, count in found["looks"].items()}
-            references = {
-                str(model): {key: str(of[key]) for key in ("digest", "path")}
-                for model, of in found["references"].items()
-            }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidInputError(
-                f"{os.fspath(path)} is not a history of retrainings ({error}). Name another file, or restore this one"
-            ) from error
-        return cls(looks, references)
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Replace the file in one step."""
-        with atomic_write(path) as stream:
-            json.dump({"looks": self.looks, "references": self.references}, stream, indent=0)
-            stream.write("\n")
-
-    def look(self, digests: np.ndarray) -> int:
-        """Return the number, from 1, of the next comparison on these queries: that of the most used query plus one."""
-        return 1 + max((self.looks.get(f"{digest:016x}", 0) for digest in digests.tolist()), default=0)
-
-    def count(self, digests: np.ndarray) -> None:
-        """Count one comparison for each of these queries."""
-        for name in {f"{digest:016x}" for digest in digests.tolist()}:
-            self.looks[name] = self.looks.get(name, 0) + 1
-
-
-def level_of(look: int, level: float) -> float:
-    """Return the level of the k-th test on the same queries: `level` for the first, then level / (k (k - 1)).
-
-    The two-sided levels of all looks add up to at most 2 · level. A truly worse model is therefore promoted in at most
-    a share `level` of all histories on these queries, for any number of looks.
-
-    >>> [level_of(k, 0.06) for k in (1, 2, 3)]
-    [0.06, 0.03, 0.01]
-    """
-    return level if look == 1 else level / (look * (look - 1))
 
 
 def digest(content: bytes) -> str:

@@ -23,6 +23,7 @@ from truerank.data.provenance import UNRECOGNISED, training_queries, warn_of_tra
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.inspection.explanation import row_contributions
 from truerank.measures import mean_of, parse_measure, parse_measures
+from truerank.measures.base import Measure
 from truerank.measures.coverage import over_topics, settle_topics
 from truerank.measures.evaluation import Evaluation, scores_in_order
 from truerank.measures.ranking import Ranking
@@ -42,8 +43,8 @@ from truerank.report.page import (
 from truerank.significance import measure_interval
 from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import differences_of
-from truerank.significance.tables import Comparison
-from truerank.significance.unjudged import about_unjudged, judged_shares
+from truerank.significance.tables import CHOSEN, Comparison
+from truerank.significance.unjudged import about_unjudged, doubtful_pairs, judged_shares
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page
 _RANKED_DOCUMENTS = 10
@@ -184,17 +185,37 @@ def _verdict(
     found = compared[first]
     base, best = systems[0].name, systems[other].name
     pair = next(pair for pair in found.pairs if pair.a == best)
-    gain = pair.difference if results[0].measures[first].higher_is_better else -pair.difference
-    verdict = f"{best} is better than {base}." if gain > 0 else f"{base} is better than {best}."
+    verdict = f"{best} is better than {base}" if pair.difference > 0 else f"{base} is better than {best}"
     if not pair.p_adjusted < 0.05:
-        verdict = f"These queries do not show a difference between {best} and {base}."
+        verdict = f"These queries do not show a difference between {best} and {base}"
+    judged, reversible = _judging(result.measures[first], systems[other], systems[0])
+    if reversible:
+        verdict = f"No verdict on {best} and {base}, since unjudged documents can reverse it"
+    low, high, kind = pair.low, pair.high, "95 % interval"
+    if len(systems) > 2 and pair.simultaneous is not None:  # the best of several
+        _, low, high = pair.simultaneous
+        kind = "simultaneous 95 % interval, single step,"
     chosen = f"{best} has the best mean of the {len(systems) - 1} systems that are compared with {base}. "
-    return headline(verdict) + paragraph(
+    return headline(f"{verdict}{judged}.") + paragraph(
         f"{chosen if len(systems) > 2 else ''}{first} is {results[other][first]:.4f} for {best} and "
-        f"{results[0][first]:.4f} for {base}: a difference of {pair.difference:+.4f} (95 % interval {pair.low:+.4f} to "
-        f"{pair.high:+.4f}). {counted(pair.wins, 'query')} gain, {pair.losses} lose, {pair.ties} do not change "
+        f"{results[0][first]:.4f} for {base}: a difference of {pair.difference:+.4f} ({kind} {low:+.4f} to "
+        f"{high:+.4f}). {counted(pair.wins, 'query')} gain, {pair.losses} lose, {pair.ties} do not change "
         f"(p = {pair.p_adjusted:.3g} after correction)."
     )
+
+
+def _judging(measure: Measure, best: System, base: System) -> tuple[str, bool]:
+    """Return how few documents are judged, where this matters, and whether the unjudged can reverse a difference."""
+    judged = {one.name: (one.judgements, one.scores) for one in (best, base)}
+    if best.judgements.known.all() and base.judgements.known.all():
+        return "", False
+    for found in doubtful_pairs(measure, judged, [(best.name, base.name)]):
+        text = f"{100 * found.share_a:.3g} % and {100 * found.share_b:.3g} % of their documents are judged"
+        if found.low is None or found.high is None:
+            return f" ({text}; no bounds for the others are known for {measure.name})", False
+        ends = f"depending on the others, the difference is {found.low:+.4f} to {found.high:+.4f}"
+        return f" ({text}; {ends})", found.low <= 0 <= found.high
+    return "", False
 
 
 def _picture(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> str:
@@ -293,7 +314,9 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison], resu
     for name, own in compared.items():
         lines = about_unjudged(results[0].measures[name], judged, [(p.a, p.b) for p in own.pairs])[1]
         remarks += [f"{name}: {line}." for line in lines]
-    text = simple_table(header, rows, "comparison") + "".join(paragraph(t, quiet=True) for t in [note, *remarks])
+    text = simple_table(header, rows, "comparison") + "".join(
+        paragraph(t, quiet=True) for t in [note, CHOSEN, *remarks]
+    )
     return [Section("comparison", f"Better than {systems[0].name}?", text, folded=True)]
 
 

@@ -33,6 +33,7 @@ from truerank.significance.corrections import (
     simultaneous_intervals,
     steady_differences,
 )
+from truerank.significance.history import History, judgement_digests, level_of, results_digest
 from truerank.significance.intervals import (
     Interval,
     Verdict,
@@ -89,6 +90,7 @@ def compare_rankers(
     convention: str | None = None,
     topics: str | None = None,
     margin: float | None = None,
+    history: History | None = None,
     random_state: RandomState = 0,
 ) -> Any:
     """Compare rankers by their scores of the same judged documents, or runs over the same qrels.
@@ -118,6 +120,9 @@ def compare_rankers(
     margin : float, optional
         A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a `verdict`. The test
         must be "randomisation" or "t".
+    history : History, optional
+        Counts the comparisons on the same queries and judgements, with this one. The k-th has the level
+        0.05/(k (k - 1)). Without a history, nothing is counted.
     random_state : seed of the random signs
 
     Raises
@@ -168,7 +173,8 @@ def compare_rankers(
         warn_of_ranks({name: values for name, (_, values) in found.items()}, judgements.offsets)
     results = compare_measures(
         [judged_values(one, found) for one in measures.values()], baseline=baseline, test=test, correction=correction,
-        margin=margin, random_state=random_state, query_ids=judgements.query_ids,
+        margin=margin, random_state=random_state, query_ids=judgements.query_ids, history=history,
+        judgements=judgements,
     )  # fmt: skip
     several = len(results) > 1 or isinstance(measure, list | tuple)
     return Comparisons(zip(measures, results)) if several else results[0]
@@ -223,8 +229,13 @@ def compare_measures(
     margin: float | None = None,
     random_state: RandomState = 0,
     query_ids: Sequence[Any] | np.ndarray | None = None,
+    history: History | None = None,
+    judgements: Judgements | None = None,
 ) -> list[Comparison]:
-    """Compare the same rankers on the same queries by each measure; p is corrected for all pairs and measures."""
+    """Compare the same rankers on the same queries by each measure; p is corrected for all pairs and measures.
+
+    With a `history` and the queries' `judgements`, p and intervals are those of the next look at these queries.
+    """
     check_choice(test, "test", TESTS)
     correction = ("max-t" if test in OF_MEANS else "holm") if correction is None else correction
     check_choice(correction, "correction", CORRECTIONS)
@@ -245,8 +256,16 @@ def compare_measures(
         places = [(place, against) for place in range(len(names)) if place != against]
     else:
         raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
-    pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state)
+    look, digests, results = 1, np.array([], dtype=np.uint64), ""
+    if history is not None and judgements is not None:
+        own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
+        digests, results = judgement_digests(judgements), results_digest(own, places, test, correction, margin)
+        look = history.look(digests, results)
+    level = level_of(look, LEVEL)
+    pairs_of = partial(_compared_pairs, measured, places, test, correction, margin, random_state, level)
     pairs, smallest, n_resamples, divided = pairs_of()
+    if history is not None:
+        history.count(digests, results)
     return [
         Comparison(
             one.measure, one.convention, test, correction, baseline,
@@ -261,6 +280,8 @@ def compare_measures(
             smallest_p=smallest,
             n_comparisons=len(places) * len(measured),
             divided=divided,
+            look=look,
+            level=level,
             _again=pairs_of,
             _number=number,
         )
@@ -275,6 +296,7 @@ def _compared_pairs(
     correction: str,
     margin: float | None,
     random_state: RandomState,
+    level: float,
     without: int | None = None,
 ) -> tuple[list[list[PairComparison]], float, int, bool]:
     """Return the pairs by measure, the smallest possible p, the resamples, and whether Holm has a share of the level.
@@ -295,23 +317,26 @@ def _compared_pairs(
     d = np.concatenate(columns).T
     k = d.shape[1]
     family_of = np.repeat(np.arange(len(measured)), len(places))
-    family, joint, n_resamples = None, None, resamples_for(1 if correction == "max-t" else k)
+    family, joint, n_resamples = None, None, resamples_for(1 if correction == "max-t" else k, level)
     if correction == "max-t" and k > 1:
-        family = divided_step_down(d, family_of, random_state=random_state)
-        joint, n_resamples = simultaneous_intervals(d, family_of, random_state=random_state), family.n_resamples
+        family = divided_step_down(d, family_of, level=level, random_state=random_state)
+        joint = simultaneous_intervals(d, family_of, level=1.0 - level, random_state=random_state)
+        n_resamples = family.n_resamples
     own = None if family is None else family.p
-    tested = paired_tests(test, d, n_resamples=n_resamples, random_state=random_state, own=own)
+    tested = paired_tests(test, d, n_resamples=n_resamples, random_state=random_state, own=own, level=level)
     sampled = test == "randomisation" and 2 ** len(d) > n_resamples
     adjusted, error, smallest = _corrected(tested, correction, sampled, family)
+    looks = LEVEL / level  # p is compared with 0.05 at every look
+    adjusted, error, smallest = np.minimum(1.0, looks * adjusted), looks * error, looks * smallest
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.where(tested.mean == 0, 0.0, tested.mean / tested.deviation)
     effect[tested.topics < 2] = math.nan
     wins, losses = (d > 0).sum(axis=0), (d < 0).sum(axis=0)
-    level = np.full(k, LEVEL if correction == "none" else LEVEL / k)
+    shares = np.full(k, level if correction == "none" else level / k)
     if family is not None:
         h = int(np.count_nonzero(wins + losses))
-        level = np.where(steady_differences(d) | (h < 2), own_level(h, LEVEL, family.divided), 0.0)
-    detectable = detectable_differences(d, level, critical=None if joint is None else joint.critical)
+        shares = np.where(steady_differences(d) | (h < 2), own_level(h, level, family.divided), 0.0)
+    detectable = detectable_differences(d, shares, critical=None if joint is None else joint.critical)
     figures = (
         tested.topics, tested.mean, tested.low, tested.high, wins, losses, tested.topics - wins - losses, tested.p,
         adjusted, detectable, effect, error,
@@ -324,8 +349,8 @@ def _compared_pairs(
     ):
         decided = None
         if margin is not None:
-            found = Interval(*row[1:4]), row[8], row[0], tested.deviation[k].item()
-            decided = Verdict(*found, margin, losses_of_one[k])
+            found = Interval(*row[1:4]), row[8] / looks, row[0], tested.deviation[k].item()
+            decided = Verdict(*found, margin, losses_of_one[k], level)
         simultaneous = Interval(row[1], *map(float, ends)) if together else None
         pairs.append(PairComparison._make((names[i], names[j], *row, decided, simultaneous)))
     n = len(places)

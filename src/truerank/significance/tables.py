@@ -19,6 +19,7 @@ from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of
 
 MOST_GROUPS = 200
+CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
 
@@ -104,6 +105,8 @@ class Comparison(Tabular):
     _again: Callable[..., Any] = field(repr=False)
     _number: int = 0  # of this measure
     about: str = ""  # printed below the table
+    look: int = 1  # number of this comparison on the same queries
+    level: float = LEVEL  # of this look: of the intervals of pairs, and before `p_adjusted` is multiplied
 
     @property
     def interval_of(self) -> str:
@@ -114,8 +117,12 @@ class Comparison(Tabular):
     def columns(self) -> list[str]:
         """Headings of `PairComparison.cells`, without the first."""
         if self.test in OF_MEANS:
-            return ["difference, 95%", "W/L/T"]
-        return ["difference", f"{self.interval_of}, 95%", "W/L/T"]
+            return [f"difference, {self._percent}%", "W/L/T"]
+        return ["difference", f"{self.interval_of}, {self._percent}%", "W/L/T"]
+
+    @property
+    def _percent(self) -> str:
+        return f"{100 * (1 - self.level):.4g}"
 
     @property
     def counted(self) -> str:
@@ -149,6 +156,7 @@ class Comparison(Tabular):
             if self.n_comparisons > 1:
                 corrected += " and Holm, 4 : 1," if self.divided else " alone, since Holm needs too many resamples,"
                 below = " (by random signs, can be below p)" if self.test == "t" else ""
+        below += f" and look {self.look} at these queries (times {LEVEL / self.level:g})" if self.look > 1 else ""
         return (
             f"{count}; {self.test} test, two-sided"
             + (f" ({self.n_resamples} resamples)" if self.test == "randomisation" else "")
@@ -260,6 +268,8 @@ class Comparison(Tabular):
             "intervals": {name: interval[1:] for name, interval in self.intervals.items()},
             "smallest_p": self.smallest_p,
             "comparisons": self.n_comparisons,
+            "look": self.look,
+            "level": self.level,
             "interval_of": self.interval_of,
             "groups": self.groups,
             "pairs": [
@@ -322,7 +332,8 @@ class Comparison(Tabular):
         return self.systems_table(style)
 
     def __str__(self) -> str:
-        lines = [self.pairs_table(), "", self.caption, *self.remarks(), *([self.about] if self.about else [])]
+        about = [self.about] if self.about else []
+        lines = [self.pairs_table(), "", self.caption, *self.remarks(), *about, CHOSEN]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -339,7 +350,7 @@ class Comparisons(Tabular, dict[str, Comparison]):
         conventions = dict.fromkeys(one.convention for one in self.values())
         caption = f"{', '.join(self)}, convention {', '.join(map(titled, conventions))}; {first.method}"
         remarks = [f"{name}: {line}" for name, one in self.items() for line in one.remarks()]
-        return "\n".join([styled_table(rows, header, style, caption), *(remarks if style == "text" else [])])
+        return "\n".join([styled_table(rows, header, style, caption), *([*remarks, CHOSEN] if style == "text" else [])])
 
 
 def _verdict(pair: PairComparison) -> list[str]:
