@@ -76,6 +76,7 @@ from .inspection.importance import (
     removal_importance as removal_importance,
 )
 from .inspection.retraining import retrain as retrain
+from .inspection.stability import ranking_stability as ranking_stability
 from .inspection.tuning import tune as tune
 from .io.documents import (
     read_documents as read_documents,

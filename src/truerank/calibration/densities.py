@@ -213,7 +213,7 @@ class DensityCalibrator(Calibrator):
 
 
 class GaussianCalibrator(DensityCalibrator):
-    """A normal density for each class: the paper's "Gauss". Log-odds are a parabola.
+    """A normal density for each class: "Gauss" of Bennett (2003). Log-odds are a parabola.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class GaussianCalibrator(DensityCalibrator):
 
 
 class AsymmetricGaussianCalibrator(DensityCalibrator):
-    """Two half Gaussians with one mode for each class: the paper's "A. Gauss" (equation 2).
+    """Two half Gaussians with one mode for each class: "A. Gauss" of Bennett (2003), equation 2.
 
         p(s) = 2/(√(2π)(σ_l + σ_r)) · exp(-(s - θ)²/(2σ²)),  σ = σ_l for s ≤ θ, σ_r for s > θ
 
@@ -284,7 +284,7 @@ class AsymmetricGaussianCalibrator(DensityCalibrator):
 
 
 class LaplaceCalibrator(DensityCalibrator):
-    """A Laplace density for each class: the paper's "Laplace".
+    """A Laplace density for each class: "Laplace" of Bennett (2003).
 
         p(s) = β/2 · exp(-β |s - θ|), θ the median and 1/β the mean absolute deviation about it
 
@@ -319,7 +319,7 @@ class LaplaceCalibrator(DensityCalibrator):
 
 
 class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
-    """Two exponentials back to back for each class: the paper's "A. Laplace" (equation 1), its recommendation.
+    """Two exponentials back to back for each class: "A. Laplace" of Bennett (2003), equation 1, the recommendation.
 
         p(s) = βγ/(β + γ) · exp(-β(θ - s)) for s ≤ θ,  · exp(-γ(s - θ)) for s > θ
 
@@ -355,7 +355,7 @@ class AsymmetricLaplaceCalibrator(LaplaceCalibrator):
 
 
 class HybridCalibrator(DensityCalibrator):
-    """Exponential inner sides and Gaussian outer sides for each class: the paper's future work.
+    """Exponential inner sides and Gaussian outer sides for each class: the future work of Bennett (2003).
 
     The inner side faces the other class; the class with the higher mean lies to the right:
 

@@ -21,7 +21,7 @@ from truerank.cli.options import UsageError as UsageError
 from truerank.core.errors import DataFileError, ModelFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.files import read_text
-from truerank.core.names import nearest, resolve
+from truerank.core.names import nearest, resolve, unknown
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
@@ -411,8 +411,7 @@ def listed(text: str) -> list[Any] | None:
 def ranker_class(name: str) -> type[Any]:
     """The class of a ranker by its command line name; any other name is misuse."""
     if name not in registry.RANKERS:
-        near = nearest(name, registry.RANKERS)
-        raise UsageError(f"unknown ranker {name!r}{near}; known are: {', '.join(registry.RANKERS)}")
+        raise UsageError(unknown(registry.RANKERS, name, "ranker"))
     return resolve(registry.RANKERS[name])
 
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from truerank.core.errors import TruerankError
 from truerank.core.files import check_target, identity
+from truerank.core.method_names import called_here
 
 
 class UsageError(TruerankError):
@@ -27,6 +28,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise a `UsageError`."""
         raise UsageError(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            hint = called_here(str(value))
+            raise argparse.ArgumentError(action, f"{value!r} is {hint}" if hint else error.message) from None
 
 
 def description(module: ModuleType, summary: str) -> str:

@@ -25,8 +25,21 @@ def resolve(target: str) -> Any:
 def look_up(table: Mapping[str, str], name: str, kind: str) -> type:
     """Return the class of `name` in `table` (name -> "module:class"). Raises InvalidInputError for an unknown name."""
     if name not in table:
-        raise InvalidInputError(f"unknown {kind} {name!r}{nearest(name, table)}; known are: {', '.join(table)}")
+        raise InvalidInputError(unknown(table, name, kind))
     return resolve(table[name])
+
+
+def unknown(table: Mapping[str, object], name: str, kind: str) -> str:
+    """Return the message for a name that is not in `table`: what it is called here, or else the nearest name.
+
+    >>> unknown({"beta": ""}, "bennett", "calibrator")
+    "unknown calibrator 'bennett'; it is AsymmetricLaplaceCalibrator(): truerank calibrate --method asymmetric-laplace"
+    """
+    from truerank.core.method_names import called_here
+
+    hint = called_here(name)
+    more = f"; it is {hint}" if hint else f"{nearest(name, table)}; known are: {', '.join(table)}"
+    return f"unknown {kind} {name!r}{more}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -24,6 +24,8 @@ from truerank.solvers.result import SolverResult
 class MeasureSVM(BinnedLinearRanker):
     """Linear ranker that minimises an upper bound on 1 - AP (SVM-MAP), or on the loss of ROC area, RR, nDCG or nDCG@k.
 
+    `MeasureSVM()` is SVM-MAP of Yue, Finley, Radlinski and Joachims (2007).
+
     With `bound="margin"` it minimises, over the m queries that have a relevant and another document,
 
         ½‖w‖² + C Σ_q v_q max_y [Δ(y) + w·Ψ(x_q, y) - w·Ψ(x_q, y*_q)],    v_q = weight_q / Σ weights

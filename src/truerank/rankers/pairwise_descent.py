@@ -39,7 +39,7 @@ _PIECE_DRAWS, _PIECE_ENTRIES = 32_768, 1 << 24
 
 @estimator
 class PairwiseDescent(LinearRanker):
-    """Stochastic pairwise descent: each step draws a pair of documents and updates the weights with its loss alone.
+    """Stochastic pairwise descent (Sculley 2009): each step draws a pair of documents and learns from it alone.
 
     With the hinge and `sampling="rank"` it minimises
 

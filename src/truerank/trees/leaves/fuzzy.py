@@ -160,6 +160,17 @@ _CACHE_BYTES = 100 << 20  # states of columns that are kept between trees
 class FuzzyLeaves(Leaves):
     """Leaves to which every row belongs with a probability: `ObliviousBoosting(leaves=FuzzyLeaves(...))`.
 
+    The n training values of a feature are sorted, and b of them are at or below a border c. A value x > c has the place
+    i = #(values < x), and a value x ≤ c has i = #(values ≤ x) - 1. With p = `p_swap`, these are equation 4 of Belous
+    (2015), normalised by Z, and equation 5:
+
+        P(x ≤ c) = Σ_{j<b} p^(i-j) / Z(i) = (p^(i-b+1) - p^(i+1)) / ((1-p) Z(i))     for x > c, likewise for x ≤ c
+        Z(i) = Σ_j p^|i-j| = (1 + p - p^(i+1) - p^(n-i)) / (1-p)
+        P(x ∈ l) = the product over the levels of a tree
+        F(l) = Σ P(x ∈ l) r / Σ P(x ∈ l)     for the residuals r;  score(x) = Σ_l P(x ∈ l) F(l)
+
+    The score depends on ranks only, and a small change of a feature changes it little.
+
     Parameters
     ----------
     fuzziness, p_swap : float, optional
@@ -174,6 +185,11 @@ class FuzzyLeaves(Leaves):
     places : int in 2 … 32000, default 4096
         Probabilities are exact for features with at most this many different values, and use about this many quantiles
         of others.
+
+    References
+    ----------
+    Belous 2015 (thesis), section 3.1. `truerank.trees.leaves.places` lists what is normalised, and by how much that
+    differs from the thesis.
 
     Examples
     --------
