@@ -30,7 +30,7 @@ from truerank.models.registry import RANKERS
 
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FOLDERS = [ROOT / "docs" / name for name in ("howto", "tutorials")]
+FOLDERS = [ROOT / "docs" / name for name in ("howto", "methods", "tutorials")]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in folder.glob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "docs" / "gallery").glob("*.ipynb"))
 BLOCK = re.compile(
@@ -89,6 +89,8 @@ def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd
         (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
+    if "from matplotlib" in text:
+        pytest.importorskip("matplotlib").use("Agg")
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) == len(re.findall(r"^```(?:python|sh|console)$", text, re.MULTILINE))
     names = {"__name__": "page"}
@@ -104,6 +106,9 @@ def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd
                 for words in commands(block["text"]):
                     run_command(words)
     assert any(not block["reason"] for block in blocks), "a page without a block that runs"
+    for picture in re.findall(r'savefig\("([^"]+)"\)', text):
+        names["pyplot"].close("all")
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -120,6 +125,23 @@ def test_every_cell_of_the_notebook_runs(path, sample, monkeypatch):
     kept = [output for cell in cells for output in cell["outputs"]]
     assert not [output for output in kept if output["output_type"] == "error"]
     assert any("image/png" in output.get("data", ()) for output in kept)
+
+
+def test_every_method_has_a_page_with_its_own_picture():
+    pages = sorted((ROOT / "docs" / "methods").glob("*.md"))
+    site, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("mkdocs.yml", "README.md"))
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.split()) <= 1200, path.name
+        assert f"methods/{path.name}" in site
+        cls = re.search(rf"\(docs/methods/{path.name}\)[^|]*\|[^|]*\| `(\w+)` \|", readme)
+        assert cls, f"the README's table of methods lacks {path.name}"
+        assert getattr(truerank, cls[1]).__name__ in text
+        assert f"](../images/method-{path.stem}.png)" in text
+        assert f'savefig("method-{path.stem}.png")' in text
+        assert re.search(r"^python -m reproductions ", text, re.MULTILINE)
+        assert "](../development/papers/" in text
+    assert len(pages) == 5
 
 
 def test_every_ranker_has_a_page():
