@@ -123,7 +123,7 @@ def run(args: Any) -> int:
     task, rule = load_task(args)
     n_trials = min(args.trials, 3) if args.quick else args.trials
     stamp = {
-        "protocol": 2, "seed": args.seed, "trials": n_trials, "runs": task.data.feature_names, "grids": GRIDS,
+        "protocol": 3, "seed": args.seed, "trials": n_trials, "runs": task.data.feature_names, "grids": GRIDS,
         "tol": TOL, "topics": task.data.query_ids.tolist(),
     }  # fmt: skip
     store = ResultStore(Path(args.out) / "trials.jsonl", stamp)

@@ -180,6 +180,15 @@ def test_random_trials_train_on_every_query_once_in_five():
         assert sorted(np.concatenate(trial).tolist()) == list(range(50))
 
 
+def test_random_trials_give_every_query_each_role_equally_often():
+    """With 50 trials of 10, 5 and 35 of 50 queries: 10, 5 and 35 times, as in SVM-MAP's experiment."""
+    counts = np.zeros((3, 50), dtype=int)
+    for trial in protocol.random_trials(50, (10, 5, 35), 50, random_state=3):
+        for role, queries in enumerate(trial):
+            counts[role, queries] += 1
+    assert counts.tolist() == [[10] * 50, [5] * 50, [35] * 50]
+
+
 def test_random_trials_of_different_orders_are_independent():
     """One circle would train 450 of the 1,225 pairs of queries together; independent draws train about 1,056."""
     together = np.zeros((50, 50), dtype=int)
