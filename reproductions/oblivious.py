@@ -21,6 +21,7 @@ from reproductions import protocol
 from reproductions.protocol import Collection, Fold, ResultStore
 from reproductions.variations import with_ties
 from truerank import ListNet, ObliviousBoosting
+from truerank.core.errors import InvalidInputError
 from truerank.core.printing import print_json, progress, table
 from truerank.matrices.binning import find_borders
 from truerank.measures import parse_measure
@@ -76,6 +77,7 @@ PUBLISHED_P = {
     (row["a"], kind): row for row in _THESIS["p"] for kind in KINDS if THESIS_KIND.get(kind, kind) == row["b"]
 }
 SELECTION_SEEDS = (1_000_001,)
+LARGEST = 1e6  # the squared error of a setting that diverges, which is never chosen
 FIGURE_TREES = 200
 P_SWAPS = (0.99, 0.999, 0.9995, 0.9999)
 P_SWAP_SHOWN = 0.9995  # in figure 2
@@ -154,8 +156,12 @@ def choose(collection: Collection, kind: str, store: ResultStore, n_jobs: int | 
         found = []
         for seed in SELECTION_SEEDS:
             for fold in protocol.letor_folds(collection)[: 2 if quick else None]:
-                curves = validation_curves(fit(params, fold, seed, n_jobs), fold)
-                found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
+                try:
+                    curves = validation_curves(fit(params, fold, seed, n_jobs), fold)
+                except InvalidInputError:  # the two rounds may diverge until values overflow
+                    found.append([-1.0, LARGEST])
+                else:
+                    found.append([float(curves[stop][best_tree(stop, curves[stop])]) for stop in STOPS])
         return found
 
     tried = []
