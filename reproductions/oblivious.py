@@ -185,7 +185,11 @@ def one_run(
     """Test figures of the five folds under one seed, for each way of stopping."""
 
     def work(fold: Fold) -> dict[str, dict[str, float]]:
-        ranker = fit(params, fold, seed, n_jobs)
+        try:
+            ranker = fit(params, fold, seed, n_jobs)
+        except InvalidInputError:  # the first trees of the two rounds diverge, and none is left: the mean grade
+            start = np.full(fold.test.n_rows, float(np.mean(np.asarray(fold.train.y))))
+            return {stop: test_figures(start, fold) | {"trees": 0} for stop in STOPS}
         curves = validation_curves(ranker, fold)
         ends = {stop: best_tree(stop, curve) for stop, curve in curves.items()}
         found = {}

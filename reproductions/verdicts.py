@@ -7,7 +7,8 @@ with their sources. A panel without one gets no row. The rules:
 * A *claim* ("A above B") is reproduced if the difference has the published direction and p < 0.05. It is not reproduced
   if the difference has the other direction and p < 0.05. Otherwise it is undecided.
 * What would be reproduced is undecided if a trivial ranker (constant scores, the best single feature) would pass in the
-  place of the ranker of the row. A figure that is significantly above the trivial ranker's is not affected.
+  place of the ranker of the row. It passes a claim with at least half of the difference that ours has, so that
+  rounding cannot pass. A figure that is significantly above the trivial ranker's is not affected.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from truerank.core.printing import table
 
 Row = dict[str, Any]
 SIGNIFICANT = 0.05
+SHARE = 0.5  # of our difference, which a trivial ranker needs to pass in our place
 # Standard error of MAP over OHSUMED's 106 queries.
 MAP_TOLERANCE = 0.022
 TOPICS_TOLERANCE = 0.03  # the same over TREC-9's 50 topics
@@ -65,7 +67,7 @@ def claim(
     trivial : mapping of str to (difference, p)
         The same comparison with a trivial ranker in the place of the claim's ranker.
     """
-    as_good = [name for name, (d, q) in trivial.items() if d > 0 and q < SIGNIFICANT]
+    as_good = [name for name, (d, q) in trivial.items() if d > 0 and d >= SHARE * difference and q < SIGNIFICANT]
     if not p < SIGNIFICANT:
         verdict, why = "undecided", "p is large"
     elif difference <= 0:
