@@ -16,7 +16,7 @@ from reproductions.figures import draw_figures
 from reproductions.manifest import conventions_of, write_manifest
 from reproductions.pages import record, write_pages
 from reproductions.protocol import open_store
-from reproductions.verdicts import ROWS, overview_table
+from reproductions.verdicts import ROWS, overview_table, without_verdicts
 from truerank import __version__
 from truerank.cli import options
 from truerank.core.errors import InvalidInputError, MissingExtraError, TruerankError
@@ -80,13 +80,18 @@ def run_one(args: argparse.Namespace) -> int:
     settings = {name: value for name, value in plain(vars(args)).items() if name not in _OF_THE_COMMAND}
     _run_and_draw(args.experiment_module, args)
     name = args.experiment
-    rows = ROWS[name](args.result)
+    rows = _rows(name, args)
     if not args.json:
         sys.stdout.write(f"\n{overview_table(rows)}\n")
     if args.record:
         note(f"wrote {record(name, settings, rows, args.result)}")
     write_manifest(Path(args.out, "manifest.json"), {name: settings}, {name: conventions_of(args.result)})
     return 0
+
+
+def _rows(name: str, args: argparse.Namespace) -> list[dict[str, Any]]:
+    rows = ROWS[name](args.result)
+    return without_verdicts(rows) if args.quick else rows
 
 
 def _run_and_draw(experiment: Any, args: argparse.Namespace) -> None:
@@ -128,7 +133,7 @@ def run_all(args: argparse.Namespace) -> int:
         def work() -> dict[str, Any]:
             with redirect_stdout(io.StringIO()) if args.json else nullcontext():
                 _run_and_draw(experiment, own)  # noqa: B023
-            return {"rows": ROWS[name](own.result), "conventions": conventions_of(own.result)}  # noqa: B023
+            return {"rows": _rows(name, own), "conventions": conventions_of(own.result)}  # noqa: B023
 
         note(f"== {name}{': finished before' if key in store else ''} ==")
         found[name] = store.compute(key, work)

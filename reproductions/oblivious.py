@@ -23,6 +23,7 @@ from reproductions.variations import with_ties
 from truerank import ListNet, ObliviousBoosting
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import print_json, progress, table
+from truerank.inspection.stability import ranking_stability
 from truerank.matrices.binning import find_borders
 from truerank.measures import parse_measure
 from truerank.report.plots import Figure
@@ -113,10 +114,11 @@ def run(args: argparse.Namespace) -> int:
     results = {c.name: summary(c, settings[c.name], runs, args.seed, store, args.n_jobs) for c in collections}
     trees = COMMON["n_estimators"] if args.quick else FIGURE_TREES
     curves = {c.name: learning_curves(c, settings[c.name], args.seed, store, args.n_jobs, trees) for c in collections}
+    stable = {c.name: stability(c, settings[c.name], args.seed, store, args.n_jobs) for c in collections}
     swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
     args.result = {
         "experiment": "oblivious", "runs": runs, "page": page(results), "collections": results, "curves": curves,
-        "figure 2": swaps,
+        "figure 2": swaps, "stability": stable,
     }  # fmt: skip
     if args.json:
         print_json(args.result)
@@ -135,7 +137,8 @@ def fit(params: dict[str, Any], fold: Fold, seed: int, n_jobs: int | None) -> An
 def validation_curves(ranker: Any, fold: Fold) -> dict[str, np.ndarray]:
     """nDCG@5 and squared error of the validation queries after each tree."""
     errors = [squared_error(scores, fold.valid) for scores in ranker.staged_predict(fold.valid)]
-    return {"nDCG@5": ranker.validation_scores_, "squared error": np.array(errors)}
+    # A fit that diverges keeps the trees before its least error, but all of its validation scores.
+    return {"nDCG@5": ranker.validation_scores_[: len(errors)], "squared error": np.array(errors)}
 
 
 def squared_error(scores: np.ndarray, data: Any) -> float:
@@ -364,6 +367,34 @@ def learning_curves(
         "figure 5": {name: part["train"] for name, part in own.items()},
         "figure 6": {name: part["test"] for name, part in own.items()},
     }
+
+
+def stability(
+    collection: Collection, settings: dict[str, Any], seed: int, store: ResultStore, n_jobs: int | None
+) -> dict[str, Any]:
+    """The thesis's aim: how far rankings of fold 1's test queries move when features move a little.
+
+    The mean Kendall distance of each kind, by query, and in how many queries it is smaller and larger than that of
+    plain trees.
+    """
+    fold = protocol.letor_folds(collection)[0]
+
+    def distances(params: dict[str, Any]) -> list[float]:
+        found = ranking_stability(fit(params, fold, seed, n_jobs), fold.test, repeats=10, random_state=seed)
+        return [float(value) for value in found]
+
+    def of(kind: str) -> np.ndarray:
+        params = settings[kind]["nDCG@5"]["params"]
+        return np.array(store.compute({"stability": params, "collection": collection.name, "seed": seed},
+                                      partial(distances, params)))  # fmt: skip
+
+    by_kind = {kind: of(kind) for kind in ("constant", "fuzzy", "polynomial")}
+    plain = by_kind["constant"]
+    found = {}
+    for kind, own in by_kind.items():
+        less, more = int((own < plain).sum()), int((own > plain).sum())
+        found[kind] = {"mean": float(np.nanmean(own)), "moves less": less, "moves more": more}
+    return found
 
 
 def swap_probabilities(collection: Collection) -> dict[str, tuple[list[float], dict[str, list[float]]]]:

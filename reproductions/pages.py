@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -37,10 +38,12 @@ _NOT_RECORDED = ("data", "out", "runs", "qrels", "json", "manual")
 def record(name: str, settings: dict[str, Any], rows: list[dict[str, Any]], result: dict[str, Any]) -> Path:
     """Write a result for the pages: version, settings without paths, verdicts, figures. Each seed has its own file."""
     seed = settings.get("seed", 0)
-    path = RESULTS / (f"{name}.json" if not seed else f"{name}-seed-{seed}.json")
+    name_of_file = name + ("-stand-in" if settings.get("stand_in") else "") + (f"-seed-{seed}" if seed else "")
+    path = RESULTS / f"{name_of_file}.json"
     content = {
         "experiment": name,
         "version": __version__,
+        "commit": _commit(),
         "settings": {key: value for key, value in settings.items() if key not in _NOT_RECORDED},
         "verdicts": rows,
         "figures": _short(plain({key: value for key, value in result.items() if key != "scores"})),
@@ -49,6 +52,13 @@ def record(name: str, settings: dict[str, Any], rows: list[dict[str, Any]], resu
     with atomic_write(path, "w") as file:
         file.write(compact_json(content))
     return path
+
+
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip()
 
 
 def compact_json(content: Any) -> str:
@@ -88,8 +98,11 @@ def _value(place: str) -> str:
         return verdict_table(*rest.split(" ", 1))
     if kind == "second-check":
         return second_check_table(rest)
-    if place in ("items", "counts"):
-        return items_table() if place == "items" else counts_table()
+    if kind == "recorded":
+        found = _file(RESULTS / f"{rest}.json")
+        return f"version {found['version']}" + (f", commit {found['commit']}" if found.get("commit") else "")
+    if place in _TABLES:
+        return _TABLES[place]()
     return look_up(*place.rsplit("|", 1))
 
 
@@ -137,19 +150,39 @@ def verdict_table(name: str, words: str = "") -> str:
     """The verdicts of a result whose item contains the words, or one of several groups of words."""
     groups = words.split(" | ")
     rows = [row for row in _file(RESULTS / f"{name}.json")["verdicts"] if any(one in row["item"] for one in groups)]
-    return _markdown(
-        ["item", "published", "ours", "verdict"],
-        (
-            [re.sub(r"\*\*", r"\\*\\*", row[key]) for key in ("item", "published", "ours")]
-            + [row["verdict"] + (f" ({row['why']})" if row["why"] else "")]
-            for row in rows
-        ),
-    )
+    printed = [row for row in rows if not row["setting_of"]]
+    order = [row for one in printed for row in [one, *(r for r in rows if r["setting_of"] == one["item"])]]
+    order += [row for row in rows if row not in order]
+    return _markdown(["item", "published", "ours", "verdict"], map(_cells, order))
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    item = ("setting: " if row["setting_of"] else "") + row["item"]
+    cells = [text.replace("**", r"\*\*") for text in (item, row["published"], row["ours"])]
+    return [*cells, row["verdict"] + (f" ({row['why']})" if row["why"] else "")]
+
+
+def claims_table() -> str:
+    """Every printed claim of the five sources with its test, verdict, figure and command."""
+    tables = []
+    for paper in _file(PUBLISHED / "claims.json"):
+        rows = []
+        if paper["result"]:
+            found = _file(RESULTS / f"{paper['result']}.json")["verdicts"]
+            rows = [[*_cells(row), paper["test"]] for row in found if not row["setting_of"]]
+        rows += [[claim, "", "", f"cannot be tried here: {why}", ""] for claim, why in paper["not tried"]]
+        rows = [[item, test, verdict, ours, said] for item, said, ours, verdict, test in rows]
+        header = ["claim", "printed test", "verdict", "ours", "published"]
+        tables.append(f"## {paper['title']}\n\n`{paper['command']}`\n\n" + _markdown(header, rows))
+    return "\n\n".join(tables)
 
 
 def counts_table() -> str:
     """Verdicts by result: how many items were reproduced, are undecided, were not reproduced."""
-    found = {path.stem: Counter(row["verdict"] for row in _file(path)["verdicts"]) for path in RESULTS.glob("*.json")}
+    found = {
+        path.stem: Counter(row["verdict"] for row in _file(path)["verdicts"] if not row["setting_of"])
+        for path in RESULTS.glob("*.json")
+    }
     rows = ([name, *(str(found[name][verdict]) for verdict in VERDICTS)] for name in sorted(found) if found[name])
     return _markdown(["result", *VERDICTS], rows)
 
@@ -168,6 +201,9 @@ def items_table() -> str:
         for paper, rows in _file(PUBLISHED / "items.json").items()
     )
     return "\n\n".join(tables)
+
+
+_TABLES = {"items": items_table, "counts": counts_table, "claims": claims_table}
 
 
 @cache

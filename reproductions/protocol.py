@@ -173,9 +173,9 @@ def random_trials(
     """Assign items (queries) to roles at random, so that every item has each role equally often (SVM-MAP's protocol).
 
     Successive blocks of `sizes[0]` items of a random order have the first role, one block for each trial. The other
-    roles follow cyclically. After the last whole block a new order is drawn, in which the items that had the second role
-    least often get its places. With 10, 5 and 35 of 50 queries, the five trials of one order train on disjoint queries,
-    and each pair of orders validates every query once.
+    roles follow cyclically. After the last whole block a new order is drawn, in which the items that had the second
+    role least often get its places. With 10, 5 and 35 of 50 queries, the five trials of one order train on disjoint
+    queries, and each pair of orders validates every query once.
 
     Parameters
     ----------

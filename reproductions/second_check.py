@@ -52,8 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def drawn(name: str) -> list[dict[str, Any]]:
-    """`N_CLAIMS` recorded verdicts of an experiment, drawn without replacement."""
+    """`N_CLAIMS` recorded verdicts of an experiment: those of the recorded check, else drawn without replacement."""
     rows = _recorded(name)["verdicts"]
+    before = _recorded("second-check")["figures"].get(name)
+    if before is not None:
+        by_item = {row["item"]: row for row in rows}
+        return [by_item[item] for item in before["claims"]]
     numbers = stream(DRAWS.get(name, 0), "second check", name).choice(
         len(rows), min(N_CLAIMS, len(rows)), replace=False
     )

@@ -17,7 +17,7 @@ from truerank.measures import parse_measure
 
 def test_the_recorded_check_is_of_the_claims_that_are_drawn():
     found = json.loads((RESULTS / "second-check.json").read_text(encoding="utf-8"))["figures"]
-    assert list(found) == list(second_check.WORDS)
+    assert set(found) <= set(second_check.WORDS)
     for name, part in found.items():
         rows = second_check.drawn(name)
         assert list(part["claims"]) == [row["item"] for row in rows]
