@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     swaps = next((swap_probabilities(c) for c in collections if c.name == COLLECTIONS[0]), None)
     args.result = {
         "experiment": "oblivious", "runs": runs, "page": page(results), "collections": results, "curves": curves,
-        "figure 2": swaps, "stability": stable,
+        "figure 2": swaps, "stability": stable, "step": curve_step(trees),
     }  # fmt: skip
     if args.json:
         print_json(args.result)
@@ -347,7 +347,8 @@ def learning_curves(
 
     def curve(params: dict[str, Any]) -> dict[str, list[float]]:
         key = {"collection": collection.name, "curve": params, "trees": trees, "seed": seed}
-        return store.compute(key, partial(errors, params))
+        found = store.compute(key, partial(errors, params))
+        return {name: values[curve_step(trees) - 1 :: curve_step(trees)] for name, values in found.items()}
 
     own = {TITLES[kind]: curve(settings[kind]["squared error"]["params"]) for kind in KINDS}
     plain = {"depth": 6, "learning_rate": 0.1}
@@ -367,6 +368,11 @@ def learning_curves(
         "figure 5": {name: part["train"] for name, part in own.items()},
         "figure 6": {name: part["test"] for name, part in own.items()},
     }
+
+
+def curve_step(trees: int) -> int:
+    """Trees from one recorded point of a curve to the next, so that at most 50 points are recorded."""
+    return max(1, trees // 50)
 
 
 def stability(
@@ -480,7 +486,7 @@ def figures(args: argparse.Namespace) -> list[Figure]:
             drawn.append(
                 Figure(
                     f"{name}-figure-{number}", "lines", f"Squared error, {title}", "trees", "squared error",
-                    list(range(1, longest + 1)),
+                    [args.result["step"] * (k + 1) for k in range(longest)],
                     {k: [*v, *[float("nan")] * (longest - len(v))] for k, v in series.items()},
                     note=f"{name}, fold 1, each tree on a bootstrap sample of the rows",
                 )
