@@ -27,7 +27,7 @@ N_CLAIMS = 3
 DRAWS = {"adarank": 1, "calibration": 1}
 # Arguments of each experiment, with fewer repetitions than the recorded run where it takes long.
 WORDS = {
-    "svm-map": ["--structural-only", "--trials", "20"],
+    "svm-map": ["--methods", "svm-map", "svm-roc", "--trials", "20"],
     "adarank": ["--assignments", "5"],
     "descent": [],
     "calibration": ["--part", "panels"],

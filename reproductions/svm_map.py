@@ -104,8 +104,9 @@ def configure(parser: Any) -> None:
         "--stand-in", action="store_true", help="the runs stand in for TREC-10's: verdicts by its tables, without MAP"
     )
     parser.add_argument(
-        "--structural-only", action="store_true", help="only SVM-MAP and SVM-ROC, without the accuracy variants"
-    )
+        "--methods", nargs="+", choices=list(GRIDS), default=list(GRIDS), metavar="NAME",
+        help="svm-map and svm-roc together, svm-acc, svm-acc2, svm-acc3, svm-acc4 (default: all)",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="3 trials of every fifth run: shows that everything runs")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the trials (default: 0)")
     parser.add_argument(
@@ -132,7 +133,7 @@ def run(args: Any) -> int:
         note(f"resuming: {store.n_resumed} finished pieces found in {args.out}")
     best = next(name for name in task.base if name in (task.data.feature_names or []))
     parts = {"all runs": Trials(task, None, n_trials, args), "without the best run": Trials(task, best, n_trials, args)}
-    for methods in GROUPS[:1] if args.structural_only else GROUPS:
+    for methods in (group for group in GROUPS if set(group) <= set(args.methods)):
         for part in parts.values():
             part.run(methods, store)
     results = {title: part.results for title, part in parts.items()}
