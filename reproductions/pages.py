@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from reproductions.slices import SLICES, digest, root_of
 from truerank import __version__
 from truerank.core.files import atomic_write
 from truerank.core.printing import plain
@@ -44,6 +45,7 @@ def record(name: str, settings: dict[str, Any], rows: list[dict[str, Any]], resu
         "experiment": name,
         "version": __version__,
         "commit": _commit(),
+        "slice": "" if root_of(settings) is None or name not in SLICES else digest(name, str(root_of(settings))),
         "settings": {key: value for key, value in settings.items() if key not in _NOT_RECORDED},
         "verdicts": rows,
         "figures": _short(plain({key: value for key, value in result.items() if key != "scores"})),
