@@ -149,13 +149,11 @@ def value_table(block: str) -> str:
 
 
 def verdict_table(name: str, words: str = "") -> str:
-    """The verdicts of a result whose item contains the words, or one of several groups of words."""
+    """The verdicts of the printed claims of a result, or all rows whose item contains some of the groups of words."""
     groups = words.split(" | ")
-    rows = [row for row in _file(RESULTS / f"{name}.json")["verdicts"] if any(one in row["item"] for one in groups)]
-    printed = [row for row in rows if not row["setting_of"]]
-    order = [row for one in printed for row in [one, *(r for r in rows if r["setting_of"] == one["item"])]]
-    order += [row for row in rows if row not in order]
-    return _markdown(["item", "published", "ours", "verdict"], map(_cells, order))
+    rows = _file(RESULTS / f"{name}.json")["verdicts"]
+    shown = [row for row in rows if any(one in row["item"] for one in groups) and (words or not row["setting_of"])]
+    return _markdown(["item", "published", "ours", "verdict"], map(_cells, shown))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -57,18 +57,13 @@ def _descent(root: Path) -> Any:
 
 
 def _calibration(root: Path) -> Any:
+    from reproductions.calibration import topic_scores as scored
     from reproductions.calibration.experiment import PANELS
-    from reproductions.calibration.topic_scores import (
-        _one_topic,
-        calibrated_losses,
-        load_corpus,
-        pooled,
-        read_documents,
-    )
 
-    corpus = load_corpus(read_documents(str(root)))
-    scores = _one_topic(corpus, PANELS["naive Bayes"][1], 9, 0)
-    return list(figures_of(pooled(calibrated_losses([scores], "asymmetric-laplace")).sums()).values())
+    corpus = scored.load_corpus(scored.read_documents(str(root)))
+    topic = scored._one_topic(corpus, PANELS["naive Bayes"][1], 9, 0)
+    losses = scored.pooled(scored.calibrated_losses([topic], "asymmetric-laplace"))
+    return list(scored.figures_of(losses.sums()).values())
 
 
 def _oblivious(root: Path) -> Any:

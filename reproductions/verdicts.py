@@ -78,14 +78,16 @@ def claim(
         for name, (d, q) in trivial.items()
         if d > 0 and d >= SHARE * difference and (q < SIGNIFICANT or not significant)
     ]
-    if not significant and difference > 0 and not as_good:
-        verdict, why = "reproduced", "the direction" + (", significant here" if p < SIGNIFICANT else "")
+    passed = f"also passes: {', '.join(as_good)}"
+    if not significant and difference > 0:
+        direction = "the direction" + (", significant here" if p < SIGNIFICANT else "")
+        verdict, why = ("undecided", passed) if as_good else ("reproduced", direction)
     elif not p < SIGNIFICANT:
         verdict, why = "undecided", "p is large"
     elif difference <= 0:
         verdict, why = "not reproduced", ""
     else:
-        verdict, why = ("undecided", f"also passes: {', '.join(as_good)}") if as_good else ("reproduced", "")
+        verdict, why = ("undecided", passed) if as_good else ("reproduced", "")
     return _row(paper, item, published, ours or f"{difference:+.4f}, p {_short(p)}", verdict, why)
 
 

@@ -25,7 +25,9 @@ def test_every_page_has_a_template():
     assert {path.name for path in PAGES.glob("*.md")} == {path.name for path in TEMPLATE_FILES}
 
 
-@pytest.mark.parametrize("template", [p for p in TEMPLATE_FILES if p.stem != "items"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "template", [p for p in TEMPLATE_FILES if p.stem not in ("items", "claims")], ids=lambda path: path.stem
+)
 def test_a_page_is_short(template):
     assert len(render(template).split()) <= 1200
 
@@ -63,5 +65,19 @@ def test_items_have_a_status_and_places_that_exist():
         for name in names:
             if not any((base / name).exists() for base in (ROOT / "src" / "truerank", ROOT)):
                 wrong.append(f"{item}: {name}")
+        wrong += [f"{item}: {name}" for name in functions_without_a_definition(where)]
     assert wrong == []
     assert len(rows) > 100
+    assert functions_without_a_definition("`reproductions/protocol.py` `no_such_function`") == ["no_such_function"]
+
+
+def functions_without_a_definition(where: str) -> list[str]:
+    """The names after a file of the repository that this file neither defines nor mentions."""
+    missing, text = [], None
+    for name in re.findall(r"`([^`]+)`", where):
+        path = next((base / name for base in (ROOT / "src" / "truerank", ROOT) if (base / name).is_file()), None)
+        if path is not None:
+            text = path.read_text(encoding="utf-8")
+        elif text is not None and re.fullmatch(r"[A-Za-z_]+(?:\.[a-z_]+)?", name):
+            missing += [part for part in name.split(".") if not re.search(rf"\b{part}\b", text)]
+    return missing
