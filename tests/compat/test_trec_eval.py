@@ -376,8 +376,9 @@ def test_its_own_names_are_read_back(name):
     assert measure.name == name == repr(measure).replace("convention='trec'", "").replace("()", "").replace(",)", ")")
     assert parse_measure(measure.name) == measure == pickle.loads(pickle.dumps(measure))
     assert measure.convention == "trec"
+    assert dict(evaluate(name, [0.5, 1.9], [1, 2])) == dict(evaluate(name, [0, 1], [1, 2]))
     with pytest.raises(InvalidInputError, match="whole grades"):
-        evaluate(name, [0.5, 1], [1, 2])
+        evaluate(measure(grades="any"), [0.5, 1], [1, 2])
 
 
 def test_preferences_in_python(nist):

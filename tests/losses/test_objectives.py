@@ -77,7 +77,7 @@ def losses(name, y, sigma, measure, at):
 def test_gradients_and_hessians_are_numeric_derivatives(query, name, sigma, measure):
     y, s = query
     for convention in ("ranklib", "letor4", "sklearn") if measure and measure.startswith("nDCG") else ("ranklib",):
-        pinned = None if measure is None else parse_measure(measure, convention=convention)
+        pinned = None if measure is None else parse_measure(measure, convention=convention)(grades="any")
         params = {"sigma": sigma} if name in ("lambdarank", "pairwise-logistic") else None
         g, h = make_objective(name, params, pinned, None)(y, s, OFFSETS)
         loss = losses(name, y, sigma, pinned, s)

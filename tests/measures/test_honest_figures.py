@@ -82,12 +82,15 @@ def test_a_claim_is_evaluated_anew_under_every_convention():
     judgements, scores = judge_run(qrels, as_run(runs["run2"]))
     found = convert_claim(qrels, runs["run2"], "nDCG@5", stated="lightgbm")
     assert next(iter(found)) == "lightgbm"
-    assert found.keys() == CONVENTIONS.keys()
+    assert found.keys() | found.refused.keys() == CONVENTIONS.keys()
+    assert found.refused.keys() == {"xgboost", "catboost", "sklearn"}, "there negative grades have negative gains"
     for name, value in found.items():
         assert value == evaluate("nDCG@5", judgements, scores, convention=name)["nDCG@5"]
     assert len(set(found.values())) > 4
     with pytest.raises(InvalidInputError, match="stated"):
         convert_claim(qrels, runs["run2"], stated="terrier")
+    with pytest.raises(InvalidInputError, match="negative gain"):
+        convert_claim(qrels, runs["run2"], "nDCG@5", stated="catboost")
 
 
 def test_tied_queries_and_expected_values():

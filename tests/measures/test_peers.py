@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import csv
 import shutil
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from truerank import evaluate, judge_run, read_qrels, read_run
+from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.io.letor.read import read_letor
 from truerank.io.trec import Qrels, Run
 from truerank.measures import Ranking, nDCG, parse_measure, parse_measures
+from truerank.measures.conventions import CONVENTIONS
 from truerank.measures.names import split_names
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.measures.bench_conventions import compared
+from benchmarks.measures.convention_peers import PEERS, Missing, Refused
 
 TREC_NAMES = (
     "map map_cut_5 map_cut_100 ndcg ndcg_cut_5 ndcg_cut_10 recip_rank P_5 P_10 recall_5 recall_100 success_1 "
@@ -361,9 +369,10 @@ def test_one_ranking_under_every_convention():
 
 IR_MEASURES = (
     "AP AP(rel=2)@7 AP(judged_only=True) nDCG nDCG@5 nDCG(gains={0:1,1:4})@5 nDCG(judged_only=True)@4 RR RR(rel=2) "
-    "Bpref Rprec P@5 P(rel=2)@5 P(judged_only=True)@3 R@5 R(rel=2)@5 Success@3 SetP SetP(judged_only=True) SetR SetF "
-    "SetAP SetRelP infAP IPrec@0.1 IPrec@0.5 IPrec@1.0 NumRet NumRel NumRelRet NumRet(rel=1) NumQ Judged@5 Judged@10 "
-    "Accuracy Accuracy@10 Accuracy(rel=2) ERR@20 nDCG(dcg='exp-log2')@20"
+    "RR@3 RR(rel=2)@10 RR(judged_only=True) Bpref Rprec P@5 P(rel=2)@5 P(judged_only=True)@3 R@5 R(rel=2)@5 Success@3 "
+    "SetP SetP(judged_only=True) SetR SetF SetAP SetRelP infAP IPrec@0.1 IPrec@0.5 IPrec@1.0 NumRet NumRel NumRelRet "
+    "NumRet(rel=1) NumQ Judged Judged@5 Judged@10 Accuracy Accuracy@3 Accuracy@10 Accuracy(rel=2) ERR@3 ERR@20 "
+    "nDCG(dcg='exp-log2')@3 nDCG(dcg='exp-log2')@20"
 )
 
 
@@ -380,17 +389,14 @@ def test_ir_measures_objects_mean_what_they_mean_there():
         topic: {str(d): float(rng.integers(0, 12)) for d in rng.choice(pool, rng.integers(2, 30), replace=False)}
         for topic in list(qrels)[2:]
     }
-    apart = {q: {d: s + k / 100 for k, (d, s) in enumerate(row.items())} for q, row in run.items()}
     refused = []
     for text in split_names(IR_MEASURES):
         theirs = ir_measures.parse_measure(text)
         measure = parse_measure(theirs)
-        # Their providers of these two have an order among ties of their own.
-        used = apart if text.startswith(("Judged", "Accuracy")) else run
-        judgements, scores = judge_run(Qrels(*_flat(qrels, float)), Run(*_flat(used, float)))
+        judgements, scores = judge_run(Qrels(*_flat(qrels, float)), Run(*_flat(run, float)))
         try:
-            by_query = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], qrels, used)}
-            aggregate = ir_measures.calc_aggregate([theirs], qrels, used)[theirs]
+            by_query = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], qrels, run)}
+            aggregate = ir_measures.calc_aggregate([theirs], qrels, run)[theirs]
         except Exception as error:  # a provider that needs a program that is missing here
             refused.append(f"{text}: {error}")
             continue
@@ -412,3 +418,79 @@ def _flat(table, kind):
         documents,
         np.array([v for row in table.values() for v in row.values()], kind),
     )
+
+
+CONVENTIONS_AND_OBJECTS = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "ranx" else []) for name in (*CONVENTIONS, "ir_measures")
+]
+
+
+def letor_means(version):
+    """The scripts as a peer; they read whole grades, and refuse others."""
+
+    def values(case):
+        if (case.y < 0).any() or (case.y != np.floor(case.y)).any() or case.y.max() > (4 if version == "mslr" else 2):
+            raise Refused(case.kind)
+        return letor_script(case.y, case.scores, case.qid, version)
+
+    return values
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("convention", CONVENTIONS_AND_OBJECTS)
+def test_values_of_the_program_on_random_inputs(convention):
+    """50 inputs: ties, negative, fractional, large grades, topics on one side only, unjudged documents, one document.
+
+    `python -m benchmarks bench_conventions` tries 2,000.
+    """
+    try:
+        peer = letor_means(convention) if convention in ("letor3", "letor4", "mslr") else PEERS[convention]()
+    except Missing as reason:
+        pytest.skip(str(reason))
+    tally = compared(convention, peer, 50, seed=1)
+    assert sum(tally.compared.values()) > 100
+    assert not tally.different, tally.first
+
+
+def test_fractional_grades_are_truncated_as_trec_eval_truncates_them():
+    qrels, run = {"1": {"a": 0.5, "b": 1.9, "c": -0.5, "d": 2}}, {"1": {"a": 4.0, "b": 3.5, "c": 2.0, "d": 1.0}}
+    whole = {"1": {"a": 0, "b": 1, "c": 0, "d": 2}}
+    names = "AP nDCG nDCG@3 DCG@2 Bpref infAP RBP WTA Rndcg"
+    for convention in ("trec", "trec9"):
+        found = evaluate(names.replace(" Rndcg", ""), qrels, run, convention=convention)
+        assert dict(found) == dict(evaluate(names.replace(" Rndcg", ""), whole, run, convention=convention))
+        assert "truncates" in found.note
+        assert "exchanged" not in found.note
+        assert found.empty_by_measure()["nDCG"] == 0
+    assert evaluate("Rndcg", qrels, run)["Rndcg"] == evaluate("Rndcg", whole, run)["Rndcg"]
+    assert evaluate("nDCG", {"1": {"a": 0.5}}, {"1": {"a": 1.5}}).empty_by_measure() == {"nDCG": 1}
+    assert evaluate("nDCG(grades='any')", {"1": {"a": 0.5}}, {"1": {"a": 1.5}})["nDCG(grades='any')"] == 1
+    assert "exchanged" in evaluate("nDCG", run, whole).note
+    assert "RankLib" in evaluate("nDCG", [0.5, 1], [1, 2], qid=[1, 1]).note
+    assert evaluate("nDCG", whole, run).note == ""
+
+
+def test_grades_that_a_program_evaluates_in_another_way_are_refused():
+    for convention, name, grade in (
+        ("letor4", "nDCG@3", 3),
+        ("letor3", "AP", 4),
+        ("mslr", "P@2", 5),
+        ("catboost", "nDCG", -1),
+        ("xgboost", "nDCG(gain='linear')", -1),
+        ("sklearn", "DCG", -1),
+        ("catboost", "ERR", 0),
+        ("xgboost", "ROC", 1),
+    ):
+        with pytest.raises(InvalidInputError, match="grades='any'"):
+            evaluate(name, [grade, 1, 0], [3, 2, 1], convention=convention)
+        open_name = name.replace(")", ",grades='any')") if ")" in name else name.replace("@", "(grades='any')@")
+        open_name = open_name if "grades" in open_name else f"{name}(grades='any')"
+        assert evaluate(open_name, [grade, 1, 0], [3, 2, 1], convention=convention)
+
+
+def test_gain_of_rank_biased_precision():
+    """Binary, the grade (ranx), or its share of the highest grade (trec_eval 10)."""
+    y, scores = [2, 0, 4, 1], [4, 3, 2, 1]
+    for convention, gains, p in (("ranklib", [1, 0, 1, 1], 0.8), ("ranx", y, 0.8), ("trec", [0.5, 0, 1, 0.25], 0.9)):
+        wanted = (1 - p) * sum(gain * p**rank for rank, gain in enumerate(gains))
+        assert evaluate("RBP", y, scores, convention=convention)["RBP"] == pytest.approx(wanted)

@@ -77,19 +77,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _every_convention(args: argparse.Namespace, names: str, found: Systems) -> int:
     from truerank.measures import parse_measures
+    from truerank.measures.conventions import CONVENTIONS
 
     judged: tuple[Any, Any] = found.judged[args.names[0]]
     topics = None if args.qrels is None else args.topics or "common"
     parsed = parse_measures(names, "ranklib")
     claims = {name: truerank.convert_claim(judged[0], judged[1], name, topics=topics) for name in parsed}
-    first = next(iter(claims.values()))
+    rows = [[name, *(one.get(name) for one in claims.values())] for name in CONVENTIONS]
     fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
-    text = common.table([[name, *(one[name] for one in claims.values())] for name in first], ["convention", *claims])
+    text = common.table([row for row in rows if row[1:] != [None] * len(claims)], ["convention", *claims])
     if args.qrels is not None:
         text = f"{_coverage(args, judged[0])}\n\n{text}"
     for name, own in fixed.items():
         text += f"\n\n{name} always has the convention {own}. Use {parsed[name].name} to compare conventions"
-    return common.show(args, {"conventions": claims, "fixed": fixed}, text)
+    refused = {convention: why for one in claims.values() for convention, why in one.refused.items()}
+    text += "".join(f"\n\n{convention}: {why}" for convention, why in refused.items())
+    return common.show(args, {"conventions": claims, "fixed": fixed, "refused": refused}, text)
 
 
 def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
@@ -140,6 +143,7 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
         "empty": result.empty,
         "missing_topics": result.missing_topics,
         "tied": result.tied_queries(),
+        "note": result.note,
         "measures": measures,
     }
 
@@ -162,6 +166,8 @@ def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -
         notes += [f"max_grade={entry['max_grade']:g}"] if "max_grade" in entry else []
         rows.append([name, entry["mean"], interval, moved, ", ".join(notes)])
     print(common.table(rows, ["measure", "mean", "95% interval", "by order of ties", "note"]))
+    if report["note"]:
+        print(f"\n{report['note']}")
     missing = ""
     if report["missing_topics"]:
         counted = "count 0" if report["topics"] == "all" else "are left out of the means (--topics all counts 0)"

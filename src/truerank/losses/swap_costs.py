@@ -21,6 +21,7 @@ import numpy as np
 from truerank.core.kernel import kernel
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
+from truerank.measures.derived import as_read
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.rank_form import FIRST, PRECISION, SUM
 
@@ -38,6 +39,8 @@ class SwapCosts:
 
     def __init__(self, measure: Measure, y: np.ndarray, offsets: np.ndarray) -> None:
         judgements = Judgements(y, offsets)
+        judgements = as_read(judgements, measure.setting("grades")) or judgements
+        y = judgements.grades
         self.measure, self.y, self.offsets = measure, y, offsets
         longest = int(np.diff(offsets).max(initial=0))
         self.kind, self.gains = ASK, np.zeros(len(y))

@@ -14,8 +14,8 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import Judgements
-from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, convention_value
-from truerank.measures.derived import LARGEST_EXPONENT
+from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION, GRADES, convention_value
+from truerank.measures.derived import BY_ID, LARGEST_EXPONENT, as_read
 from truerank.measures.rank_form import RankForm
 from truerank.measures.ranking import TIES, Ordered, Ranking
 
@@ -48,6 +48,8 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool] | tuple[str | bool, ...], str]] 
     "empty": (("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
     "missing_topics": (("zero", "skip"), "'zero' or 'skip'"),
     "judged_only": ((True, False), "True or False"),
+    "grades": (("any", *GRADES), "one of 'any', " + ", ".join(map(repr, GRADES))),
+    "credit": (("binary", "grade", "share"), "'binary', 'grade' or 'share' (of the topic's highest grade)"),
     "rounding": (
         ("nearest", "truncated"),
         "'nearest' (trec_eval 10) or 'truncated' (after adding 0.9: trec_eval 9)",
@@ -67,7 +69,7 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool] | tuple[str | bool, ...], str]] 
 }
 EMPTY_VALUES = {"zero": 0.0, "one": 1.0, "skip": np.nan}
 """Value of a query in which the measure is undefined, by the setting `empty`."""
-_COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "convention")
+_COMMON = ("ties", "compare", "empty", "missing_topics", "judged_only", "grades", "convention")
 
 
 # Not a dataclass: repr and equality distinguish given settings from those of a convention, `gains` must hash, and the
@@ -85,9 +87,9 @@ class Measure:
         Lowest relevant grade of binary measures, by default 1 (mslr: 2).
     cutoff : int
         Number of ranks that count.
-    ties : {"stable", "trec", "average", "optimistic", "pessimistic", "end"}
-        Order among equal scores: row order; document id descending (row order without ids); expected value over random
-        orders; best or worst grade first; every tied document at the last rank of its group (AP only).
+    ties : {"stable", "trec", "ascending", "average", "optimistic", "pessimistic", "end"}
+        Order among equal scores: row order; document id descending or ascending (row order without ids); expected value
+        over random orders; best or worst grade first; every tied document at the last rank of its group (AP only).
     compare : {"float64", "float32"}
         Precision of the comparison of scores. XGBoost, and trec_eval until version 9, use float32.
     empty : {"zero", "one", "skip"}
@@ -96,6 +98,9 @@ class Measure:
         Value of a query that has judgements but no ranked document; it takes precedence over `empty`.
     judged_only : bool
         Whether to remove unjudged documents from the ranking first.
+    grades : {"any", "truncated", "relevant", …}
+        How grades are read: as they are; truncated to whole numbers, as trec_eval does; with 0 for grades below 1, as
+        ranx does. The other values are limits; grades beyond them are an error.
     convention : str
         The tool whose rules apply to settings that are not given: see `truerank.measures.conventions`.
 
@@ -268,7 +273,7 @@ class Measure:
         >>> AP.tie_averaged(), ERR.tie_averaged(), AP(ties="stable").tie_averaged()
         (AP(ties='average'), ERR(ties='pessimistic'), AP(ties='stable'))
         """
-        if "ties" in self._given or self.setting("ties") not in ("stable", "trec"):
+        if "ties" in self._given or self.setting("ties") not in ("stable", *BY_ID):
             return self
         return self(ties="average" if self.TIE_AVERAGE else "pessimistic")
 
@@ -289,6 +294,7 @@ class Measure:
     def values(self, ranking: Ranking) -> np.ndarray:
         """Return the value of every query of a `Ranking`: (m,), or (k, m) for k rankings."""
         self.check()
+        ranking = ranking.as_read(self.setting("grades"))
         if self.setting("judged_only"):
             ranking = ranking.judged_only()
         judgements = ranking.judgements
@@ -367,6 +373,7 @@ class Measure:
 
     def count_empty(self, judgements: Judgements) -> int:
         """Return the number of queries in which the measure is undefined without relevant documents."""
+        judgements = as_read(judgements, self.setting("grades")) or judgements
         form = self.form_of(judgements)
         if form is not None:
             return int(np.count_nonzero(form.empty))

@@ -2,12 +2,17 @@
 
 A row of CONVENTIONS has the settings of all measures and, under the name of a measure, those of that measure alone. A
 setting that is given with the measure (`nDCG(gain='linear')@10`) takes precedence. docs/conventions.md has them as a
-table. `trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run.
+table. `trec` is NIST's trec_eval 10.0 (2026); `trec9` is version 9, which pytrec_eval and ir_measures run. A convention
+has the values of its program on every input that the program accepts, or it refuses the input: see `grades` below.
+`python -m benchmarks bench_conventions` compares all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 DEFAULT_CONVENTION = "ranklib"
 
@@ -25,39 +30,65 @@ _BASE: dict[str, Any] = {
     "denominator": "relevant",
     "judged_only": False,
     "rounding": "nearest",
+    "grades": "any",
+    "credit": "binary",
 }
+_ABOVE_HALF = 0.5 + 2.0**-25  # the least float64 that is above 0.5 as float32, as LightGBM and CatBoost compare grades
+
+# How a program reads grades: the grades that it makes of them, and why grades that would change are refused (""
+# if they are changed).
+GRADES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
+    "truncated": (np.trunc, ""),
+    "relevant": (lambda grades: np.where(grades >= 1, grades, 0.0), ""),
+    "at most 2": (
+        lambda grades: np.minimum(grades, 2),
+        "LETOR's scripts give no gain to grades above 2 (mslr: above 4)",
+    ),
+    "at most 4": (lambda grades: np.minimum(grades, 4), "MSLR's script gives no gain to grades above 4"),
+    "not negative": (lambda grades: np.maximum(grades, 0), "its program gives negative grades negative gains"),
+    "none": (lambda grades: np.full(len(grades), np.nan), "its program has another measure of this name"),
+}
+_NOT_NEGATIVE = {name: {"grades": "not negative"} for name in ("nDCG", "DCG")}
+_SHARES = {"p": 0.9, "credit": "share"}
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
-    "trec": {"gain": "linear", "ties": "trec", "missing_topics": "skip"},
+    "trec": {"gain": "linear", "ties": "trec", "missing_topics": "skip", "grades": "truncated", "RBP": _SHARES},
     "trec9": {
         "gain": "linear",
         "ties": "trec",
         "compare": "float32",
         "missing_topics": "skip",
         "rounding": "truncated",
+        "grades": "truncated",
     },
-    "gdeval": {"ties": "trec", "ERR": {"max_grade": 4}},
-    "letor3": {"discount": "letor", "nDCG": {"short": "zero"}, "P": {"short": "zero"}},
-    "letor4": {"discount": "letor", "nDCG": {"short": "zero"}},
-    "mslr": {"discount": "letor", "rel": 2, "nDCG": {"short": "zero"}},
+    "gdeval": {"ties": "trec", "empty": "skip", "missing_topics": "skip", "ERR": {"max_grade": 4}},
+    "letor3": {"discount": "letor", "grades": "at most 2", "nDCG": {"short": "zero"}, "P": {"short": "zero"}},
+    "letor4": {"discount": "letor", "grades": "at most 2", "nDCG": {"short": "zero"}},
+    "mslr": {"discount": "letor", "grades": "at most 4", "rel": 2, "nDCG": {"short": "zero"}},
     "ranklib": {},
-    "lightgbm": {"empty": "one", "AP": {"denominator": "reachable"}},
+    "lightgbm": {"empty": "one", "rel": _ABOVE_HALF, "AP": {"denominator": "reachable"}},
     "xgboost": {
         "empty": "one",
         "compare": "float32",
         "AP": {"denominator": "reachable"},
         "P": {"empty": "zero", "short": "shorten"},
+        "ROC": {"grades": "none"},
+        **_NOT_NEGATIVE,
     },
     "catboost": {
         "gain": "linear",
         "ties": "pessimistic",
         "empty": "one",
+        "rel": _ABOVE_HALF,
+        "ERR": {"grades": "none"},
+        "ROC": {"grades": "none"},
+        **_NOT_NEGATIVE,
         "AP": {"empty": "zero", "denominator": "reachable"},
         "RR": {"empty": "zero"},
         "P": {"empty": "zero", "short": "shorten"},
     },
-    "sklearn": {"gain": "linear", "ties": "average", "AP": {"ties": "end"}},
-    "ranx": {"gain": "linear"},
+    "sklearn": {"gain": "linear", "ties": "average", "AP": {"ties": "end"}, "ROC": {"empty": "skip"}, **_NOT_NEGATIVE},
+    "ranx": {"gain": "linear", "grades": "relevant", "RBP": {"credit": "grade"}},
 }
 
 

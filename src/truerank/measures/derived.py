@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from typing import Literal, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
+from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import at_places, offsets_of, query_of_rows
 from truerank.data.ranking_data import Judgements
+from truerank.measures.conventions import GRADES
 
+BY_ID = ("trec", "ascending")  # rules for ties that require document ids, and are row order without them
 LARGEST_EXPONENT = 1000  # 2^grade and sums of it stay finite
 SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 # Queries with so many documents are sorted by a call of their own, without gathering and padding.
@@ -150,6 +154,31 @@ class _Block:
 
 
 @kept
+def as_read(judgements: Judgements, rule: str) -> Judgements | None:
+    """Return the judgements with the grades that a program reads (`grades` of measures); None if they are the same.
+
+    InvalidInputError: a grade that the program evaluates in a way that has no counterpart here.
+    """
+    if rule == "any":
+        return None
+    missing = np.zeros(0) if judgements.missing_grades is None else judgements.missing_grades
+    grades = np.concatenate([judgements.grades, missing])
+    change, reason = GRADES[rule]
+    changed = change(grades)
+    if np.array_equal(changed, grades):
+        return None
+    if reason:
+        raise InvalidInputError(
+            f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}. Choose another "
+            "convention, or give the measure grades='any' for a value of truerank's own, for example nDCG(grades='any')"
+        )
+    result = copy(judgements)
+    result.grades, result.cache = changed[: judgements.n_rows], {}
+    result.missing_grades = None if judgements.missing_grades is None else changed[judgements.n_rows :]
+    return result
+
+
+@kept
 def blocks_of(judgements: Judgements) -> Blocks:
     """Return the partition of the queries for sorting."""
     return Blocks(judgements.offsets)
@@ -173,19 +202,21 @@ def tie_order(judgements: Judgements, ties: str) -> TieOrder | None:
     if ties == "stable":
         return None
     n = judgements.n_rows
-    if ties == "trec":
-        row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets)
+    if ties in BY_ID:
+        row = _falling_within(np.asarray(judgements.tie_keys), judgements.offsets, ascending=ties == "ascending")
     else:
         sign = -1.0 if ties == "optimistic" else 1.0
         row = np.lexsort((np.arange(n), sign * judgements.grades, query_of_row(judgements)))
     return TieOrder(at_places(np.arange(n), row), row)
 
 
-def _falling_within(keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _falling_within(keys: np.ndarray, offsets: np.ndarray, *, ascending: bool = False) -> np.ndarray:
     """Return rows in descending order of their keys within each query; equal keys keep their order."""
     row = np.empty(len(keys), dtype=np.int64)
     for start, end in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        if end - start > 1:  # a stable sort of the reversed rows, reversed
+        if ascending:
+            row[start:end] = start + np.argsort(keys[start:end], kind="stable")
+        elif end - start > 1:  # a stable sort of the reversed rows, reversed
             row[start:end] = end - 1 - np.argsort(keys[start:end][::-1], kind="stable")[::-1]
         else:
             row[start:end] = start

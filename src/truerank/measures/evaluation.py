@@ -19,7 +19,7 @@ from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure
 from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
 from truerank.measures.coverage import check_topics, over_topics, settle_topics
-from truerank.measures.derived import best_grade
+from truerank.measures.derived import as_read, best_grade
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
@@ -30,7 +30,7 @@ class Evaluation(Tabular, dict[str, float]):
     `measures` has the measures by name, `per_query` their values (m,), NaN for skipped queries, in the order of
     `query_ids`. `empty` counts queries without a document of positive grade, `missing_topics` queries with judgements
     but without a ranked document. `note` is printed after the means: that rows without `qid` were evaluated as one
-    query, or "".
+    query, how fractional grades were read, or "".
     """
 
     note = ""
@@ -212,16 +212,20 @@ def evaluate(
     judgements, order = judged(y, qid, doc_ids)
     result = evaluate_judged(parsed, convention, judgements, scores_in_order(scores, judgements, order))
     if qid is None and not isinstance(y, Judgements | RankingData):
-        result.note = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries"
+        alone = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries"
+        result.note = "; ".join(filter(None, (alone, result.note)))
     return result
 
 
 class ConvertedClaim(dict[str, float]):
-    """The mean of a measure on one ranking by convention, the stated one first; `evaluations` has the details."""
+    """The mean of a measure on one ranking by convention, the stated one first; `evaluations` has the details.
 
-    def __init__(self, measure: str, evaluations: dict[str, Evaluation]) -> None:
+    `refused` has the reasons of conventions that have no value for these grades, by name.
+    """
+
+    def __init__(self, measure: str, evaluations: dict[str, Evaluation], refused: dict[str, str]) -> None:
         super().__init__({name: next(iter(one.values())) for name, one in evaluations.items()})
-        self.measure, self.evaluations = measure, evaluations
+        self.measure, self.evaluations, self.refused = measure, evaluations, refused
 
 
 def convert_claim(
@@ -266,11 +270,16 @@ def convert_claim(
         grades, scores = judge_run(as_qrels(y), as_run(scores))
     names = list(CONVENTIONS) if stated is None else [stated, *(name for name in CONVENTIONS if name != stated)]
     given = grades if isinstance(grades, Judgements | RankingData) else np.asarray(grades)
-    evaluations = {}
+    evaluations, refused = {}, {}
     for name in names:
-        measures = measure if topics is None else list(over_topics(parse_measures(measure, name), topics).values())
-        evaluations[name] = evaluate(measures, given, scores, qid=qid, convention=name)
-    return ConvertedClaim(next(iter(evaluations[names[0]])), evaluations)
+        try:
+            measures = measure if topics is None else list(over_topics(parse_measures(measure, name), topics).values())
+            evaluations[name] = evaluate(measures, given, scores, qid=qid, convention=name)
+        except InvalidInputError as error:
+            if name in (stated, names[-1]) and not evaluations:
+                raise
+            refused[name] = str(error)
+    return ConvertedClaim(next(iter(next(iter(evaluations.values())))), evaluations, refused)
 
 
 def evaluate_judged(
@@ -282,7 +291,21 @@ def evaluate_judged(
             "there is nothing to evaluate: no ranked document"
             + (" (the run and the qrels share no topic)" if judgements.n_queries else "")
         )
-    return Evaluation(parsed, convention, Ranking(judgements, scores))
+    result = Evaluation(parsed, convention, Ranking(judgements, scores))
+    result.note = _note_of_fractions(parsed, judgements, scores)
+    return result
+
+
+def _note_of_fractions(parsed: dict[str, Measure], judgements: Judgements, scores: np.ndarray) -> str:
+    """Return how the measures treat fractional grades; "" without such grades, or if the treatment is the usual one."""
+    rules = {measure.setting("grades"): measure.convention for measure in parsed.values()}
+    if not ("truncated" in rules or "ranklib" in rules.values()) or as_read(judgements, "truncated") is None:
+        return ""
+    if "truncated" not in rules:
+        return "grades have fractions, which RankLib itself would truncate; convention 'ranklib' here does not"
+    note = f"{rules['truncated']} truncates fractional grades, as trec_eval does: 0.5 counts as 0"
+    whole = len(scores) and np.isin(scores, np.arange(-2, 6)).all()
+    return note + ("; the scores are whole numbers like grades: were qrels and run exchanged?" if whole else "")
 
 
 def _either(name: str, value: object, other: str, same: object) -> Any:

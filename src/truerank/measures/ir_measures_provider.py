@@ -29,9 +29,9 @@ _DIGITS = {"gdeval": 5}  # digits of tools whose providers parse their output
 def provider(convention: str = "trec9") -> Any:
     """Return a provider, and register it with ir_measures as "truerank", "truerank-trec" or "truerank-gdeval".
 
-    It supports every measure of ir_measures that truerank has. Ties and negative grades are treated as in trec_eval.
-    "trec9" is trec_eval 9, as in the providers of ir_measures; "trec" is version 10. "gdeval" supports only nDCG and
-    ERR with a cutoff, as that program prints them: exponential gains, five digits.
+    It supports every measure of ir_measures that truerank has. "trec9" has the values of the provider that ir_measures
+    would choose, with the order of ties of that provider; most are trec_eval 9. "trec" is trec_eval 10. "gdeval"
+    supports only nDCG and ERR with a cutoff, as that program prints them: exponential gains, five digits.
 
     >>> from ir_measures import RR  # doctest: +SKIP
     >>> provider().calc_aggregate([RR], {"1": {"a": 1, "b": 0}}, {"1": {"b": 2.0, "a": 1.0}})  # doctest: +SKIP
@@ -43,13 +43,15 @@ def provider(convention: str = "trec9") -> Any:
         from ir_measures import providers, util
 
     def settled(measure: Any) -> Measure:
-        if convention != "gdeval":
-            return parse_measure(measure)(convention=convention)
+        if convention == "trec9":
+            return parse_measure(measure)
+        if convention == "trec":
+            return parse_measure(measure)(convention=convention, ties="trec", compare="float64")
         cutoff = measure.params.get("cutoff")
         forms = (ir_measures.ERR, ir_measures.nDCG, ir_measures.nDCG(dcg="exp-log2"))
         if cutoff is None or measure not in [form @ cutoff for form in forms]:
             raise InvalidInputError(f"{convention} has nDCG and ERR with a cutoff, got {measure}")
-        return parse_measure(f"{measure.NAME}@{cutoff}", convention)(missing_topics="zero")
+        return parse_measure(f"{measure.NAME}@{cutoff}", convention)(missing_topics="zero", empty="zero")
 
     class TruerankEvaluator(providers.Evaluator):
         def __init__(self, measures: Iterable[Any], qrels: object) -> None:

@@ -19,7 +19,7 @@ from truerank.core.threads import query_blocks, row_blocks, run_blocks
 from truerank.core.types import Matrix
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.measures.base import EMPTY_VALUES, Measure
-from truerank.measures.derived import kept, tie_order
+from truerank.measures.derived import BY_ID, as_read, kept, tie_order
 from truerank.measures.rank_form import PRECISION, SUM, RankForm
 from truerank.measures.ranking import Ranking
 
@@ -164,12 +164,14 @@ def plan_of(judgements: Judgements, measure: Measure) -> _Plan | None:
     ties = measure.setting("ties")
     if ties == "end" or (measure.setting("judged_only") and not judgements.known.all()):
         return None
+    if as_read(judgements, measure.setting("grades")) is not None:
+        return None
     form = measure.form_of(judgements)
     if form is None or form.hits.ranked.max(initial=0) > _MOST_COUNTED:
         return None
     m, offsets = judgements.n_queries, judgements.offsets
     order = None
-    if ties != "stable" and not (ties == "trec" and judgements.tie_keys is None):
+    if ties != "stable" and not (ties in BY_ID and judgements.tie_keys is None):
         settled = tie_order(judgements, "optimistic" if ties == "average" else ties)
         order = None if settled is None else settled.row
     mask = form.hits.mask if order is None else form.hits.mask[order]

@@ -12,7 +12,7 @@ from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.base import Measure
-from truerank.measures.derived import ideal_grades
+from truerank.measures.derived import as_read, ideal_grades
 from truerank.measures.expected_reciprocal_rank import ExpectedReciprocalRank
 from truerank.measures.names import parse_measure
 from truerank.measures.ndcg import discounts, gain_of_grade
@@ -49,6 +49,7 @@ class MeasureExplanation:
 
     def __init__(self, measure: Measure, query: str, judgements: Judgements, scores: np.ndarray) -> None:
         self.measure, self.query = measure, query
+        judgements = as_read(judgements, measure.setting("grades")) or judgements
         self.value = float(measure.per_query(judgements, scores)[0])
         ties = measure.OWN_TIES or measure.setting("ties")
         ordered = Ranking(judgements, scores).ordered("trec" if ties == "average" else ties, measure.setting("compare"))

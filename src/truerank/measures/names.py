@@ -109,8 +109,9 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
 
     The name has any usual spelling (`"nDCG@10"`, `"AP(rel=2)"`, `"hit_rate@5"`). A measure, an object of ir_measures or
     a function `(grades_in_ranked_order) -> float` may take its place. trec_eval's names (`"ndcg_cut_10"`) have the
-    convention `trec`. Objects of ir_measures have its meaning: `trec9`, and 0 for topics that a run lacks. Conventions
-    are trec, trec9, gdeval, letor3, letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn and ranx.
+    convention `trec`. Objects of ir_measures have the rules of the provider that computes them there: `trec9`, or
+    `gdeval`, or another order of ties, and 0 for topics that a run lacks. Conventions are trec, trec9, gdeval, letor3,
+    letor4, mslr, ranklib, lightgbm, xgboost, catboost, sklearn and ranx.
     InvalidInputError: an unknown name or setting, or no cutoff where one is required.
 
     >>> parse_measure("nDCG@10")
@@ -122,10 +123,7 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
     if isinstance(measure, Measure):
         return measure.pinned(convention).check()
     if type(measure).__module__.partition(".")[0] == "ir_measures":
-        # The meaning in ir_measures: trec_eval's measures, and 0 for topics that the run lacks (Accuracy: no value).
-        made = _from_text(str(measure))
-        missing = made.DEFAULTS.get("empty", "zero")
-        return made(convention="gdeval" if made.NAME == "ERR" else "trec9", missing_topics=missing).check()
+        return _as_in_ir_measures(_from_text(str(measure))).check()
     if callable(measure):
         return FunctionMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):
@@ -133,6 +131,19 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
             f"a measure is a name such as 'nDCG@10', a Measure or a function of the ranked grades, got {measure!r}"
         )
     return _named(measure, convention)
+
+
+def _as_in_ir_measures(measure: Measure) -> Measure:
+    """Return a measure as ir_measures' provider of it computes it; a topic without a value there counts 0."""
+    name, cut = measure.NAME, measure.cutoff is not None
+    measure = measure(convention="trec9", missing_topics=measure.DEFAULTS.get("empty", "zero"))
+    if name in ("Accuracy", "RBP"):  # the providers accuracy and cwl_eval
+        return measure(ties="stable", compare="float64")
+    if name == "Judged" or (name == "RR" and cut and not measure.gives("judged_only")):  # judged, msmarco
+        return measure(ties="ascending", compare="float64")
+    if name == "ERR" or (name == "nDCG" and cut and measure.setting("gain") == "exponential"):
+        return measure(convention="gdeval", empty="zero")
+    return measure
 
 
 def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION) -> dict[str, Measure]:

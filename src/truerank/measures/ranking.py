@@ -15,9 +15,9 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import offsets_of, query_of_rows, sums_by_query
 from truerank.data.ranking_data import Judgements
-from truerank.measures.derived import Hits, TieOrder, blocks_of, hits_of, kept, tie_order
+from truerank.measures.derived import BY_ID, Hits, TieOrder, as_read, blocks_of, hits_of, kept, tie_order
 
-TIES = ("stable", "trec", "average", "optimistic", "pessimistic", "end")
+TIES = ("stable", "trec", "ascending", "average", "optimistic", "pessimistic", "end")
 
 
 class Ranking:
@@ -51,7 +51,7 @@ class Ranking:
 
     def ordered(self, ties: str, compare: str) -> Ordered:
         """Return the documents in ranked order under a tie rule; scores are compared as float64 or float32."""
-        if ties == "trec" and self.judgements.tie_keys is None:
+        if ties in BY_ID and self.judgements.tie_keys is None:
             ties = "stable"
         if compare not in self._sorted:
             self._sorted[compare] = _sorted_rows(self.judgements, self.scores, np.dtype(compare))
@@ -59,6 +59,15 @@ class Ranking:
         if key not in self._orders:
             self._orders[key] = Ordered(self.judgements, *self._sorted[compare], ties)
         return self._orders[key]
+
+    def as_read(self, rule: str) -> Ranking:
+        """Return the ranking with the grades that a program reads (`grades` of measures)."""
+        judgements = as_read(self.judgements, rule)
+        if judgements is None:
+            return self
+        result = Ranking(judgements, self.scores[0] if self.single else self.scores)
+        result._sorted = self._sorted  # a sort does not depend on grades
+        return result
 
     def judged_only(self) -> Ranking:
         """Return the ranking without unjudged documents and documents of negative grade, as in trec_eval."""
