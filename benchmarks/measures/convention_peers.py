@@ -48,7 +48,7 @@ _TREC = (
     ("num_rel", "num_rel", "NumRel"),
     ("num_rel_ret", "num_rel_ret", "NumRelRet"),
 )
-_PRINTED = {printed: ours for _, printed, ours in _TREC} | {"rbp": "RBP"}
+_PRINTED = {printed: ours for _, printed, ours in _TREC} | {"rbp": "rbp"}
 
 
 class Missing(Exception):

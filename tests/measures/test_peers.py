@@ -489,8 +489,13 @@ def test_grades_that_a_program_evaluates_in_another_way_are_refused():
 
 
 def test_gain_of_rank_biased_precision():
-    """Binary, the grade (ranx), or its share of the highest grade (trec_eval 10)."""
+    """Binary, the grade (ranx), or as trec_eval's rbp its share of the highest grade."""
     y, scores = [2, 0, 4, 1], [4, 3, 2, 1]
-    for convention, gains, p in (("ranklib", [1, 0, 1, 1], 0.8), ("ranx", y, 0.8), ("trec", [0.5, 0, 1, 0.25], 0.9)):
+    for name, convention, gains, p in (
+        ("RBP", "ranklib", [1, 0, 1, 1], 0.8),
+        ("RBP", "ranx", y, 0.8),
+        ("RBP(graded=True)", "trec", y, 0.8),
+        ("rbp", "trec", [0.5, 0, 1, 0.25], 0.9),
+    ):
         wanted = (1 - p) * sum(gain * p**rank for rank, gain in enumerate(gains))
-        assert evaluate("RBP", y, scores, convention=convention)["RBP"] == pytest.approx(wanted)
+        assert evaluate(name, y, scores, convention=convention)[name] == pytest.approx(wanted)

@@ -18,6 +18,7 @@ from truerank.data.ranking_data import Judgements
 from truerank.io.trec import Run, as_qrels, as_run
 from truerank.measures.base import Measure
 from truerank.measures.coverage import check_topics
+from truerank.measures.derived import read_grades
 from truerank.measures.evaluation import runs_by_name
 from truerank.measures.names import parse_measures
 from truerank.measures.ndcg import discounts, gain_of_grade
@@ -54,9 +55,10 @@ def sum_measure(measure: MeasureLike, convention: str = "trec", totals: Mapping[
 
 def gains(measure: Measure, grades: np.ndarray) -> np.ndarray:
     """Return the gain of each grade; NaN stays NaN."""
-    known = np.where(np.isnan(grades), 0.0, grades)
+    known = read_grades(np.where(np.isnan(grades), 0.0, grades), measure.setting("grades"))
     if measure.NAME != "DCG":
-        return np.where(np.isnan(grades), np.nan, known >= measure.rel)
+        credit = known if measure.NAME == "RBP" and measure.setting("graded") else 1.0
+        return np.where(np.isnan(grades), np.nan, credit * (known >= measure.rel))
     for grade, other in measure.setting("gains") or ():
         known = np.where(grades == grade, float(other), known)
     return np.where(np.isnan(grades), np.nan, gain_of_grade(known, measure.setting("gain")))

@@ -48,8 +48,8 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool] | tuple[str | bool, ...], str]] 
     "empty": (("zero", "one", "skip"), "'zero', 'one' or 'skip'"),
     "missing_topics": (("zero", "skip"), "'zero' or 'skip'"),
     "judged_only": ((True, False), "True or False"),
-    "grades": (("any", *GRADES), "one of 'any', " + ", ".join(map(repr, GRADES))),
-    "credit": (("binary", "grade", "share"), "'binary', 'grade' or 'share' (of the topic's highest grade)"),
+    "grades": (tuple(GRADES), "one of " + ", ".join(map(repr, GRADES))),
+    "graded": ((True, False), "True or False"),
     "rounding": (
         ("nearest", "truncated"),
         "'nearest' (trec_eval 10) or 'truncated' (after adding 0.9: trec_eval 9)",

@@ -31,13 +31,14 @@ _BASE: dict[str, Any] = {
     "judged_only": False,
     "rounding": "nearest",
     "grades": "any",
-    "credit": "binary",
+    "graded": False,
 }
 _ABOVE_HALF = 0.5 + 2.0**-25  # the least float64 that is above 0.5 as float32, as LightGBM and CatBoost compare grades
 
 # How a program reads grades: the grades that it makes of them, and why grades that would change are refused (""
 # if they are changed).
 GRADES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
+    "any": (lambda grades: grades, ""),
     "truncated": (np.trunc, ""),
     "relevant": (lambda grades: np.where(grades >= 1, grades, 0.0), ""),
     "at most 2": (
@@ -49,10 +50,9 @@ GRADES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
     "none": (lambda grades: np.full(len(grades), np.nan), "its program has another measure of this name"),
 }
 _NOT_NEGATIVE = {name: {"grades": "not negative"} for name in ("nDCG", "DCG")}
-_SHARES = {"p": 0.9, "credit": "share"}
 
 CONVENTIONS: dict[str, dict[str, Any]] = {
-    "trec": {"gain": "linear", "ties": "trec", "missing_topics": "skip", "grades": "truncated", "RBP": _SHARES},
+    "trec": {"gain": "linear", "ties": "trec", "missing_topics": "skip", "grades": "truncated"},
     "trec9": {
         "gain": "linear",
         "ties": "trec",
@@ -88,7 +88,7 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "P": {"empty": "zero", "short": "shorten"},
     },
     "sklearn": {"gain": "linear", "ties": "average", "AP": {"ties": "end"}, "ROC": {"empty": "skip"}, **_NOT_NEGATIVE},
-    "ranx": {"gain": "linear", "grades": "relevant", "RBP": {"credit": "grade"}},
+    "ranx": {"gain": "linear", "grades": "relevant", "RBP": {"graded": True}},
 }
 
 

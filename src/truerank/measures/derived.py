@@ -153,6 +153,18 @@ class _Block:
         self.index = np.where(inside, index, int(offsets[-1]))
 
 
+def read_grades(grades: np.ndarray, rule: str) -> np.ndarray:
+    """Return grades (n,) as a program reads them, or raise; the errors are those of `as_read`."""
+    change, reason = GRADES[rule]
+    changed = change(grades)
+    if reason and not np.array_equal(changed, grades):
+        raise InvalidInputError(
+            f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}. Choose another "
+            "convention, or give the measure grades='any' for a value of truerank's own, for example nDCG(grades='any')"
+        )
+    return changed
+
+
 @kept
 def as_read(judgements: Judgements, rule: str) -> Judgements | None:
     """Return the judgements with the grades that a program reads (`grades` of measures); None if they are the same.
@@ -163,15 +175,9 @@ def as_read(judgements: Judgements, rule: str) -> Judgements | None:
         return None
     missing = np.zeros(0) if judgements.missing_grades is None else judgements.missing_grades
     grades = np.concatenate([judgements.grades, missing])
-    change, reason = GRADES[rule]
-    changed = change(grades)
+    changed = read_grades(grades, rule)
     if np.array_equal(changed, grades):
         return None
-    if reason:
-        raise InvalidInputError(
-            f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}. Choose another "
-            "convention, or give the measure grades='any' for a value of truerank's own, for example nDCG(grades='any')"
-        )
     result = copy(judgements)
     result.grades, result.cache = changed[: judgements.n_rows], {}
     result.missing_grades = None if judgements.missing_grades is None else changed[judgements.n_rows :]
