@@ -21,9 +21,8 @@ from truerank import judge_run
 from truerank.core.errors import TruerankError
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, as_run
-from truerank.measures import parse_measure
+from truerank.measures import Ranking, parse_measure
 from truerank.measures.conventions import CONVENTIONS
-from truerank.measures.evaluation import evaluate_judged
 
 RUNS = ("trec", "trec9", "gdeval", "ranx", "ir_measures")
 DIGITS = {"trec": 4, "gdeval": 5, "letor4": 4, "mslr": 4}  # that the program prints
@@ -123,7 +122,7 @@ class Tally:
 
 
 def ours_of(case: Case, convention: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return evaluations of single measures; None for a measure that truerank refuses."""
+    """Return the mean of each measure and its values by query; None for a measure that truerank refuses."""
     if convention in RUNS:
         judgements, scores = judge_run(as_qrels(case.qrels), as_run(case.run))
         missing = {"missing_topics": "skip"}
@@ -131,14 +130,15 @@ def ours_of(case: Case, convention: str, names: Iterable[str]) -> dict[str, Any]
         judgements, grouping = Judgements.from_labels(case.y, case.qid)
         scores = case.scores if grouping.order is None else case.scores[grouping.order]
         missing = {}
-    found: dict[str, Any] = {}
+    ranking, found = Ranking(judgements, scores), {}
     for name in names:
         try:
             if convention in CONVENTIONS:
                 measure = parse_measure(name, convention)(**missing)
             else:
                 measure = parse_measure(import_module(convention).parse_measure(name))
-            found[name] = evaluate_judged({name: measure}, convention, judgements, scores)
+            values = measure.values(ranking)
+            found[name] = measure.aggregate(values), dict(zip(judgements.query_ids.tolist(), values.tolist()))
         except TruerankError:
             found[name] = None
     return found
@@ -162,12 +162,11 @@ def compared(convention: str, peer: Peer, n_inputs: int, seed: int = 0) -> Tally
             if own is None:
                 tally.declined[name] += 1
             elif isinstance(values, float):
-                tally.add(name, values, next(iter(own.values())), printed.get(name, tolerance), case, convention)
+                tally.add(name, values, own[0], printed.get(name, tolerance), case, convention)
             else:
-                by_query = dict(zip(own.query_ids.tolist(), next(iter(own.per_query.values())).tolist()))
                 for query, value in values.items() if isinstance(values, dict) else enumerate(values):
                     if value is not None:  # refused by the program
-                        tally.add(name, value, by_query[query], printed.get(name, tolerance), case, convention)
+                        tally.add(name, value, own[1][query], printed.get(name, tolerance), case, convention)
     return tally
 
 
