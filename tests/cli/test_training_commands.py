@@ -99,11 +99,11 @@ def test_rank_writes_a_run_that_reads_back(files, model, tmp_path):
 def test_cross_validate_reports_every_fold(files, folds, capsys):
     words = ["cross-validate", str(files / folds), "--ranker", "adarank", "--set", "n_estimators=5",
              "--grid", 'measure=["AP","nDCG@5"]',
-             "--measures", "AP RR", "--json", "--convention", "letor3"]  # fmt: skip
+             "--measures", "AP RR", "--json", "--convention", "mslr"]  # fmt: skip
     assert main(words) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ranker"] == "adarank"
-    assert report["convention"] == "letor3"
+    assert report["convention"] == "mslr"
     assert len(report["folds"]) == 5
     assert set(report["folds"][0]) == {"fold", "params", "measures"}
     assert report["folds"][0]["params"]["measure"] in ("AP", "nDCG@5")

@@ -81,9 +81,9 @@ def test_an_interrupted_continuation_leaves_the_trees_that_were_there(judged):
 def test_history_is_the_measure_of_each_stage(judged, measure):
     train, valid = judged
     ranker = ObliviousBoosting(
-        "fuzzy", n_estimators=12, depth=2, learning_rate=0.5, measure=measure, convention="letor3", patience=3
+        "fuzzy", n_estimators=12, depth=2, learning_rate=0.5, measure=measure, convention="mslr", patience=3
     ).fit(train.X, train.y, qid=train.qid, eval_set=(valid.X, valid.y, valid.qid))
-    pinned = parse_measure(measure, convention="letor3")
+    pinned = parse_measure(measure, convention="mslr")
     staged = [pinned.mean(valid.judgements(), scores) for scores in ranker.staged_predict(valid.X)]
     assert len(staged) == ranker.n_iter_ == np.argmax(ranker.validation_scores_) + 1
     np.testing.assert_array_equal(ranker.validation_scores_[: len(staged)], staged)

@@ -305,7 +305,7 @@ def test_categories_are_refused_at_prediction_too():
         ({}, {"objective": "softmax"}),
         ({"objective": "lambdarank"}, {"objective_params": {"sigma": 3.0}}),
         ({"objective": "lambdarank"}, {"measure": "AP"}),
-        ({"objective": "lambdarank", "measure": "nDCG@3"}, {"convention": "letor4"}),
+        ({"objective": "lambdarank", "measure": "nDCG@3"}, {"convention": "mslr"}),
         ({"objective": "pairwise-logistic"}, {"objective_params": {"sigma": 3.0}}),
         ({"objective": "yetirank"}, {"objective_params": {"permutations": 3}}),
         ({"objective": "yetirank"}, {"objective_params": {"decay": 0.5}}),
