@@ -143,7 +143,6 @@ def _report(result: Any, per_query: bool) -> dict[str, Any]:
         "empty": result.empty,
         "missing_topics": result.missing_topics,
         "tied": result.tied_queries(),
-        "note": result.note,
         "measures": measures,
     }
 
@@ -166,8 +165,6 @@ def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -
         notes += [f"max_grade={entry['max_grade']:g}"] if "max_grade" in entry else []
         rows.append([name, entry["mean"], interval, moved, ", ".join(notes)])
     print(common.table(rows, ["measure", "mean", "95% interval", "by order of ties", "note"]))
-    if report["note"]:
-        print(f"\n{report['note']}")
     missing = ""
     if report["missing_topics"]:
         counted = "count 0" if report["topics"] == "all" else "are left out of the means (--topics all counts 0)"

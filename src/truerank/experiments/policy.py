@@ -16,9 +16,6 @@ from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
 from truerank.measures.conventions import convention_value
 
-TRUNCATING = ("trec", "trec9", "gdeval")
-"""Conventions of programs that cut off the fraction of a grade."""
-
 
 def about_data(data: Rows, convention: str | None = None, *, trains: bool = False) -> list[Remark]:
     """Return the remarks on judged rows that change figures under a convention, or what is learned (`trains`)."""
@@ -53,6 +50,6 @@ def _that_matter(remarks: Iterable[Remark], convention: str | None, trains: bool
     idle = set()
     if not trains and convention is not None and convention_value(convention, "nDCG", "gain") == "linear":
         idle.add("huge-grade")
-    if convention not in TRUNCATING:
+    if convention is None or convention_value(convention, "nDCG", "grades") != "truncated":
         idle.add("fractional-grade")
     return [remark for remark in remarks if remark.severity != NOTE and remark.code not in idle]
