@@ -173,14 +173,14 @@ def as_read(judgements: Judgements, rule: str) -> Judgements | None:
     """
     if rule == "any":
         return None
-    missing = np.zeros(0) if judgements.missing_grades is None else judgements.missing_grades
-    grades = np.concatenate([judgements.grades, missing])
+    grades, missing = judgements.grades, judgements.missing_grades
+    grades = grades if missing is None else np.concatenate([grades, missing])
     changed = read_grades(grades, rule)
     if np.array_equal(changed, grades):
         return None
     result = copy(judgements)
     result.grades, result.cache = changed[: judgements.n_rows], {}
-    result.missing_grades = None if judgements.missing_grades is None else changed[judgements.n_rows :]
+    result.missing_grades = None if missing is None else changed[judgements.n_rows :]
     return result
 
 
