@@ -172,10 +172,8 @@ class Overlap:
             text += f"; {self.same_ids} {have} the id of a training query and other rows"
             text += ". If the ids mean the same queries, the figures flatter the model"
         if self.recognised < self.of:
-            others = "a query with a document more or fewer is not recognised: the model keeps no digests of rows"
-            if self.by_rows is not None:
-                others = f"{self.by_rows} have enough rows to be recognised with a document more or fewer"
-            text += f" ({others}; changed rows are not recognised)"
+            known = "none" if self.by_rows is None else f"{self.by_rows} of {self.of}"
+            text += f" (with a document more or fewer, {known} can be recognised; changed rows cannot)"
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -217,8 +215,8 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"])
     >>> class Model:
     ...     training_sketch_ = TrainingSketch.of(data.take_queries([1]))
-    >>> print(training_queries(Model(), data))  # doctest: +ELLIPSIS
-    1 of 2 queries was used for training (a query with a document more or fewer ...)
+    >>> print(training_queries(Model(), data))
+    1 of 2 queries was used for training (with a document more or fewer, none can be recognised; changed rows cannot)
     """
     m = data.n_queries
     found = [(sketch, query_digests(seen), seen) for sketch, seen in _sketches(model, data)]
