@@ -166,7 +166,8 @@ def divided_step_down(
     p_adjusted = min(1, 1.25 p_max-T, 5 p_Holm), with p_Holm Holm's correction of each hypothesis's own randomisation p
     by the same signs. At level 0.05, max-T rejects at 0.04 and Holm at 0.01, so the error of the family is at most the
     sum where each part keeps its level. max-T alone does not find a small, steady difference beside large ones, and
-    Holm does.
+    Holm does. For 28 pairs on resampled collections the measured error is 3 to 6 %, and 8 % for AP of TREC-9 runs with
+    25 topics (`python -m validation families`).
 
     Holm's part reads 1 instead of the own p of hypotheses that are not steady (`steady_differences`). Their own tests
     err far more often than their level says: where one topic in fifty decides the mean, most samples do not have it.
