@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import bdtr
 
 from truerank import Cutoff
+from truerank.calibration.cutoffs import START, STEP, betting_p, least_losses
 from truerank.calibration.query_losses import BY_DEPTH, parse_loss
 from truerank.core.errors import InvalidInputError
+from truerank.core.random_streams import stream
 from truerank.data.grouping import group_rows, query_of_rows, ranks_by_query
 from validation.harness import TEN, Row, average, collections, rate, streams
 
@@ -29,6 +32,8 @@ PROMISE = (
 )
 CONFIDENCE = 0.9
 DIVISIONS = 1_000  # with fewer no bar is met
+DRAWS = 5_300  # with replacement, of promises about depth and of useless scores
+COMPARED = 3  # draws that are compared with `Cutoff` itself
 FEWEST_FOR_REAL_DATA = 100
 ANSWERED_BAR = 0.55  # of MQ2008's queries
 
@@ -198,46 +203,104 @@ def answers(
     return rows
 
 
-def depths(setting: str, loss: str, data: Lists, confidence: float | None, replications: int, seed: int) -> list[Row]:
-    """How deep to show, in expectation or with confidence."""
-    m, offsets = len(data.offsets) - 1, data.offsets
-    table = parse_loss(loss).of_rankings(data.y, offsets, 1)
-    at_depth_0 = offsets[:-1] + np.arange(m)
-    everything = float(table[at_depth_0 + np.diff(offsets)].mean())
-    at_most = {"missed-relevant": 0.2, "no-relevant-shown": 0.1}.get(loss, round(0.85 * everything, 2))
-    own, query = data.scores[:, 0], np.repeat(np.arange(m), np.diff(offsets))
+def depths(setting: str, loss: str, data: Lists, confidence: float | None, draws: int, seed: int) -> list[Row]:
+    """How deep to show: half as many queries as there are, drawn with replacement, calibrate; all are what is true.
+
+    The draws are those of `Cutoff`, but all on one table of losses by query and document; the first few are compared
+    with `Cutoff`.
+    """
+    m, offsets, own = len(data.offsets) - 1, data.offsets, data.scores[:, 0]
+    table, at_depth_0 = parse_loss(loss).of_rankings(data.y, offsets, 1), offsets[:-1] + np.arange(m)
+    missed = BY_DEPTH[loss] == "missed"
+    at_most = 0.2 if missed else round(0.85 * float(np.nanmean(table[at_depth_0 + np.diff(offsets)])), 2)
+    order = np.argsort(-own, kind="stable")
+    query, start = query_of_rows(offsets)[order], np.searchsorted(-own[order], -own[order])
+    depth = np.zeros((len(own) + 1, m), dtype=np.int16)  # documents shown of each query, by place in the order
+    depth[np.arange(1, len(own) + 1), query] = 1
+    np.cumsum(depth, axis=0, out=depth)
+    row = np.arange(len(own)) + query_of_rows(offsets) + 1
+    rises, known = np.nan_to_num(table[row] - table[row - 1])[order], ~np.isnan(table[at_depth_0])
+    ends = np.append(np.flatnonzero(np.diff(own[order])), len(own) - 1)
+    bets = stream(0, "cutoff").permutation(m // 2)
+    true, shown, refused = np.full(draws, np.nan), np.full(draws, np.nan), np.zeros(draws, dtype=bool)
+    for number, rng in enumerate(streams(seed, draws)):
+        drawn = rng.integers(0, m, m // 2)
+        times = np.bincount(drawn, minlength=m)
+        if confidence is None:
+            n = times[known].sum()
+            bound = (n * np.nanmean(table[at_depth_0][drawn]) + np.cumsum(times[query] * rises)[ends] + 1) / (n + 1)
+            fits = np.flatnonzero(bound <= at_most + 1e-12)
+            place = ends[fits[0]] + 1 if len(fits) else None
+        else:
+            place = _tested(data, table, at_depth_0, depth, start, np.cumsum(times[query]), drawn[bets], loss, at_most)
+        refused[number] = place is None
+        if place is not None:
+            true[number] = np.nanmean(table[at_depth_0 + depth[place]])
+            shown[number] = place / len(own)
+        if number < COMPARED:
+            _same_as_cutoff(data, drawn, loss, at_most, confidence, None if place is None else own[order][place - 1])
     promise = f"{loss} at most {at_most:g}" + ("" if confidence else ", in expectation")
-    broken: dict[str, list[bool]] = {"cutoff": [], "tuned": []}
-    losses, shown = [], []
-    for number, half in enumerate(halves(m, replications, seed)):
-        rows = np.isin(query, half)
-        outside = np.ones(m, dtype=bool)
-        outside[half] = False
-        cutoff = Cutoff(loss, at_most=at_most, confidence=confidence, random_state=number)
-        try:
-            cutoff.fit(own[rows], data.y[rows], qid=query[rows])
-        except InvalidInputError:  # it promises nothing
-            broken["cutoff"].append(False)
-            continue
-        curve = cutoff.curve_
-        fits = np.flatnonzero(curve["risk"] <= at_most)
-        at = fits[
-            np.argmin(curve["answered"][fits]) if BY_DEPTH[loss] == "missed" else np.argmax(curve["answered"][fits])
-        ]
-        for name, threshold in (("cutoff", cutoff.threshold_), ("tuned", curve["threshold"][at])):
-            found = table[at_depth_0 + np.add.reduceat((own >= threshold).astype(np.int64), offsets[:-1])]
-            broken[name].append(bool(found.mean() > at_most + 1e-12))
-            if name == "cutoff":
-                losses.append(float(found[outside].mean()))
-        shown.append(float((own >= cutoff.threshold_).mean()))
+    kept, name = true[~refused], f"{setting}, {m // 2} drawn with replacement"
     if confidence is None:
-        first = average(setting, f"{promise}: mean loss outside the half", losses, high=at_most)
+        rows = [average(name, f"{promise}: mean loss", kept, high=at_most)]
     else:
-        first = rate(setting, f"{promise}: promise broken", broken["cutoff"], high=1 - confidence)
-    tuned = rate(setting, f"{promise}: broken by a threshold tuned on the half", broken["tuned"])
-    rows = [first, average(setting, f"{promise}: share of documents shown", shown), tuned]
-    refused = rate(setting, f"{promise}: nothing promised", np.arange(replications) >= len(shown))
-    return rows if len(shown) == replications else [*rows, refused]
+        broken = np.nan_to_num(true) > at_most + 1e-12
+        rows = [rate(name, f"{promise}: promise broken", broken, high=1 - confidence)]
+    if len(kept):
+        rows.append(average(name, f"{promise}: share of documents shown", shown[~refused]))
+    return [*rows, *([rate(name, f"{promise}: nothing promised", refused)] if refused.any() else [])]
+
+
+def _tested(
+    data: Lists, table: np.ndarray, at_depth_0: np.ndarray, depth: np.ndarray, start: np.ndarray, weight: np.ndarray,
+    drawn: np.ndarray, loss: str, at_most: float,
+) -> int | None:  # fmt: skip
+    """The number of documents of all queries above the last threshold before the first that is not rejected."""
+    counts = np.unique(np.ceil(np.minimum(np.arange(STEP, 1 + STEP / 2, STEP), 1.0) * weight[-1] - 1e-9).astype(int))
+    places = np.unique(start[np.searchsorted(weight, counts[counts < weight[-1]], side="right")])
+    places = np.append(places, len(weight))
+    if BY_DEPTH[loss] == "missed":
+        places = places[::-1]
+    losses = table[at_depth_0[drawn][:, None] + depth[places][:, drawn].T]
+    known = ~np.isnan(losses)
+    n = known.sum(axis=0)
+    losses = np.nan_to_num(np.take_along_axis(losses, np.argsort(~known, axis=0, kind="stable"), axis=0))
+    binary = bool(((losses == 0) | (losses == 1)).all())
+    least = least_losses(at_most, CONFIDENCE, binary)
+    tested = np.flatnonzero(n >= max(least, START * n.max() if BY_DEPTH[loss] == "shown" else 0))
+    p = bdtr(losses.sum(axis=0), n, at_most) if binary else betting_p(losses, n, at_most, CONFIDENCE)
+    passed = int(np.argmin(np.append(p[tested] <= 1 - CONFIDENCE, False)))
+    return int(places[tested][passed - 1]) if passed else None
+
+
+def _same_as_cutoff(
+    data: Lists, drawn: np.ndarray, loss: str, at_most: float, confidence: float | None, lowest: float | None
+) -> None:
+    """Raise if `Cutoff` shows other documents than those with a score of at least `lowest`."""
+    rows = np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in drawn])
+    qid = np.repeat(np.arange(len(drawn)), np.diff(data.offsets)[drawn])
+    own = data.scores[:, 0]
+    try:
+        cutoff = Cutoff(loss, at_most=at_most, confidence=confidence, random_state=0)
+        found = own >= cutoff.fit(own[rows], data.y[rows], qid=qid).threshold_
+    except InvalidInputError:
+        found = np.zeros(len(own), dtype=bool)
+    expected = own >= (math.inf if lowest is None else lowest)
+    if (found != expected).any():
+        raise AssertionError(f"{loss}: Cutoff shows {found.sum()} documents, the simulation {expected.sum()}")
+
+
+def useless(setting: str, loss: str, losses: np.ndarray, draws: int, seed: int) -> list[Row]:
+    """Random query scores at confidence 0.95 and half of the base risk, which no threshold can promise."""
+    at_most, answered = float(losses.mean()) / 2, []
+    for number, rng in enumerate(streams(seed, draws)):
+        drawn = rng.integers(0, len(losses), len(losses) // 2)
+        cutoff = Cutoff(loss, at_most=at_most, confidence=0.95, random_state=number)
+        answered.append(cutoff.fit_losses(rng.random(len(drawn)), losses[drawn]).answered_ > 0)
+    name = f"{setting}, random scores, {len(losses) // 2} drawn with replacement"
+    return [
+        rate(name, f"{loss} at most half of the base risk, confidence 0.95: refused", ~np.array(answered), low=0.95)
+    ]
 
 
 def of_lists(setting: str, data: Lists, replications: int, seed: int) -> list[Row]:
@@ -258,19 +321,28 @@ def of_lists(setting: str, data: Lists, replications: int, seed: int) -> list[Ro
         shares = parse_loss(name).of_rankings(data.y, data.offsets, 1)
         at_most = round(0.85 * shares.mean(), 2)
         rows += answers(f"{setting}, mean-top", name, statistics[:, 1], shares, at_most, replications, seed)
-    for name in ("missed-relevant", "no-relevant-shown"):
-        rows += depths(setting, name, data, None, replications, seed)
-        rows += depths(setting, name, data, CONFIDENCE, replications, seed)
-    return rows + depths(setting, "irrelevant-shown", data, CONFIDENCE, replications, seed)
+    return rows
+
+
+def of_depths(setting: str, data: Lists, draws: int, seed: int) -> list[Row]:
+    """All losses about depth on one set of queries, and refusals of a useless score."""
+    rows = []
+    for name, kind in BY_DEPTH.items():
+        for confidence in (None, CONFIDENCE)[kind == "shown" :]:
+            rows += depths(setting, name, data, confidence, draws, seed)
+    name = f"no-relevant@{data.k}"
+    return rows + useless(setting, name, parse_loss(name).of_rankings(data.y, data.offsets, 1), draws, seed)
 
 
 def run(replications: int, seed: int) -> list[Row]:
     """Simulated queries, and the collections where there are enough divisions to be worth their training."""
     warnings.filterwarnings("ignore", message="no query will be answered")
+    draws = DRAWS if replications >= DIVISIONS else replications
     rows = of_lists("simulated, 300 queries", simulated(), replications, seed)
+    drawn = of_depths("simulated, 300 queries", simulated(), draws, seed)
     folder = collections()
     if folder is None or replications < FEWEST_FOR_REAL_DATA:
-        return [row._replace(fewest=DIVISIONS) for row in rows]
+        return _with_bars(rows, drawn)
     scores, wrong = reuters(folder / "reuters21578")
     setting, at_most = f"Reuters, naive Bayes, {len(wrong):,} documents", round(0.85 * float(wrong.mean()), 3)
     rows += answers(f"{setting}, highest log-odds", "error", scores[:, 0], wrong, at_most, replications, seed)
@@ -279,6 +351,12 @@ def run(replications: int, seed: int) -> list[Row]:
     rows += of_lists("TREC-9, ten runs fused, 50 topics", trec9(folder / "trec9-web-runs"), replications, seed)
     ohsumed = letor(folder / "letor3-ohsumed" / "querylevelnorm", 1)
     rows += of_lists("OHSUMED, 106 queries", ohsumed, replications, seed)
+    drawn += of_depths("OHSUMED, 106 queries", ohsumed, draws, seed)
     mq2008 = letor(folder / "letor4-mq2008", 3, folder / "letor4-mq2008-agg", 0.35)
     rows += of_lists("MQ2008, 784 queries", mq2008, replications, seed)
-    return [row._replace(fewest=DIVISIONS) for row in rows]
+    drawn += of_depths("MQ2008, 784 queries", mq2008, draws, seed)
+    return _with_bars(rows, drawn)
+
+
+def _with_bars(rows: list[Row], drawn: list[Row]) -> list[Row]:
+    return [*(row._replace(fewest=DIVISIONS) for row in rows), *(row._replace(fewest=DRAWS) for row in drawn)]

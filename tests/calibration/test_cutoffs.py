@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 
@@ -69,7 +70,12 @@ def test_depth_with_confidence_ends_at_the_first_bound_above(kind):
     curve = cutoff.curve_
     for t, risk in zip(curve["threshold"], curve["risk"]):
         assert risk == pytest.approx(slow.mean_loss(queries, loss, t))
-    passed = curve["bound"] <= 0.5
+    known = [[loss(g, [s >= t for s in own]) is not None for own, g in queries] for t in curve["threshold"]]
+    assert curve["queries"].tolist() == [sum(one) for one in known]
+    least = cutoffs.least_losses(0.5, 0.9, binary=False)
+    passed = (curve["bound"] <= 0.5) | (
+        curve["queries"] < max(least, cutoffs.START * len(queries) * (kind == "irrelevant-shown"))
+    )
     first = int(np.argmin(passed))
     assert cutoff.threshold_ == curve["threshold"][first - 1]
     inclusive = np.diff(curve["answered"])
@@ -112,9 +118,13 @@ def test_losses_by_hand():
     assert of("no-relevant@2") == [0, 1]
     assert of("irrelevant@3") == pytest.approx([2 / 3, 1])  # of two documents at k = 3 both
     assert of("1-P@2") == [0.5, 1]
-    assert of("missed-relevant") == [1, 1, 0.5, 0.5, 0, 0, 0, 0]
-    assert of("no-relevant-shown") == [1, 1, 0, 0, 0, 0, 0, 0]
-    assert of("irrelevant-shown") == pytest.approx([0, 1, 1 / 2, 2 / 3, 1 / 2, 0, 1, 1])
+    none = [math.nan] * 3  # the second query is not in the denominator
+    assert of("missed-relevant") == pytest.approx([1, 1, 0.5, 0.5, 0, *none], nan_ok=True)
+    assert of("no-relevant-shown") == pytest.approx([1, 1, 0, 0, 0, *none], nan_ok=True)
+    assert of("irrelevant-shown") == pytest.approx([math.nan, 1, 1 / 2, 2 / 3, 1 / 2, math.nan, 1, 1], nan_ok=True)
+    assert of("missed-relevant-overall") == [1, 1, 0.5, 0.5, 0, 0, 0, 0]
+    assert of("no-relevant-shown-overall") == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert of("irrelevant-shown-overall") == pytest.approx([0, 1, 1 / 2, 2 / 3, 1 / 2, 0, 1, 1])
     assert of(lambda g: 1.0 - (g[0] > 0)) == [1, 1]
     assert of(lambda g, shown: shown / 8, kind="shown") == [0, 1 / 8, 2 / 8, 3 / 8, 4 / 8, 0, 1 / 8, 2 / 8]
 
@@ -138,7 +148,7 @@ def test_a_function_equals_the_name():
 
     a = Cutoff("no-relevant@3", **settings).fit(scores, y, qid=qid)
     assert a.threshold_ == Cutoff(nothing, **settings).fit(scores, y, qid=qid).threshold_
-    b = Cutoff("missed-relevant", at_most=0.2).fit(scores, y, qid=qid)
+    b = Cutoff("missed-relevant-overall", at_most=0.2).fit(scores, y, qid=qid)
     assert b.threshold_ == Cutoff(missed, at_most=0.2, kind="missed").fit(scores, y, qid=qid).threshold_
 
 
@@ -208,7 +218,9 @@ def test_probabilities_are_summed_and_documents_that_are_not_there_count_nothing
 def test_the_first_threshold_that_fails_ends_the_sequence_and_says_so():
     score, loss = np.arange(40.0), np.zeros(40)
     loss[28:] = 1  # the highest are all wrong
-    with pytest.warns(TruerankWarning, match="no query will be answered: at the first threshold 100.0% are lost"):
+    with pytest.warns(
+        TruerankWarning, match="no query will be answered: at the first threshold the mean loss is 1.000"
+    ):
         cutoff = Cutoff("error", at_most=0.35, confidence=0.9).fit_losses(score, loss)
     assert cutoff.threshold_ == math.inf
     assert not cutoff.answers(score).any()
@@ -232,7 +244,7 @@ def test_the_plot_has_the_curve_and_the_choice():
     cutoff = Cutoff("error", at_most=0.5, confidence=0.8).fit_losses(np.arange(20.0), np.arange(20) < 10)
     (axes,) = cutoff.plot().axes
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["risk", "bound", "at most"]
+    assert labels == ["risk", "bound", "simultaneous", "at most"]
     assert axes.lines[1].get_ydata().tolist() == cutoff.curve_["bound"].tolist()
     assert axes.get_title(loc="left") == "75% of queries answered, 20 calibration queries"
 
@@ -283,7 +295,7 @@ def test_check_names_what_moved():
         ({"confidence": 0.9, "query_score": "expected-relevant"}, "needs scores that are probabilities"),
         ({"confidence": 0.9, "query_score": "top"}, "query_score must be one of 'mean-top'"),
         ({"confidence": 0.9, "at_most": 0.01}, "80 queries test thresholds, and at least 230 are needed"),
-        ({"loss": "missed-relevant", "at_most": 0.01}, r"judge at least 99 queries"),
+        ({"loss": "missed-relevant", "at_most": 0.01}, r"with 80 queries; about 139 would be needed"),
         ({"loss": "1-nothing", "confidence": 0.9}, "nothing"),
         ({"loss": lambda g: 2.0, "confidence": 0.9}, r"must lie in \[0, 1\], got 2"),
         ({"loss": lambda g, d: d / 9, "kind": "missed"}, 'rises where more is shown; use kind="shown"'),
@@ -324,3 +336,96 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was():
     with pytest.raises(InvalidInputError):
         cutoff.fit(scores, y, qid=qid)
     assert cutoff.threshold_ == before
+
+
+def test_queries_without_a_relevant_document_change_no_promise_about_the_others():
+    """Trials: the threshold is that of the queries in the denominator alone, and the sentence names their number."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scores, y, qid = made(seed, m=120, ties=seed % 2 == 1)
+        with_relevant = np.isin(qid, qid[y >= 1])
+        empty = rng.normal(size=200), np.zeros(200), np.repeat(np.arange(1_000, 1_100), 2)
+        for loss in ("missed-relevant", "no-relevant-shown"):
+            settings = {"at_most": 0.3, "random_state": seed}
+            alone = Cutoff(loss, **settings).fit(scores[with_relevant], y[with_relevant], qid=qid[with_relevant])
+            more = [np.concatenate(pair) for pair in zip((scores, y, qid), empty)]
+            found = Cutoff(loss, **settings).fit(more[0], more[1], qid=more[2])
+            assert found.threshold_ == alone.threshold_
+            assert found.n_queries_ == alone.n_queries_ == len(np.unique(qid[with_relevant]))
+            assert f"{found.n_queries_} of 220 calibration queries" in found.summary()
+            overall = Cutoff(f"{loss}-overall", **settings).fit(more[0], more[1], qid=more[2])
+            assert overall.threshold_ >= found.threshold_  # the promise over all queries is the weaker one
+            assert "all queries" in overall.summary()
+
+
+def test_a_query_that_shows_nothing_is_not_a_good_one():
+    # 100 queries show one irrelevant document in three, 900 show nothing: a third is irrelevant, and not 3 %.
+    rng = np.random.default_rng(0)
+    scores, qid = np.r_[rng.uniform(1, 2, 100), rng.uniform(0, 1, 900)], np.arange(1_000)
+    y = np.r_[np.arange(100) % 3 > 0, np.zeros(900)]
+    with pytest.raises(InvalidInputError, match="No threshold keeps this promise with 1000 queries; more would not"):
+        Cutoff("irrelevant-shown", at_most=0.2, confidence=0.9).fit(scores, y, qid=qid)
+    overall = Cutoff("irrelevant-shown-overall", at_most=0.2, confidence=0.9).fit(scores, y, qid=qid)
+    assert overall.depth(scores, qid=qid).sum() > 100
+
+
+def test_no_list_with_a_relevant_document_is_an_error():
+    with pytest.raises(InvalidInputError, match="no list has a document of grade 3 or more"):
+        Cutoff("missed-relevant", rel=3).fit([0.5, 0.2], [1, 0], qid=[1, 2])
+
+
+@pytest.mark.filterwarnings("ignore:no query will be answered")
+def test_the_number_of_queries_of_a_verdict_is_the_least_that_rejects():
+    assert cutoffs.queries_for(0.3, 0.3, 0.9) == math.inf
+    for risk, at_most, confidence in ((0.0, 0.1, 0.9), (0.25, 0.35, 0.95), (0.1, 0.12, 0.8)):
+        n = int(cutoffs.queries_for(risk, at_most, confidence))
+        tails = [slow.binomial_tail(math.ceil(risk * k - 1e-9), k, at_most) for k in range(1, n + 1)]
+        assert [tail <= 1 - confidence for tail in tails] == [False] * (n - 1) + [True]
+    assert cutoffs.queries_for(0.299, 0.3, 0.9) == pytest.approx(0.21 * (1.2816 / 0.001) ** 2, rel=0.01)
+    score, loss = np.arange(100.0), np.arange(100) % 4 == 0  # 8 of the first 30 are lost
+    cutoff = Cutoff("error", at_most=0.3, confidence=0.9).fit_losses(score, loss)
+    assert cutoff.threshold_ == math.inf
+    first = cutoff.curve_["risk"][0]
+    assert cutoff.needed_ == pytest.approx(cutoffs.queries_for(first, 0.3, 0.9) * 100 / 30)
+    assert f"with 100 queries; about {cutoff.needed_:,.0f} would be needed" in cutoff.summary()
+    hopeless = Cutoff("error", at_most=0.2, confidence=0.9).fit_losses(score, loss)
+    assert hopeless.needed_ == math.inf
+    assert "more would not help" in hopeless.summary()
+    assert Cutoff("error", at_most=0.4, confidence=0.9).fit_losses(score, loss).needed_ == 0
+
+
+@pytest.mark.filterwarnings("ignore:no query will be answered")
+def test_the_curve_of_simultaneous_bounds_holds_at_once():
+    """Unit scores uniform on (0, 1), P(loss) = 1 - score: the risk above t is (1 - t)/2."""
+    crossed = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        score = rng.random(200)
+        cutoff = Cutoff("error", at_most=0.3, confidence=0.8)
+        curve = cutoff.fit_losses(score, rng.random(200) > score).curve_
+        known = ~np.isnan(curve["simultaneous"])
+        assert 2 <= known.sum() <= 20
+        assert (curve["simultaneous"] >= curve["bound"])[known].all()
+        assert known[[0, -1]].all()
+        true = (1 - np.maximum(curve["threshold"], 0)) / 2
+        crossed += bool((true > curve["simultaneous"])[known].any())
+    assert crossed <= 200 * 0.2 + 2 * math.sqrt(200 * 0.2 * 0.8)
+
+
+def test_files_of_an_earlier_version(tmp_path):
+    scores, y, qid = made(2)
+    for loss in ("no-relevant@3", "missed-relevant"):
+        cutoff = Cutoff(loss, at_most=0.6, confidence=0.8).fit(scores, y, qid=qid)
+        path = tmp_path / "old.json"
+        save_model(cutoff, path)
+        document = json.loads(path.read_text())
+        del document["model"]["fitted"]["needed_"]
+        for name in ("queries", "simultaneous"):
+            del document["model"]["fitted"]["curve_"][name]
+        path.write_text(json.dumps(document))
+        if loss == "missed-relevant":
+            with pytest.raises(ModelFileError, match="fit the cutoff again, with the loss missed-relevant-overall"):
+                load_model(path)
+        else:
+            assert load_model(path).summary() == cutoff.summary()
+            load_model(path).plot()

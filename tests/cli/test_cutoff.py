@@ -39,7 +39,9 @@ def at(folder, *names):
     return [str(folder / name) for name in names]
 
 
-@pytest.mark.parametrize("loss", [[], ["--loss", "irrelevant-shown"], ["--loss", "missed-relevant"]])
+@pytest.mark.parametrize(
+    "loss", [[], ["--loss", "irrelevant-shown", "--at-most", "0.4"], ["--loss", "missed-relevant"]]
+)
 def test_the_defaults_fit_a_cutoff(loss, files, capsys):
     model, data, out = at(files, "default.json", "held.txt", "default-cutoff.json")
     assert main(["train", *at(files, "train.txt"), "--ranker", "ridge", "--model", model]) == 0
@@ -55,6 +57,9 @@ def test_scores_in_a_file(files, capsys):
     text = capsys.readouterr().err
     assert "With confidence 0.9, at most 0.2 of the answered queries have nothing relevant in the top 2." in text
     cutoff = load_model(out)
+    curve = [line.split() for line in text.splitlines() if line[:1].isdigit()]
+    assert 2 <= len(curve) <= 20
+    assert all(float(risk) <= float(bound) <= float(wide) for _, _, risk, bound, wide in curve)
     qid = np.repeat(np.arange(100, 300), 6)
     grades = [int(line.split()[0]) for line in Path(data).read_text().splitlines()]
     assert cutoff.threshold_ == (
@@ -81,7 +86,8 @@ def test_a_model_decides_how_deep(files, capsys):
     assert main(["train", *at(files, "train.txt"), "--ranker", "ridge", "--model", model]) == 0
     assert main(["cutoff", "fit", model, *at(files, "held.txt"), "--loss", "missed-relevant", "-o", out, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["queries"] == 200
+    grades = [int(line.split()[0]) for line in (files / "held.txt").read_text().splitlines()]
+    assert report["queries"] == np.reshape(grades, (200, 6)).any(axis=1).sum()  # those with a relevant document
     assert 0.3 < report["answered"] < 1
     assert main(["cutoff", "apply", out, model, *at(files, "use.txt"), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)["shown"]

@@ -6,14 +6,14 @@ import math
 
 
 def missed(grades, shown):
-    """Share of the relevant documents that are not among those shown; 0 where there are none."""
+    """Share of the relevant documents that are not among those shown; None where there are none."""
     relevant = sum(g >= 1 for g in grades)
-    return sum(g >= 1 and not s for g, s in zip(grades, shown)) / relevant if relevant else 0.0
+    return sum(g >= 1 and not s for g, s in zip(grades, shown)) / relevant if relevant else None
 
 
 def irrelevant_shown(grades, shown):
     kept = [g for g, s in zip(grades, shown) if s]
-    return sum(g < 1 for g in kept) / len(kept) if kept else 0.0
+    return sum(g < 1 for g in kept) / len(kept) if kept else None
 
 
 def nothing_in_top(scores, grades, k):
@@ -22,13 +22,15 @@ def nothing_in_top(scores, grades, k):
 
 
 def mean_loss(queries, loss, threshold):
-    """Mean loss of queries, each (scores, grades), where documents with scores of at least `threshold` are shown."""
-    return sum(loss(grades, [s >= threshold for s in scores]) for scores, grades in queries) / len(queries)
+    """Mean of the losses that are not None, where documents with scores of at least `threshold` are shown."""
+    losses = [loss(grades, [s >= threshold for s in scores]) for scores, grades in queries]
+    known = [one for one in losses if one is not None]
+    return sum(known) / len(known) if known else 0.0
 
 
 def conformal(queries, loss, at_most):
     """The highest threshold with n/(n + 1) R + 1/(n + 1) ≤ α, or None."""
-    n = len(queries)
+    n = sum(loss(grades, [True] * len(grades)) is not None for _, grades in queries)
     for threshold in sorted({s for scores, _ in queries for s in scores} | {math.inf}, reverse=True):
         if (n * mean_loss(queries, loss, threshold) + 1) / (n + 1) <= at_most + 1e-12:
             return threshold

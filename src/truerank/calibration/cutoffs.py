@@ -15,13 +15,13 @@ from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, betaincinv
+from scipy.special import bdtr, betaincinv, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration import QUERY_SCORES
 from truerank.calibration.log_odds_fits import fit_standardised
-from truerank.calibration.query_losses import STATISTICS, QueryLoss, list_statistics, parse_loss
+from truerank.calibration.query_losses import STATISTICS, QueryLoss, denominator, list_statistics, parse_loss
 from truerank.core.checks import as_numbers, check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 
 _LARGEST_STAKE = 0.75  # share of the wealth that a loss of 1 may cost
 START, STEP = 0.3, 0.02  # share of the queries that the first tested threshold answers, and that each further one adds
+_ANCHORS = 20  # thresholds whose bounds hold at once
 _RIDGE, _ASIDE = 5.0, 0.4  # of the learned query score: penalty, in queries, and share of the queries that fit it
 _MEANINGS = {
     "no-relevant": "have nothing relevant in the top {k}",
-    "missed-relevant": "share of the relevant documents that are not shown",
-    "no-relevant-shown": "share of the queries with relevant documents where none is shown",
+    "missed-relevant": "share of the relevant documents in a list that are not shown",
+    "no-relevant-shown": "share of the queries where no relevant document is shown",
     "irrelevant-shown": "share of the shown documents that are not relevant",
 }
 
@@ -60,8 +61,9 @@ class Cutoff(BaseEstimator):
     * **When to answer** (losses of the kind "answer"): the mean loss of the queries whose query score is at least
       `threshold_` is at most `at_most`, with probability `confidence` over the calibration queries.
     * **How many documents to show** (kinds "missed" and "shown"): documents with a score of at least `threshold_` are
-      shown, and the mean loss over all queries is at most `at_most`: in expectation (conformal risk control, for the
-      kind "missed" without `confidence`), or with probability `confidence`.
+      shown, and the mean loss is at most `at_most`: in expectation (conformal risk control, for the kind "missed"
+      without `confidence`), or with probability `confidence`. The mean is over the queries of which the loss speaks:
+      those with relevant documents in their lists, those with a shown document, or all (suffix "-overall").
 
     With `confidence`, fixed-sequence testing starts at the safest threshold and stops at the first that is not
     rejected. Each test is an exact binomial tail (losses 0 or 1) or a betting test. The promise requires queries that
@@ -70,9 +72,10 @@ class Cutoff(BaseEstimator):
     Parameters
     ----------
     loss : str or callable, default "no-relevant@3"
-        "no-relevant@k", "irrelevant@k", "1-MEASURE" (such as "1-nDCG@10"), "missed-relevant", "no-relevant-shown" or
-        "irrelevant-shown" (see `query_losses`). A function receives the grades of one query, best document first, and
-        for the kinds "missed" and "shown" also the number of documents shown. A loss is a number in [0, 1].
+        "no-relevant@k", "irrelevant@k", "1-MEASURE" (such as "1-nDCG@10"), "missed-relevant", "no-relevant-shown",
+        "irrelevant-shown", or one of the last three with the suffix "-overall" (see `query_losses`). A function
+        receives the grades of one query, best document first, and for the kinds "missed" and "shown" also the number
+        of documents shown. A loss is a number in [0, 1].
     at_most : float, default 0.1
     confidence : float, optional
         None bounds the expected loss, which only losses of the kind "missed" allow.
@@ -93,9 +96,14 @@ class Cutoff(BaseEstimator):
     threshold_ : float
         Least score of an answered query or a shown document; inf answers nothing.
     curve_ : dict of arrays (t,)
-        `threshold`, share `answered` (or shown), `risk` (mean loss) and `bound` (for this threshold alone).
+        `threshold`, share `answered` (or shown), number of `queries` in the mean, `risk` (mean loss), `bound` (for this
+        threshold alone, which the test sequence uses) and, with `confidence`, `simultaneous`: wider bounds that hold at
+        once for at most 20 thresholds with ranks fixed beforehand, NaN between them.
     n_queries_ : int
         Number of queries that tested thresholds.
+    needed_ : float
+        0 if a threshold keeps the promise. Else about the number of queries with which the first tested threshold would
+        keep it, if its observed risk is the true one (binomial tail); inf if that risk is not below `at_most`.
     answered_, withheld_ : float
         Share of these queries that is answered (or of their documents that is shown); and 1 minus the mean loss of the
         others, NaN if there are none: the cost of the promise.
@@ -121,8 +129,8 @@ class Cutoff(BaseEstimator):
     """
 
     model_attributes: ClassVar[tuple[str, ...]] = (
-        "threshold_", "curve_", "n_queries_", "answered_", "withheld_", "kind_", "names_", "reference_", "coef_",
-        "centre_", "scale_",
+        "threshold_", "curve_", "n_queries_", "needed_", "answered_", "withheld_", "kind_", "names_", "reference_",
+        "coef_", "centre_", "scale_",
     )  # fmt: skip
 
     loss: Any = "no-relevant@3"
@@ -217,18 +225,25 @@ class Cutoff(BaseEstimator):
         check_is_fitted(self)
         return resolve("truerank.report.plots:draw_curve")(self)
 
+    def drawn_curve(self) -> dict[str, np.ndarray]:
+        """Return the rows of `curve_` that have a simultaneous bound; all rows without `confidence`."""
+        check_is_fitted(self)
+        kept = ~np.isnan(self.curve_.get("simultaneous", self.curve_["risk"]))
+        return {name: values[kept] for name, values in self.curve_.items()}
+
     def summary(self) -> str:
         """Return the promise, its confidence and its cost in one paragraph."""
         check_is_fitted(self)
         name, _, k = self._name().partition("@")
-        meaning = _MEANINGS.get(name, "").format(k=k)
+        meaning = _MEANINGS.get(name.removesuffix("-overall"), "").format(k=k)
         start = "" if self.confidence is None else f"With confidence {self.confidence:.3g}, "
         if self.kind_ != "answer":
-            mean = "The expected" if self.confidence is None else "the mean"
+            mean, of = "The expected" if self.confidence is None else "the mean", denominator(name, self.kind_)
+            n, given = self.curve_["queries"][self.curve_["threshold"] == self.threshold_][0], len(self.reference_)
             return (
-                f"{start}{mean} loss {name}{f' ({meaning})' if meaning else ''} is at most {self.at_most:g}. Show "
-                f"documents with a score of at least {self.threshold_:.6g}: {self.answered_:.1%} of the documents of "
-                f"{self.n_queries_} queries."
+                f"{start}{mean} loss {name}{f' ({meaning})' if meaning else ''} over {of} is at most "
+                f"{self.at_most:g}. Show documents with a score of at least {self.threshold_:.6g}: "
+                f"{self.answered_:.1%} of the documents. The mean is that of {n} of {given} calibration queries."
             )
         promise = f"of the answered queries {meaning}"
         promise = f"at most {self.at_most:.4g} {promise}" if meaning else (
@@ -238,6 +253,7 @@ class Cutoff(BaseEstimator):
         rule = f"Answer where the {score} is at least {self.threshold_:.6g}"
         if math.isinf(self.threshold_):
             rule = "Answer everything" if self.threshold_ < 0 else "Answer nothing"
+            rule = f"{self._verdict()}. {rule}" if self.needed_ else rule
         cost = "" if math.isnan(self.withheld_) else f" Of the others, {self.withheld_:.1%} would have been right."
         return f"{start}{promise}. {rule}: {self.answered_:.1%} of {self.n_queries_} queries.{cost}"
 
@@ -253,6 +269,13 @@ class Cutoff(BaseEstimator):
 
     def check_model(self) -> None:
         """Check the arrays of a model file after loading."""
+        if "queries" not in self.curve_:  # written before losses had denominators
+            if self.kind_ != "answer":
+                raise ModelFileError(
+                    f"Cutoff: an earlier version averaged the loss {self._name()} over all queries; fit the cutoff "
+                    f"again, with the loss {self._name()}-overall for that promise"
+                )
+            self.needed_ = 0.0
         sizes, n = {len(values) for values in self.curve_.values()}, len(self.names_)
         if self.reference_.shape[1:] != (n,) or len(sizes) != 1 or len(self.coef_) not in (0, n):
             raise ModelFileError("Cutoff: reference_, names_, coef_ and curve_ do not fit together")
@@ -325,87 +348,105 @@ class Cutoff(BaseEstimator):
         order = stream(seed_of(self.random_state), "cutoff").permutation(len(losses))
         n_aside = math.ceil(_ASIDE * len(losses)) if self.query_score == "learned" else 0
         aside, tested = order[:n_aside], order[n_aside:]
-        least = least_losses(self.at_most, self.confidence or 0, bool(((losses == 0) | (losses == 1)).all()))
-        if len(tested) < least:
-            raise InvalidInputError(
-                f"{len(tested)} queries test thresholds, and at least {least} are needed for a loss of at most "
-                f"{self.at_most:g} with confidence {self.confidence:g} even where no loss occurs; judge more queries"
-            )
         if n_aside:  # log-odds of no loss, linear in the standardised statistics
-            known, kept = self.reference_[aside], 1 - losses[aside]
-            coef, self.centre_, self.scale_ = fit_standardised(known, kept, None, _RIDGE, 1e-3)
+            known, right = self.reference_[aside], 1 - losses[aside]
+            coef, self.centre_, self.scale_ = fit_standardised(known, right, None, _RIDGE, 1e-3)
             self.coef_ = coef[:-1]
         scores = self._scores_of(self.reference_)
         values, losses = scores[tested], losses[tested]
         grid = _thresholds(scores[aside] if n_aside else values, START)
         answered = values[:, None] >= grid
-        first = losses[np.argsort(~answered, axis=0, kind="stable")]  # the answered queries first
-        counts = answered.sum(axis=0)
-        # A threshold that answers too few queries can keep no promise, and does not end the sequence.
-        n_passed = self._test(grid, counts / len(values), first, counts, counts >= least)
+        failed = self._test(grid, answered.mean(axis=0), np.where(answered, losses[:, None], np.nan))
         left = values < self.threshold_
-        self.n_queries_, self.answered_ = len(values), 1 - float(left.mean())
+        self.answered_ = 1 - float(left.mean())
         self.withheld_ = float(1 - losses[left].mean()) if left.any() else math.nan
-        if not n_passed:
-            risk, bound = (self.curve_[name][np.argmax(counts >= least)] for name in ("risk", "bound"))
-            warn(
-                f"no query will be answered: at the first threshold {risk:.1%} are lost, and the bound {bound:.3f} "
-                f"exceeds at_most={self.at_most:g}; judge more queries, raise at_most, or use another query_score"
-            )
+        if failed:
+            warn(f"no query will be answered: {failed}. {self._verdict()}. Raise at_most, or use another query_score")
 
     def _fit_depth(self, scores: np.ndarray, offsets: np.ndarray, table: np.ndarray, loss: QueryLoss) -> None:
         """`scores` (n,) are sorted within each query; `table` has the losses of each query at depths 0, 1, …, n_q."""
-        self.n_queries_ = m = len(offsets) - 1
+        m = len(offsets) - 1
         at_depth_0, row = offsets[:-1] + np.arange(m), np.arange(len(scores)) + query_of_rows(offsets) + 1
-        rises = table[row] - table[row - 1]
+        rises = np.nan_to_num(table[row] - table[row - 1])
         if loss.kind == "missed" and (rises > 1e-12).any():
             raise InvalidInputError(f'the loss {loss.name} rises where more is shown; use kind="shown" and confidence')
+        if np.isnan(table[row]).all():
+            raise InvalidInputError(f"no list has a document of grade {self.rel:g} or more; judge more queries")
         if self.confidence is None:
-            self._control(scores, rises, float(table[at_depth_0].mean()))
+            self._control(scores, rises, table[at_depth_0])
         else:
             grid = _thresholds(scores, STEP)[:: -1 if loss.kind == "missed" else 1]
             shown = scores[:, None] >= grid
             depths = np.add.reduceat(shown.astype(np.int64), offsets[:-1], axis=0)
             bets = stream(seed_of(self.random_state), "cutoff").permutation(m)
-            losses, every = table[at_depth_0[:, None] + depths][bets], np.ones(len(grid), dtype=bool)
-            if not self._test(grid, shown.mean(axis=0), losses, m * every, every):
-                risk, bound = self.curve_["risk"][0], self.curve_["bound"][0]
-                raise InvalidInputError(
-                    f"no threshold keeps {loss.name} at or below {self.at_most:g}: the first has the mean loss "
-                    f"{risk:.3f} and the bound {bound:.3f} over {m} queries; judge more queries or raise at_most"
-                )
+            if failed := self._test(grid, shown.mean(axis=0), table[at_depth_0[:, None] + depths][bets]):
+                raise InvalidInputError(f"{loss.name}: {failed}. {self._verdict()}. Otherwise raise at_most")
         self.answered_ = float((scores >= self.threshold_).mean())
 
-    def _test(
-        self, grid: np.ndarray, shares: np.ndarray, losses: np.ndarray, counts: np.ndarray, tested: np.ndarray
-    ) -> int:
-        """Set the last threshold of the sequence `grid[tested]` before the first that is not rejected."""
-        risk, p, bound = mean_bounds(losses, counts, self.at_most, self.confidence or 0)
-        self.curve_ = {"threshold": grid, "answered": shares, "risk": risk, "bound": bound}
-        n = int(np.argmin(np.append(p[tested] <= 1 - (self.confidence or 0), False)))
-        self.threshold_ = float(grid[tested][n - 1]) if n else math.inf
-        return n
+    def _test(self, grid: np.ndarray, shares: np.ndarray, losses: np.ndarray) -> str:
+        """Set the last threshold of the sequence before the first that is not rejected; return why there is none.
 
-    def _control(self, scores: np.ndarray, rises: np.ndarray, start: float) -> None:
-        """Conformal risk control; `start` is the mean loss with nothing shown; each shown document adds its rise."""
-        order, m = np.argsort(-scores, kind="stable"), self.n_queries_
+        The losses (n, t) are NaN where the promise is not about the query. A threshold with too few others can keep no
+        promise, and does not end the sequence. That of shown documents starts where the share START of the queries has
+        one.
+        """
+        known, confidence = ~np.isnan(losses), self.confidence or 0
+        counts = known.sum(axis=0)
+        self.n_queries_ = int(counts.max())
+        losses = np.nan_to_num(np.take_along_axis(losses, np.argsort(~known, axis=0, kind="stable"), axis=0))
+        least = least_losses(self.at_most, confidence, bool(((losses == 0) | (losses == 1)).all()))
+        if self.n_queries_ < least:
+            raise InvalidInputError(
+                f"{self.n_queries_} queries test thresholds, and at least {least} are needed for a loss of at most "
+                f"{self.at_most:g} with confidence {confidence:g} even where no loss occurs; judge more queries"
+            )
+        risk, p, bound = mean_bounds(losses, counts, self.at_most, confidence)
+        at = np.linspace(0, len(grid) - 1, min(_ANCHORS, len(grid))).astype(int)
+        simultaneous, each = np.full(len(grid), np.nan), 1 - (1 - confidence) / len(at)
+        simultaneous[at] = mean_bounds(losses[:, at], counts[at], self.at_most, each)[2]
+        self.curve_ = {
+            "threshold": grid, "answered": shares, "queries": counts, "risk": risk, "bound": bound,
+            "simultaneous": simultaneous,
+        }  # fmt: skip
+        tested = np.flatnonzero(counts >= max(least, START * self.n_queries_ if self.kind_ == "shown" else 0))
+        n = int(np.argmin(np.append(p[tested] <= 1 - confidence, False)))
+        self.threshold_, self.needed_ = float(grid[tested][n - 1]) if n else math.inf, 0.0
+        if n:
+            return ""
+        first = tested[0]
+        self.needed_ = queries_for(float(risk[first]), self.at_most, confidence) * len(self.reference_) / counts[first]
+        return f"at the first threshold the mean loss is {risk[first]:.3f} and its bound {bound[first]:.3f}"
+
+    def _verdict(self) -> str:
+        """Return that no threshold keeps the promise, and what would be needed."""
+        more = f"about {self.needed_:,.0f} would be needed if this loss is the true one"
+        if math.isinf(self.needed_):
+            more = f"more would not help, because this loss is not below at_most={self.at_most:g}"
+        return f"No threshold keeps this promise with {len(self.reference_)} queries; {more}"
+
+    def _control(self, scores: np.ndarray, rises: np.ndarray, start: np.ndarray) -> None:
+        """Conformal risk control; `start` (m,) are the losses with nothing shown; each shown document adds its rise."""
+        order, self.n_queries_ = np.argsort(-scores, kind="stable"), int(np.count_nonzero(~np.isnan(start)))
+        m, self.needed_ = self.n_queries_, 0.0
         last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # of equal scores
         grid, shown = np.append(np.inf, scores[order][last]), np.append(0, last + 1)
-        risk = start + np.append(0.0, np.cumsum(rises[order]))[shown] / m
+        risk = float(np.nanmean(start)) + np.append(0.0, np.cumsum(rises[order]))[shown] / m
         bound = np.minimum((m * risk + 1) / (m + 1), 1.0)
         kept = np.flatnonzero(bound <= self.at_most + 1e-12)
         if not len(kept):
-            room = self.at_most - float(risk.min())
-            more = f", or judge at least {math.ceil((1 - self.at_most) / room - 1e-9)} queries" if room > 0 else ""
+            lowest = max(float(risk.min()), 0.0)
+            enough = (1 - self.at_most) / (self.at_most - lowest) if lowest < self.at_most else math.inf
+            self.needed_ = math.ceil(enough - 1e-9) * len(start) / m if enough < math.inf else enough
             raise InvalidInputError(
-                f"no threshold keeps the expected loss at or below {self.at_most:g}: with everything shown it is "
-                f"{risk.min():.4f} over {m} queries, and n/(n + 1) of that + 1/(n + 1) must not exceed at_most; use "
-                f"at_most={math.ceil(1e4 * bound.min()) / 1e4:g}{more}"
+                f"with everything shown the mean loss of n = {m} queries is {lowest:.4f}, and n/(n + 1) of that + "
+                f"1/(n + 1) must not exceed at_most. {self._verdict()}. Otherwise use "
+                f"at_most={math.ceil(1e4 * bound.min()) / 1e4:g}"
             )
         self.threshold_ = float(grid[kept[0]])
         at = np.unique(np.append(np.linspace(0, len(grid) - 1, 101).astype(np.int64), kept[0]))
         self.curve_ = {
-            "threshold": grid[at], "answered": shown[at] / len(scores), "risk": risk[at], "bound": bound[at]
+            "threshold": grid[at], "answered": shown[at] / len(scores), "queries": np.full(len(at), m),
+            "risk": risk[at], "bound": bound[at],
         }  # fmt: skip
 
 
@@ -440,6 +481,20 @@ def least_losses(at_most: float, confidence: float, binary: bool = True) -> int:
     while not binary and betting_p(np.zeros((n, 1)), np.array([n]), at_most, confidence)[0] > 1 - confidence:
         n += 1 + n // 50
     return n
+
+
+def queries_for(risk: float, at_most: float, confidence: float) -> float:
+    """Return the least n at which n losses with the mean `risk` reject a mean above α by the binomial tail; else inf.
+
+    >>> queries_for(0.0, 0.35, 0.9), queries_for(0.2, 0.35, 0.9), queries_for(0.35, 0.35, 0.9)
+    (6.0, 20.0, inf)
+    """
+    if risk >= at_most:
+        return math.inf
+    n = np.arange(1, 100_001)
+    enough = np.flatnonzero(bdtr(np.ceil(risk * n - 1e-9), n, at_most) <= 1 - confidence)
+    normal = at_most * (1 - at_most) * (ndtri(confidence) / (at_most - risk)) ** 2
+    return float(n[enough[0]] if len(enough) else math.ceil(normal))
 
 
 def mean_bounds(

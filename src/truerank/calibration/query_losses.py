@@ -7,11 +7,13 @@ A loss has one value for the ranking, or one for each number of documents shown:
 | `no-relevant@k` | answer | 1 where none of its first k documents is relevant |
 | `irrelevant@k` | answer | share of its first k documents that are not relevant |
 | `1-MEASURE` | answer | 1 minus the measure, as in `1-nDCG@10` |
-| `missed-relevant` | missed | share of its relevant documents that are not shown |
-| `no-relevant-shown` | missed | 1 where it has a relevant document and none is shown |
-| `irrelevant-shown` | shown | share of the shown documents that are not relevant; 0 where none is shown |
+| `missed-relevant` | missed | share of the relevant documents in its list that are not shown |
+| `no-relevant-shown` | missed | 1 where none of the relevant documents in its list is shown |
+| `irrelevant-shown` | shown | share of the shown documents that are not relevant |
 
-A loss of the kind "missed" never rises when more is shown. The loss is 0 for a query without relevant documents.
+A loss of the kind "missed" never rises when more is shown. Losses about depth are NaN, and count in no mean, for a
+query without relevant documents (kind "missed") or without a shown document (`irrelevant-shown`). With the suffix
+`-overall`, as in `no-relevant-shown-overall`, the loss of these queries is 0, and the mean is that of all queries.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ from truerank.data.grouping import query_of_rows, ranks_by_query, sums_by_query
 from truerank.data.ranking_data import Judgements
 from truerank.measures import parse_measure
 
-BY_DEPTH = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelevant-shown": "shown"}
+_OVERALL = "-overall"
+_OWN = {"missed-relevant": "missed", "no-relevant-shown": "missed", "irrelevant-shown": "shown"}
+BY_DEPTH = _OWN | {name + _OVERALL: kind for name, kind in _OWN.items()}
+_DENOMINATORS = {"missed": "relevant documents in their lists", "shown": "a shown document"}
 STATISTICS = ("best", "mean-top", "gap", "mean", "spread", "size", "agreement")
 
 
@@ -44,7 +49,7 @@ class QueryLoss(NamedTuple):
         """Return the losses (m,) of queries, sorted best first, or (n + m,): at depths 0, 1, …, n_q of each query."""
         values = self._values(grades, offsets, rel)
         bad = values[~((values >= 0) & (values <= 1))]
-        if len(bad):
+        if len(bad) and self.name not in BY_DEPTH:
             raise InvalidInputError(f"the loss {self.name} must lie in [0, 1], got {bad[0]}; rescale it")
         return values
 
@@ -67,11 +72,21 @@ class QueryLoss(NamedTuple):
         seen = np.concatenate([[0], np.cumsum(relevant)])
         start = np.repeat(offsets[:-1], sizes + 1)
         found, total = seen[start + depth] - seen[start], np.repeat(seen[offsets[1:]], sizes + 1) - seen[start]
-        if self.name == "missed-relevant":
-            return np.where(total > 0, 1.0 - found / np.maximum(total, 1), 0.0)
-        if self.name == "no-relevant-shown":
-            return 1.0 * ((total > 0) & (found == 0))
-        return np.where(depth > 0, 1.0 - found / np.maximum(depth, 1), 0.0)
+        of = depth if self.kind == "shown" else total
+        loss = 1.0 * (found == 0) if self.name.startswith("no-") else 1.0 - found / np.maximum(of, 1)
+        return np.where(of > 0, loss, 0.0 if self.name.endswith(_OVERALL) else np.nan)
+
+
+def denominator(name: str, kind: str) -> str:
+    """Return the queries over which a loss about depth is averaged, for a sentence.
+
+    >>> denominator("missed-relevant", "missed")
+    'the queries with relevant documents in their lists'
+    """
+    own = _DENOMINATORS[kind]
+    if name in _OWN:
+        return f"the queries with {own}"
+    return f"all queries (0 for those without {own})" if name in BY_DEPTH else "all queries"
 
 
 def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:

@@ -14,6 +14,7 @@ import truerank
 from truerank.calibration import QUERY_SCORES
 from truerank.cli import common, options
 from truerank.cli.systems import about_training, read_stated
+from truerank.core.printing import table
 
 FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
 
@@ -29,12 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--loss NAME",
         "to decide when to answer: no-relevant@K, irrelevant@K or 1-MEASURE; to decide how many documents to show: "
-        "missed-relevant, no-relevant-shown or irrelevant-shown (default: no-relevant@3)",
+        "missed-relevant, no-relevant-shown or irrelevant-shown, for all queries with -overall (default: "
+        "no-relevant@3)",
     )
     add("--at-most A", "bound on the loss (default: 0.1)", type=float)
     add(
         "--confidence C",
-        "probability of keeping the bound (default: 0.9; none for missed-relevant, no-relevant-shown)",
+        "probability of keeping the bound (default: 0.9; none for missed-relevant…, no-relevant-shown…)",
         type=float,
     )
     add("--query-score", "score that decides which queries are answered (default: mean-top)", choices=QUERY_SCORES)
@@ -62,8 +64,20 @@ def run(args: argparse.Namespace) -> int:
     scores, y, qid = _lists(args, args.files)
     truerank.save_model(cutoff.fit(scores, y, qid=qid), args.output)
     report = {name: getattr(cutoff, f"{name}_") for name in ("threshold", "answered", "withheld", "curve")}
-    report |= {"queries": cutoff.n_queries_, "promise": cutoff.summary()}
-    return common.tell(args, report, f"{args.output}: {cutoff.summary()}")
+    report |= {"queries": cutoff.n_queries_, "promise": cutoff.summary(), "needed": cutoff.needed_}
+    return common.tell(args, report, f"{args.output}: {cutoff.summary()}{_curve(cutoff)}")
+
+
+def _curve(cutoff: truerank.Cutoff) -> str:
+    """Return the curve of the risk with its bounds, "" without a confidence."""
+    curve = cutoff.drawn_curve()
+    if "simultaneous" not in curve:
+        return ""
+    figures = zip(*(curve[name] for name in ("answered", "queries", "risk", "bound", "simultaneous")))
+    rows = [[f"{share:.0%}", int(n), *(f"{value:.3f}" for value in values)] for share, n, *values in figures]
+    heads = ["answered" if cutoff.kind_ == "answer" else "shown", "queries", "risk", "bound", "bound of all"]
+    note = "Tests in a fixed order (bound) give the threshold. The bounds of all rows hold at once, and are wider."
+    return f"\n\n{table(rows, heads)}\n\n{note}"
 
 
 def load_cutoff(path: str) -> truerank.Cutoff:

@@ -452,9 +452,11 @@ def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
 
 def _cutoff(cutoff: Any) -> Section:
     """Return the promise and the curve as a section of a report."""
+    curve = cutoff.drawn_curve()
     points = [
         {"share": share, "loss": value, "line": name}
-        for name in ("risk", "bound") for share, value in zip(cutoff.curve_["answered"], cutoff.curve_[name])
+        for name in ("risk", "bound", "simultaneous") if name in curve
+        for share, value in zip(curve["answered"], curve[name])
     ]  # fmt: skip
     x, y = number("share", "share answered or shown"), number("loss", "mean loss")
     dash = {"field": "line", "type": "nominal"}

@@ -68,10 +68,11 @@ def draw(figure: Figure) -> Any:
 
 def draw_curve(cutoff: Any) -> Any:
     """Return the curve as a matplotlib `Figure`."""
-    curve = cutoff.curve_
+    curve = cutoff.drawn_curve()
     of = "queries answered" if cutoff.kind_ == "answer" else "documents shown"
     title = f"{cutoff.answered_:.0%} of {of}, {cutoff.n_queries_} calibration queries"
-    lines = {"risk": curve["risk"], "bound": curve["bound"], "at most": 0 * curve["risk"] + cutoff.at_most}
+    lines = {name: curve[name] for name in ("risk", "bound", "simultaneous") if name in curve}
+    lines |= {"at most": 0 * curve["risk"] + cutoff.at_most}
     return draw(Figure("cutoff", "lines", title, f"share of {of}", "mean loss", curve["answered"], lines))
 
 
