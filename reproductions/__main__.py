@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reproductions import second_check
+from reproductions.collections import where_to_get
 from reproductions.figures import draw_figures
 from reproductions.manifest import conventions_of, write_manifest
 from reproductions.pages import record, write_pages
@@ -19,7 +20,7 @@ from reproductions.protocol import open_store
 from reproductions.verdicts import ROWS, overview_table, without_verdicts
 from truerank import __version__
 from truerank.cli import options
-from truerank.core.errors import InvalidInputError, MissingExtraError, TruerankError
+from truerank.core.errors import DataFileError, InvalidInputError, MissingExtraError, TruerankError
 from truerank.core.printing import note, plain, print_json
 
 # Name -> module with `configure(parser)`, `run(args)`, which sets `args.result`, and perhaps `figures(args)`. `all`
@@ -154,8 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     configure(parser)
     try:
         return run(parser.parse_args(arguments))
-    except TruerankError as error:
-        note(f"error: {error}")
+    except (TruerankError, FileNotFoundError) as error:
+        lacks = isinstance(error, DataFileError | FileNotFoundError)
+        note(f"error: {error}{where_to_get(str(error)) if lacks else ''}")
         return 1
     except KeyboardInterrupt:
         note("interrupted: finished pieces are kept")

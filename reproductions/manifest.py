@@ -51,7 +51,7 @@ def write_manifest(
 def _digests(settings: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str]]:
     """Names and hashes of the files that experiments with these settings read."""
     folders = {folder.split("/")[0] for folder, _, _ in COLLECTIONS.values()} | {"reuters21578"}
-    places = {Path(one["data"], folder) for one in settings if "data" in one for folder in folders}
+    places = {Path(one["data"], folder) for one in settings if one.get("data") for folder in folders}
     places |= {Path(one[name]) for one in settings for name in ("runs", "qrels") if isinstance(one.get(name), str)}
     for place in sorted(places):
         for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
