@@ -161,7 +161,7 @@ def value_rows(found: list[Valued]) -> list[Row]:
             rows.append(average(setting, f"{what}: width with bounds", width, high=0.12 if barred else None))
             rows.append(rate(setting, f"{what}: without bounds covers", without))
             rows.append(average(setting, f"{what}: width without bounds", narrow))
-    return [row._replace(fewest=20) for row in rows]
+    return rows
 
 
 def _never_shown(data: RankingData, log: ClickLog, scores: np.ndarray) -> float:
@@ -193,7 +193,7 @@ def identified_rows(found: list[tuple[str, str, str, bool]]) -> list[Row]:
         said = [each[3] for each in found if each[:3] == (name, model, read_as)]
         bar = {"low": 0.9} if model == read_as else {"high": 0.1}
         setting = f"{name}, {model} clicks read as {read_as}, 1,000,000 impressions by two rankers"
-        rows.append(rate(setting, "called identified", said, **bar)._replace(fewest=20))
+        rows.append(rate(setting, "called identified", said, **bar))
     return rows
 
 

@@ -7,8 +7,8 @@ A module states one promise and measures it:
     def run(replications: int, seed: int) -> list[Row]: ...
 
 `python -m validation NAME` calls `run`, prints the rows and writes `validation/results/NAME.json`;
-`python -m validation page` makes docs/development/validation.md of all stored results. A row with fewer than `FEWEST`
-replications never meets a bar.
+`python -m validation page` makes the pages and the table of all stored results. A row with fewer than `FEWEST`
+replications is observed: it has no result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
-FEWEST = 2_000
+POWER = 1_000  # replications of a row of power
+FEWEST = 5_300  # two Monte Carlo errors of a rate of .05 are then .006
 
 
 class Row(NamedTuple):
@@ -58,10 +59,25 @@ class Row(NamedTuple):
     @property
     def met(self) -> bool | None:
         """Whether the bar is met; None without a bar, and with too few replications."""
-        if (self.low is None and self.high is None) or self.replications < self.fewest:
-            return None
-        above = self.low is None or self.value >= self.low - 2 * self.error
-        return above and (self.high is None or self.value <= self.high + 2 * self.error)
+        return None if self.excess is None or self.replications < self.fewest else not self.outside
+
+    @property
+    def excess(self) -> float | None:
+        """How far the value is beyond its bar; negative within it, None without a bar."""
+        ends = [self.value - self.high] if self.high is not None else []
+        ends += [self.low - self.value] if self.low is not None else []
+        return max(ends, default=None)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the value is beyond its bar by more than two Monte Carlo errors."""
+        return self.excess is not None and self.excess > 2 * self.error
+
+    @property
+    def bar(self) -> str:
+        """The bar in words."""
+        texts = [] if self.low is None else [f"at least {self.low:g}"]
+        return " and ".join(texts + ([] if self.high is None else [f"at most {self.high:g}"]))
 
 
 def rate(setting: str, quantity: str, events: Any, *, low: float | None = None, high: float | None = None) -> Row:
@@ -108,7 +124,8 @@ def write(name: str, promise: str, rows: Sequence[Row], seed: int) -> Path:
 def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
     """A stored document and its rows."""
     document = json.loads(path.read_text(encoding="utf-8"))
-    return document, [Row(**row) for row in document["rows"]]
+    rows = [Row(**row) for row in document["rows"]]
+    return document, [row._replace(fewest=POWER if row.fewest == POWER else FEWEST) for row in rows]
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -1,54 +1,148 @@
-"""docs/development/validation.md and its picture, made of the stored results: `python -m validation page`."""
+"""The pages, the table and the picture of the stored results: `python -m validation page`.
+
+Every sentence with a count is made here, so that no page can contradict the results; a test makes them again.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from validation.harness import FEWEST, RESULTS, Row, read, table
+from validation.harness import FEWEST, RESULTS, Row, read
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURE = DOCS / "images" / "validation.png"
-HEAD = f"""# Validation
+USERS, DEVELOPERS = DOCS / "validation.md", DOCS / "development" / "validation.md"
+ROWS = DOCS / "development" / "validation.csv"
+START, END = "<!-- results -->", "<!-- end of results -->"
 
-This page shows how well truerank keeps each of its statistical promises. Error rates are measured on data without a
-true difference: on simulated values, and on real differences between rankings (TREC-9, MQ2008) less their mean.
 
-In each row, `value` is the measured error rate, coverage or power, and `±` is its Monte Carlo standard error. A bar is
-met within two Monte Carlo errors, and only with at least {FEWEST:,} replications (cut-offs: 1,000; click logs: 20).
-Rows without a bar are for comparison, for example with a method that truerank does not use.
+class Promise(NamedTuple):
+    """A module's promise with its rows that have a bar, the worst one, and the one in the middle."""
 
-```sh
-python -m validation max_t     # one module: from some seconds to several minutes of one core
-python -m validation all       # every module
-python -m validation page      # this page and its picture, from validation/results/
-```
+    document: dict[str, Any]
+    rows: list[Row]
 
-The rows with real data require the collections that `TRUERANK_DATA` names.
-"""
-CAPTION = """![Measured rates against their bars, with two Monte Carlo errors](../images/validation.png)
+    @property
+    def title(self) -> str:
+        return str(self.document["name"]).replace("_", " ").capitalize()
 
-The upper part shows error rates, with the highest allowed rate as a vertical line. The lower part shows coverage and
-power, less the lowest allowed value. Blue bars are met, and red bars are not. Promises of never and always are only in
-the tables.
-"""
+    @property
+    def barred(self) -> list[Row]:
+        """Rows with a bar, from the best to the worst."""
+        return sorted((row for row in self.rows if row.excess is not None), key=lambda row: row.excess or 0.0)
+
+    @property
+    def missed(self) -> list[Row]:
+        return [row for row in self.barred if row.met is False]
+
+    @property
+    def observed(self) -> list[Row]:
+        """Rows with a bar and too few replications for it."""
+        return [row for row in self.barred if row.met is None]
+
+    @property
+    def status(self) -> str:
+        if self.missed:
+            return f"missed in {len(self.missed)} of {len(self.barred)} settings"
+        outside = sum(row.outside for row in self.observed)
+        if self.observed:
+            return f"observed only: {len(self.barred) - outside} of {len(self.barred)} settings within the bar"
+        return "kept in all settings" if self.barred else "no bar"
+
+
+def promises() -> list[Promise]:
+    """The stored results, by name."""
+    return [Promise(*read(path)) for path in sorted(RESULTS.glob("*.json"))]
 
 
 def write() -> None:
-    """Write the page and its picture."""
-    results = [read(path) for path in sorted(RESULTS.glob("*.json"))]
-    barred = [(_title(document), row) for document, rows in results for row in rows if row.met is not None]
-    missed = [f"* {title}: {row.setting}; {row.quantity}: {row.value:.3f}" for title, row in barred if not row.met]
-    parts = [HEAD, f"**{len(barred) - len(missed)} of {len(barred)} bars are met.**"]
-    parts[-1] += f" Not met:\n\n{chr(10).join(missed)}\n" if missed else "\n"
-    parts.append(CAPTION)
-    for document, rows in results:
-        parts.append(f"## {_title(document)}\n\n{document['promise']}\n\n{table(rows)}\n")
-        given = f" --replications {rows[0].replications}" if rows[0].replications != FEWEST else ""
-        parts.append(f"`python -m validation {document['name']}{given}` (seed {document['seed']})\n")
-    (DOCS / "development" / "validation.md").write_text("\n".join(parts), encoding="utf-8")
+    """Write the pages, the table and the picture."""
+    found = promises()
+    text = USERS.read_text(encoding="utf-8")
+    head, _, rest = text.partition(START)
+    USERS.write_text(f"{head}{START}\n\n{for_users(found)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    DEVELOPERS.write_text(for_developers(found), encoding="utf-8")
+    ROWS.write_text(all_rows(found), encoding="utf-8")
     judges()
-    draw([(title, row) for title, row in barred if {row.low, row.high}.isdisjoint({0.0, 1.0})])
+    draw([one for one in found if one.barred])
+
+
+def for_users(found: list[Promise]) -> str:
+    """The counts in one sentence, and a table with a row for each promise."""
+    barred = [one for one in found if one.barred]
+    kept = sum(not one.missed and not one.observed for one in barred)
+    missed = sum(bool(one.missed) for one in barred)
+    lines = [
+        f"Of {len(barred)} promises with a bar, {kept} are kept in all settings, {missed} are missed in some setting, "
+        f"and {len(barred) - kept - missed} are observed with too few replications to be called kept.",
+        "",
+        "| promise | result | worst setting | measured | bar |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for one in barred:
+        worst = one.barred[-1]
+        about = f"{worst.setting}; {worst.quantity}"
+        measured = f"{worst.value:.3f} ± {worst.error:.3f}"
+        lines.append(f"| {one.document['promise']} | {one.status} | {about} | {measured} | {worst.bar} |")
+    return "\n".join(lines)
+
+
+def for_developers(found: list[Promise]) -> str:
+    """Counts by promise, and every bar that is missed or, with few replications, outside."""
+    lines = [
+        "# Validation", "",
+        "A bar is on the measured rate of one setting. It is missed if the rate is beyond it by more than two Monte",
+        f"Carlo errors. Error rates and coverage that are promised need {FEWEST:,} replications (two errors are then at most",
+        "0.006), and power 1,000. Rows with fewer replications are observed: nothing is called kept by them.", "",
+        "[All rows](validation.csv) are one table: module, setting, quantity, value, Monte Carlo error, replications, bar,",
+        "result.", "",
+        "```sh", "python -m validation max_t     # one module: from some seconds to several minutes of one core",
+        "python -m validation all       # every module",
+        "python -m validation page      # the pages, the table and the picture", "```", "",
+        "The rows with real data require the collections that `TRUERANK_DATA` names.", "",
+        "| module | rows | with a bar | kept | missed | observed | replications | seed |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]  # fmt: skip
+    for one in found:
+        counts = (
+            len(one.rows),
+            len(one.barred),
+            len(one.barred) - len(one.missed) - len(one.observed),
+            len(one.missed),
+        )
+        most = max(row.replications for row in one.rows)
+        cells = [f"`{one.document['name']}`", *map(str, counts), str(len(one.observed)), f"{most:,}"]
+        lines.append(f"| {' | '.join(cells)} | {one.document['seed']} |")
+    for title, chosen in (
+        ("Missed", lambda row: row.met is False),
+        ("Observed outside the bar", lambda row: row.outside),
+    ):
+        lines += ["", f"## {title}", ""]
+        rows = [
+            f"* `{one.document['name']}`: {row.setting}; {row.quantity}: {row.value:.3f} ± {row.error:.3f}, bar {row.bar}, "
+            f"{row.replications:,} replications"
+            for one in found
+            for row in one.barred
+            if chosen(row) and (title == "Missed") == (row.met is False)
+        ]
+        lines += rows or ["None."]
+    return "\n".join(lines) + "\n"
+
+
+def all_rows(found: list[Promise]) -> str:
+    """Every row as CSV."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["module", "setting", "quantity", "value", "error", "replications", "bar", "result"])
+    for one in found:
+        for row in one.rows:
+            result = "" if row.excess is None else {True: "met", False: "missed", None: "observed"}[row.met]
+            figures = (f"{row.value:.6g}", f"{row.error:.3g}", row.replications)
+            table.writerow([one.document["name"], row.setting, row.quantity, *figures, row.bar, result])
+    return text.getvalue()
 
 
 def judges(path: Path = DOCS / "howto" / "evaluate-with-100-judgements.md") -> None:
@@ -71,46 +165,23 @@ def judges(path: Path = DOCS / "howto" / "evaluate-with-100-judgements.md") -> N
     path.write_text(head + made + rest.partition("<!-- end")[2], encoding="utf-8")
 
 
-def _title(document: dict[str, Any]) -> str:
-    return str(document["name"]).replace("_", " ").capitalize()
-
-
-def draw(rows: list[tuple[str, Row]]) -> None:
-    """One point a row: its value, two Monte Carlo errors, and its bar; rows with a highest rate above the others."""
+def draw(found: list[Promise]) -> None:
+    """One row a promise: how far its worst and its middle setting are from their bars, with two Monte Carlo errors."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    most = [one for one in rows if one[1].high is not None]
-    least = [one for one in rows if one[1].high is None]
-    panels = [(panel, text) for panel, text in ((most, "measured rate"), (least, "measured, less the bar")) if panel]
-    heights = [len(panel) + len({title for title, _ in panel}) + 1 for panel, _ in panels]
-    figure, places = plt.subplots(
-        len(panels), figsize=(10.5, 0.19 * sum(heights) + 1.0 * len(panels)), height_ratios=heights, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for axes, (panel, text) in zip(places[:, 0], panels):
-        labels: list[str] = []
-        heading: set[int] = set()
-        for at, (title, row) in enumerate(panel):
-            if at == 0 or panel[at - 1][0] != title:
-                heading.add(len(labels))
-                labels.append(title)
-            zero = 0.0 if row.high is not None else row.low or 0.0
-            color = "#1b6ca8" if row.met else "#c0392b"
-            y = len(labels)
-            axes.errorbar(row.value - zero, y, xerr=2 * row.error, fmt="o", color=color, markersize=4, linewidth=1)
-            bars = [bar - zero for bar in (row.low, row.high) if bar is not None]
-            axes.vlines(bars, y - 0.4, y + 0.4, color="#333333", linewidth=1.2)
-            labels.append(f"{row.setting}: {row.quantity}")
-        axes.set_yticks(range(len(labels)), labels, fontsize=7)
-        for at, label in enumerate(axes.get_yticklabels()):
-            label.set_fontweight("bold" if at in heading else "normal")
-        axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.set_xlabel(text, fontsize=8)
-        axes.tick_params(axis="x", labelsize=8)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", linewidth=0.3)
+    figure, axes = plt.subplots(figsize=(9.0, 0.42 * len(found) + 1.3), layout="constrained")
+    for at, one in enumerate(found):
+        for row, marker, size in ((one.barred[len(one.barred) // 2], "|", 9), (one.barred[-1], "o", 5)):
+            colour = "#c0392b" if row.met is False else "#1b6ca8" if row.met else "#7f8c8d"
+            axes.errorbar(row.excess, at, xerr=2 * row.error, fmt=marker, color=colour, markersize=size, linewidth=1.2)
+    axes.axvline(0.0, color="#333333", linewidth=1.2)
+    axes.set_yticks(range(len(found)), [one.title for one in found])
+    axes.set_ylim(len(found) - 0.4, -0.6)
+    axes.set_xlabel("distance from the bar; right of the line is worse than promised")
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", linewidth=0.3)
     figure.savefig(PICTURE, dpi=120)
     plt.close(figure)
