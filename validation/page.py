@@ -90,22 +90,30 @@ def for_users(found: list[Promise]) -> str:
     return "\n".join(lines)
 
 
+DEVELOPERS_HEAD = f"""# Validation
+
+A bar is on the measured rate of one setting. It is missed if the rate is beyond it by more than two Monte Carlo errors.
+Error rates and coverage that are promised need {FEWEST:,} replications (two errors are then at most 0.006), and power
+1,000. Rows with fewer replications are observed: nothing is called kept by them.
+
+`docs/development/validation.csv` has all rows: module, setting, quantity, value, Monte Carlo error, replications, bar,
+result.
+
+```sh
+python -m validation max_t     # one module: from some seconds to several minutes of one core
+python -m validation all       # every module
+python -m validation page      # the pages, the table and the picture
+```
+
+The rows with real data require the collections that `TRUERANK_DATA` names.
+
+| module | rows | with a bar | kept | missed | observed | replications | seed |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
 def for_developers(found: list[Promise]) -> str:
     """Counts by promise, and every bar that is missed or, with few replications, outside."""
-    lines = [
-        "# Validation", "",
-        "A bar is on the measured rate of one setting. It is missed if the rate is beyond it by more than two Monte",
-        f"Carlo errors. Error rates and coverage that are promised need {FEWEST:,} replications (two errors are then at most",
-        "0.006), and power 1,000. Rows with fewer replications are observed: nothing is called kept by them.", "",
-        "[All rows](validation.csv) are one table: module, setting, quantity, value, Monte Carlo error, replications, bar,",
-        "result.", "",
-        "```sh", "python -m validation max_t     # one module: from some seconds to several minutes of one core",
-        "python -m validation all       # every module",
-        "python -m validation page      # the pages, the table and the picture", "```", "",
-        "The rows with real data require the collections that `TRUERANK_DATA` names.", "",
-        "| module | rows | with a bar | kept | missed | observed | replications | seed |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]  # fmt: skip
+    lines = [DEVELOPERS_HEAD]
     for one in found:
         counts = (
             len(one.rows),
@@ -116,19 +124,15 @@ def for_developers(found: list[Promise]) -> str:
         most = max(row.replications for row in one.rows)
         cells = [f"`{one.document['name']}`", *map(str, counts), str(len(one.observed)), f"{most:,}"]
         lines.append(f"| {' | '.join(cells)} | {one.document['seed']} |")
-    for title, chosen in (
-        ("Missed", lambda row: row.met is False),
-        ("Observed outside the bar", lambda row: row.outside),
-    ):
-        lines += ["", f"## {title}", ""]
+    outside = [(one, row) for one in found for row in one.barred if row.outside]
+    for title, enough in (("Missed", True), ("Observed outside the bar", False)):
         rows = [
-            f"* `{one.document['name']}`: {row.setting}; {row.quantity}: {row.value:.3f} ± {row.error:.3f}, bar {row.bar}, "
-            f"{row.replications:,} replications"
-            for one in found
-            for row in one.barred
-            if chosen(row) and (title == "Missed") == (row.met is False)
+            f"* `{one.document['name']}`: {row.setting}; {row.quantity}: {row.value:.3f} ± {row.error:.3f}, "
+            f"bar {row.bar}, {row.replications:,} replications"
+            for one, row in outside
+            if (row.met is False) == enough
         ]
-        lines += rows or ["None."]
+        lines += ["", f"## {title}", "", *(rows or ["None."])]
     return "\n".join(lines) + "\n"
 
 
