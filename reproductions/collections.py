@@ -12,7 +12,7 @@ SOURCES: dict[str, tuple[str, str]] = {
     "letor3-ohsumed": ("LETOR 3.0, OHSUMED: the test files of the folds as S1.txt to S5.txt", _LETOR),
     "reuters21578": (
         "Reuters-21578: the files reut2-000.sgm to reut2-021.sgm",
-        "https://kdd.ics.uci.edu/databases/reuters21578/",
+        "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.html",
     ),
     "trec9-web-runs": (
         "runs of TREC-9's web track in runs/, which NIST gives to participants, and their judgements",
