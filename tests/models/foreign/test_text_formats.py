@@ -164,6 +164,19 @@ def test_only_names_that_a_tool_made_up_give_way_to_places(tmp_path):
     )
 
 
+def test_a_dump_with_names_needs_their_order(tmp_path):
+    dump = [NODE | {"split": name, "children": LEAVES} for name in ("title", "age")]
+    plugin = {"type": "model/xgboost+json", "definition": json.dumps(dump)}
+    below, above = [0.0, 9.0], [9.0, 0.0]
+    for document in (dump, plugin):
+        with pytest.raises(ModelFileError, match=r"order of its features.*--features"):
+            imported(tmp_path, document)
+        scores = [imported(tmp_path, document, feature_names=names) for names in (["age", "title"], ["title", "age"])]
+        assert scores[0].predict([below]) == scores[1].predict([above])
+    set_ = {"name": "set", "features": [{"name": "age"}, {"name": "title"}]}
+    assert imported(tmp_path, {"model": plugin, "feature_set": set_}).feature_names_ == ["age", "title"]
+
+
 def test_a_model_of_xgboost_without_names_knows_its_columns_by_places(tmp_path):
     data = RankingData([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0]], [0, 1, 2], [1, 1, 1])
     ranker = ObliviousBoosting(n_estimators=3, depth=1, leaves="constant").fit(data)

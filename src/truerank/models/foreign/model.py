@@ -56,6 +56,8 @@ class ForeignModel:
         The tool's value of an absent feature: 0 or nan.
     numbered : bool
         Whether the file identifies features only by their places.
+    unordered : bool
+        Whether the file has names of features and not their order.
     missing : str
         The rule for missing values, in words, if it is not that of `absent`.
     categories : dict of column number to list
@@ -69,6 +71,7 @@ class ForeignModel:
     absent: float = math.nan
     notes: tuple[str, ...] = ()
     numbered: bool = False
+    unordered: bool = False
     missing: str = ""
     categories: Mapping[int, Categories] = field(default_factory=dict)
 

@@ -182,6 +182,12 @@ def _read_json(value: Any, reader: Reader, names: list[str] | None) -> ForeignMo
 def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size: int | None) -> ForeignModel:
     """Return the model for the caller's columns, matched by name if the model has names, else by number."""
     form = model.form
+    reader.fail_if(
+        names is None and model.unordered,
+        "",
+        "a dump does not contain the order of its features. Give the names of your data's columns in order: "
+        "feature_names=[…] (--features FILE), or save the model with save_model",
+    )
     if names is None and (size is None or size == form.n_features):
         return model
     numbered = model.numbered or model.tool in _NUMBERED

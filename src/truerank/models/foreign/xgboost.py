@@ -334,9 +334,10 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, 
         columns = np.array([int(name[1:]) for name in found], dtype=np.int64)
         trees = replace(trees, features=columns[trees.features])
         names = [f"f{k}" for k in range(size)]
+    unordered = names is None and len(found) > 1
     form = ModelForm(tuple(found) if names is None else tuple(names), Plain(trees), float32_sums=True)
     notes = () if plugin else ("a dump lacks the base score, the weights of dart, and the number of outputs",)
-    return ForeignModel("xgboost", form, float32=True, notes=notes, missing=_DEFAULT_SIDE)
+    return ForeignModel("xgboost", form, float32=True, notes=notes, unordered=unordered, missing=_DEFAULT_SIDE)
 
 
 def _below(value: np.float32) -> float:
