@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
+from truerank.data.checkup import ranks_as_scores
 from truerank.data.rank_columns import are_ranks, are_row_labels, count_rows
 
 
@@ -36,6 +38,7 @@ RANKS = {
     "points": lambda rng, n: n - np.arange(n),
     "ranks with gaps": lambda rng, n: rng.choice(3 * n // 2, n, replace=False) + 1,
 }
+METHODS = ("min", "max", "average", "dense")
 SHAPES = [(3, 1, 4), (5, 2, 6), (10, 3, 12), (30, 1, 30), (100, 5, 60)]
 
 
@@ -58,6 +61,28 @@ def test_ranks_are_recognised_also_with_a_few_wrong_queries(kind):
         assert not are_ranks(-values, offsets)
     values[offsets[3] : offsets[4]] = np.nan
     assert are_ranks(values, offsets)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranks_that_equal_values_share_are_recognised(method):
+    rng = np.random.default_rng(2)
+    for trial in range(60):
+        offsets = lists(rng, *[(10, 8, 13), (20, 5, 12), (100, 1, 30)][trial % 3])
+        values = column(offsets, lambda n: rankdata(rng.integers(0, 3 * n, n), method))
+        assert are_ranks(values, offsets), trial
+        assert not are_ranks(values + 0.25, offsets)
+        assert not are_ranks(-values, offsets)
+
+
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_equal_or_ordinary_numbers_of_all_rows_are_no_ranks(kind):
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        offsets = lists(rng, 12, 1, 9)
+        values = column(offsets, lambda n: ORDINARY[kind](rng, n))
+        assert not ranks_as_scores({"a": values, "b": np.full(len(values), 4.5)}, offsets)
+        ranks = {"all": rankdata(rng.normal(size=len(values)), "ordinal"), "rows": np.arange(len(values))}
+        assert [remark.items for remark in ranks_as_scores(ranks, offsets)] == [["all", "rows"]]
 
 
 def test_few_documents_prove_nothing():

@@ -38,8 +38,8 @@ CODES = {
     ),
     "ranks-as-scores": Code(
         FORBIDS,
-        "scores that are the whole numbers from 1 in nearly every query, as ranks are; if 1 is the best, the order is "
-        "reversed",
+        "scores that are the numbers from 1 in nearly every query or in all rows, as ranks are; if 1 is the best, the "
+        "order is reversed",
         "use NAME:ascending if 1 is the best, and NAME:descending if the highest number is the best",
     ),
     "contradicting-ranks": Code(
@@ -132,7 +132,7 @@ CODES = {
     ),
     "rank-feature": Code(
         CHANGES,
-        "features that are the whole numbers from 1 in nearly every query, as ranks of an earlier ranking are",
+        "features that are the numbers from 1 in nearly every query, as ranks of an earlier ranking are",
         "leave them out, unless they are known when the ranker is used",
     ),
     "huge-grade": Code(
@@ -282,8 +282,9 @@ def scored(data: RankingData, scores: np.ndarray) -> list[Remark]:
 
 
 def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:
-    """Return the remark on systems whose scores (n,), in grouped order, are ranks within queries."""
-    names = [name for name, values in scores.items() if are_ranks(values, offsets)]
+    """Return the remark on systems whose scores (n,), in grouped order, are ranks within queries or of all rows."""
+    lists = (offsets, offsets[[0, -1]])
+    names = [name for name, values in scores.items() if any(are_ranks(values, own) for own in lists)]
     return [Remark("ranks-as-scores", ", ".join(names), len(names), names)] if names else []
 
 

@@ -16,40 +16,71 @@ def are_ranks(values: np.ndarray, offsets: np.ndarray, n_columns: int = 1) -> bo
     """Return whether values (n,), in grouped order, are ranks in nearly every query; `n_columns` are tried in all.
 
     Ranks of n documents are distinct whole numbers from 1 (or, for 3 documents and more, from 0) up to 2 n: positions
-    of a list whose other documents may not be judged. Which end is best cannot be seen, because points such as
-    n, n - 1, ... 1 for the first to the last are the same numbers.
+    of a list whose other documents may not be judged. Equal values may share the lowest, highest or mean of their
+    ranks, or be counted once (dense ranks). Which end is best cannot be seen, because points such as n, n - 1, ... 1
+    for the first to the last are the same numbers.
 
-    >>> lists = np.arange(0, 25, 4)
-    >>> are_ranks(np.tile([2, 1, 4, 3], 6), lists), are_ranks(np.tile([2, 1, 4, 4], 6), lists)
-    (True, False)
+    >>> lists = np.arange(0, 49, 8)
+    >>> [are_ranks(np.tile(own, 6), lists) for own in ([2, 1, 4, 3, 8, 7, 6, 5], [1, 1, 2, 4, 5, 6, 7, 8], [4] * 8)]
+    [True, False, False]
+    >>> are_ranks(np.tile([1, 2, 2, 4, 5, 6, 7, 8], 6), lists)
+    True
     """
     several = np.flatnonzero(np.diff(offsets) > 1)
     for queries in (several[:_FIRST_QUERIES], several):  # most columns are refused by the first
         if not len(queries):
             return False
-        ranked, high, size = _ranked(values, offsets, queries)
+        ranked, log_chances = _ranked(values, offsets, queries)
         if ranked.sum() < (_NEARLY if queries is several else 0.5) * len(queries):
             return False
-    logs = np.concatenate([[0.0], np.log(np.arange(1, max(int(high[ranked].max()), len(several)) + 1)).cumsum()])
-    n, top, k = size[ranked], high[ranked].astype(np.int64), int(ranked.sum())
-    log_chance = (logs[top] - logs[top - n] - n * np.log(top)).sum()  # that whole numbers up to `top` are distinct
-    log_choices = logs[len(several)] - logs[k] - logs[len(several) - k]  # of the queries that hold ranks
-    return bool(log_chance + log_choices + np.log(n_columns) < np.log(_BY_CHANCE))
+    log_choices = _log_factorials(len(several))[[len(several), ranked.sum(), (~ranked).sum()]] @ [1.0, -1.0, -1.0]
+    return bool(log_chances[ranked].sum() + log_choices + np.log(n_columns) < np.log(_BY_CHANCE))
 
 
-def _ranked(values: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return of each query, with two documents or more: whether it holds ranks, the highest, and its size."""
-    start, stop = offsets[queries[0]], offsets[queries[-1] + 1]
-    own = np.asarray(values[start:stop], dtype=np.float64)
-    ordered = own[np.lexsort((own, query_of_rows(offsets[queries[0] : queries[-1] + 2] - start)))]
-    first, last = offsets[queries] - start, offsets[queries + 1] - start - 1
+def _ranked(values: np.ndarray, offsets: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each query, with two documents or more: whether it holds ranks, and log P(these by chance)."""
+    starts = offsets[queries[0] : queries[-1] + 2] - offsets[queries[0]]
+    own = np.asarray(values[offsets[queries[0]] : offsets[queries[-1] + 1]], dtype=np.float64)
+    ordered = own[np.lexsort((own, query_of_rows(starts)))]
+    first, last = starts[queries - queries[0]], starts[queries - queries[0] + 1] - 1
     base = 0.0 if (ordered == 0).any() else 1.0
     wrong = np.append(~(np.diff(ordered) >= 1.0), False)  # also NaN
     wrong[last] = False
     before = offsets_of(wrong | (ordered != np.floor(ordered)))
     high, size = ordered[last] - base + 1.0, last - first + 1
-    ranked = (before[last + 1] == before[first]) & (ordered[first] >= base) & (high <= 2 * size) & (size >= 3 - base)
-    return ranked, high, size
+    distinct = (before[last + 1] == before[first]) & (ordered[first] >= base) & (high <= 2 * size) & (size >= 3 - base)
+    tied, log_ties = _tied_ranks(ordered, starts, first, last)
+    top = np.where(distinct, high, size).astype(np.int64)
+    logs = _log_factorials(int(top.max()))
+    log_distinct = logs[top] - logs[top - size] - size * np.log(top)  # that whole numbers up to `top` are distinct
+    return distinct | tied, np.where(distinct, log_distinct, log_ties)
+
+
+def _tied_ranks(
+    ordered: np.ndarray, starts: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each query in ascending order whether its values are their own ranks, and log P(this by chance).
+
+    Equal values share ranks by one rule in all queries, the rule that most queries follow. Of n whole numbers up to the
+    highest, less than 2^(n - 1) n! / product of (size of a tie)! are such ranks.
+    """
+    new = np.append(True, np.diff(ordered) != 0)
+    new[starts[:-1][np.diff(starts) > 0]] = True
+    begins, tie = np.flatnonzero(new), np.cumsum(new) - 1
+    ends, of_row = np.append(begins[1:], len(ordered)), query_of_rows(starts)
+    low, high = begins[tie] - starts[of_row] + 1, ends[tie] - starts[of_row]
+    wrong = [offsets_of(ordered != ranks) for ranks in (low, high, (low + high) / 2, tie - tie[starts[of_row]] + 1)]
+    found = max((before[last + 1] == before[first] for before in wrong), key=np.count_nonzero)
+    logs = _log_factorials(len(ordered))
+    of_ties = np.append(0.0, np.cumsum(logs[ends - begins]))
+    n, found = last - first + 1, found & (ordered[first] < ordered[last])
+    ways = logs[n] - of_ties[tie[last] + 1] + of_ties[tie[first]] + (n - 1) * np.log(2.0)
+    return found, np.minimum(ways - n * np.log(np.where(found, ordered[last], 1.0)), 0.0)
+
+
+def _log_factorials(n: int) -> np.ndarray:
+    """Return log k! for k = 0 ... n."""
+    return np.append(0.0, np.log(np.arange(1, n + 1)).cumsum())
 
 
 def count_rows(values: np.ndarray) -> bool:
