@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from truerank import Plan, estimate, plan_judgements, read_plan
 from truerank.core.errors import InvalidInputError, TruerankWarning
+from truerank.judging.plan import COLUMNS
 
 IDS = st.text(st.sampled_from("=+-@\t\r\n'\"＝＋－＠ a0,;|!"), min_size=1, max_size=6) | st.text(min_size=1)
 RUNS = {
@@ -52,6 +55,26 @@ class _Kept:
 
 def filled(plan):
     return plan.with_grades({topic: dict.fromkeys(of, 2) for topic, of in RUNS["a"].items()})
+
+
+@pytest.mark.parametrize("mark", [".", ","])
+def test_plans_of_european_spreadsheets_are_read(mark):
+    plan = plan_of([("1", "a,b"), ("2", 'c;"d"')], [2.5, np.nan])
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=";", lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([*row[:2], *(cell.replace(".", mark) for cell in row[2:])] for row in plan.cells())
+    found = read_plan(io.StringIO("\ufeff" + text.getvalue(), newline=""))
+    assert found.keys == plan.keys
+    assert found.rows() == plan.rows()
+
+
+@pytest.mark.parametrize(("grade", "scale"), [(5.0, (0, 5)), (-1.5, (-2, 4)), (4.5, (0, 5))])
+def test_the_scale_that_is_advised_holds_the_grade(grade, scale):
+    plan = filled(plan_judgements(RUNS, "DCG@3", budget=4))
+    plan.grades[np.flatnonzero(plan.drawn)[0]] = grade
+    with pytest.raises(InvalidInputError, match=re.escape(f"scale={scale}")):
+        estimate(RUNS, "DCG@3", plan=plan)
 
 
 def test_grades_are_replaced_only_on_request(tmp_path):

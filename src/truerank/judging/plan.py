@@ -18,6 +18,7 @@ from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.files import atomic_write, read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import MeasureLike, PathLike, RandomState
+from truerank.io.delimited import dialect
 from truerank.io.trec import as_qrels
 from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, refuse_lost_zeros, sum_measure
@@ -144,12 +145,15 @@ def _line(cells: Sequence[str]) -> str:
 def read_plan(source: PathLike | IO[str]) -> Plan:
     """Read a plan from a file that `Plan.write` wrote and people have filled in.
 
-    Rows and columns may have any order; other columns are ignored. `estimate` uses a grade in a row that was not drawn
+    Rows and columns may have any order; other columns are ignored. Semicolons and decimal commas are read, as European
+    spreadsheets write them. `estimate` uses a grade in a row that was not drawn
     (`judge` is `no`) for predictions only.
     """
     name = str(getattr(source, "name", "" if hasattr(source, "read") else source))
     text = read_text(source) if isinstance(source, str | os.PathLike) else source.read()
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
+    text = text.lstrip("\ufeff")
+    delimiter, mark = dialect("csv", text.encode())
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
         (_, head), *lines = [(reader.line_num, cells) for cells in reader] or [(1, [])]
     except csv.Error as error:
@@ -169,7 +173,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
         if len(cells) <= max(places):
             raise DataFileError(f"the row has {len(cells)} columns, and the header {len(head)}", name, line)
         topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
-        number, budget, chance, asked, grade = (cells[place].strip() for place in places[2:])
+        number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".") for place in places[2:])
         asked = asked.lower()
         try:
             row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
@@ -220,10 +224,10 @@ def check_judged(plan: Plan, scale: Sequence[float] | None) -> float:
                 f"{n} of the {int(plan.drawn.sum())} documents that were drawn have no grade, the first: {where}. "
                 "Judge all of them: leaving some out makes every figure biased"
             )
-        most = math.ceil(grade)
+        least, most = math.floor(min(low, grade)), math.ceil(max(high, grade))
         raise InvalidInputError(
             f"{where}: grade {grade:g} is outside the scale {low:g} to {high:g} ({n} such). Correct it, or give the "
-            f"scale with scale=(0, {most}) (--scale 0 {most})"
+            f"scale with scale=({least}, {most}) (--scale {least} {most})"
         )
     return high
 
