@@ -178,7 +178,9 @@ def test_row_numbers_of_pandas_are_no_feature(table, capsys):
     frame.to_csv("index.csv")
     frame.sample(frac=0.5, random_state=0).to_csv("sample.csv")
     pandas.read_csv("index.csv").to_csv("again.csv", index=False)  # "Unnamed: 0"
-    for name in ("index", "sample", "again"):
+    pandas.read_csv("again.csv").to_csv("twice.csv")
+    pandas.read_csv("twice.csv").to_csv("thrice.csv", index=False)  # "Unnamed: 0.1" and "Unnamed: 0"
+    for name in ("index", "sample", "again", "twice", "thrice"):
         with pytest.warns(UserWarning, match="unnamed-column"):
             data = truerank.read_table(f"{name}.csv")
         assert data.feature_names == ["bm25"]

@@ -37,7 +37,7 @@ QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0  # the code of a category that is not in the list of known categories
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
-_UNNAMED = re.compile(r"(Unnamed: \d+)?")  # the name of such an index in CSV, and when pandas has read it again
+_UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)*)?")  # the name of such an index in CSV, and when pandas has read it again
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
 _NO_VALUE = '; if that marks a missing value, read with missing="nan" (--missing nan)'
 _NO_GRADE = ", and a grade cannot be missing. Remove the rows that nobody judged, or give them a grade"
