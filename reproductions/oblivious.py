@@ -20,10 +20,9 @@ from scipy.stats import mannwhitneyu
 from reproductions import protocol
 from reproductions.protocol import Collection, Fold, ResultStore
 from reproductions.variations import with_ties
-from truerank import ListNet, ObliviousBoosting
+from truerank import ListNet, ObliviousBoosting, ranking_stability
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import print_json, progress, table
-from truerank.inspection.stability import ranking_stability
 from truerank.matrices.binning import find_borders
 from truerank.measures import parse_measure
 from truerank.report.plots import Figure

@@ -52,4 +52,4 @@ def test_statistics_go_to_a_file_of_their_own(tmp_path, capsys):
     model, out = str(tmp_path / "model.json"), str(tmp_path / "out.json")
     line = ["export", model, "--to", "xgboost", "-o", out, "--statistics"]
     assert main([*line, str(tmp_path / "." / "out.json")]) == 2
-    assert "the same file" in capsys.readouterr().err
+    assert "must be different files" in capsys.readouterr().err

@@ -105,7 +105,9 @@ def test_what_commands_share_names_options_that_all_of_them_have(options):
 def test_the_library_names_options_so_that_a_command_without_them_can_leave_them_out(options):
     known = set.union(*options.values())
     files = [path for path in SOURCE.rglob("*.py") if not {"cli", "report"} & set(path.parts)]
-    files = [path for path in files if path.name not in ("tables.py", "table_problems.py")]  # guard.py leaves them out
+    files = [
+        path for path in files if path.name not in ("tables.py", "table_problems.py", "method_names.py")
+    ]  # guard.py leaves them out
     wrong = []
     for path in files:
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):

@@ -87,6 +87,9 @@ CALLS = {
     ),
     "plan_judgements": lambda seed: truerank.plan_judgements(RUNS, budget=30, random_state=seed),
     "queries_needed": lambda seed: truerank.queries_needed(DRAWN, 0.05, "randomisation", at=[60], random_state=seed),
+    "ranking_stability": lambda seed: truerank.ranking_stability(
+        truerank.RidgeRanker().fit(DATA), DATA, random_state=seed
+    ),
     "retrain": retrained,
     "simulate": clicked,
     "tune": lambda seed: truerank.tune(

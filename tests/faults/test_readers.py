@@ -204,7 +204,7 @@ def test_table_errors_name_the_file_and_rows_from_one(tmp_path):
         read_table(path)
     path = tmp_path / "lists.parquet"
     parquet.write_table(pa.table({"qid": [[1], [2]], "y": [0, 1], "f": [1.0, 2.0]}), path)
-    with pytest.raises(DataFileError, match=r"lists\.parquet: column 'qid' holds a \w+ in row 1"):
+    with pytest.raises(DataFileError, match=r"lists\.parquet: column 'qid', row 1: a \w+ is not an id"):
         read_table(path)
     parquet.write_table(pa.table({"qid": ["a", None], "y": [0, 1], "f": [1.0, 2.0]}), path)
     with pytest.raises(DataFileError, match=r"no query id in row 2|missing in row 2"):

@@ -188,8 +188,8 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
     Path("q.txt").write_text("1 0 a 1\n1 0 b -2\n")
     Path("r.txt").write_text("1 Q0 a 1 2 r\n1 Q0 b 2 1 r\n")
     rows, documents = (
-        "d.txt: 12 rows with a negative grade",
-        "q.txt: 1 document with a negative grade: treated as not judged",
+        "d.txt: changes figures (negative-grade)",
+        "q.txt: changes figures (negative-grade)",
     )
     for words, said in (
         (["train", "d.txt", "--ranker", "ridge", "--model", "m.json"], rows),

@@ -219,7 +219,7 @@ def unit_of(scores: np.ndarray) -> float:
     It is 1 if the largest size of a score is between 2^-36 and 2^480. It brings other scores to the nearer end, where
     beta calibration, which reads them as log-odds, is within 1e-4 of its limit.
 
-    >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-290
+    >>> unit_of(np.array([-3.0, 0.5])), unit_of(np.array([0.0, 3e-300])) < 1e-288
     (1.0, True)
     """
     largest = float(np.abs(scores).max(initial=0.0))

@@ -487,7 +487,7 @@ def queries_for(risk: float, at_most: float, confidence: float) -> float:
     """Return the least n at which n losses with the mean `risk` reject a mean above α by the binomial tail; else inf.
 
     >>> queries_for(0.0, 0.35, 0.9), queries_for(0.2, 0.35, 0.9), queries_for(0.35, 0.35, 0.9)
-    (6.0, 20.0, inf)
+    (6.0, 25.0, inf)
     """
     if risk >= at_most:
         return math.inf

@@ -202,12 +202,21 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         if name in WARNED:
             warn(f"{cls.__name__}: {name}={value!r} has no effect: {WARNED[name]}")
             continue
-        hint = advice(cls, name)
-        if name in ("num_leaves", "max_leaves") and isinstance(value, int) and value > 1:
-            hint += f"; {value} leaves are about depth={min(round(math.log2(value)), 12)}"
+        hint = advice(cls, name) + depth_of_leaves(name, value)
         what = f": {hint}" if hint else nearest(name, known) or f"; it has {', '.join(known)}"
         raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}{what}")
     return result
+
+
+def depth_of_leaves(name: str, value: object) -> str:
+    """Return a hint at the depth of a tree with so many leaves, or "" for other settings.
+
+    >>> depth_of_leaves("num_leaves", 31)
+    '; 31 leaves are about depth=5'
+    """
+    if name not in ("num_leaves", "max_leaves") or not isinstance(value, int) or value < 2:
+        return ""
+    return f"; {value} leaves are about depth={min(round(math.log2(value)), 12)}"
 
 
 def asks_for_nothing(name: str, value: object) -> bool:

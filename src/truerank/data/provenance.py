@@ -312,8 +312,9 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, n
         if len(few) > 4 * SIZE:  # enough for SIZE distinct ones
             few = np.argpartition(hashes, 4 * SIZE)[: 4 * SIZE]
         queries = np.searchsorted(data.offsets, few, "right") - 1
-        single = _in_one_query(hashes[few], rows[queries], SIZE)
-        single = (*single[:2], single[2] and len(few) == len(hashes))
+        # Another part may have the same row, so that rows of several queries are dropped only where all parts meet.
+        pairs = np.unique(np.column_stack([hashes[few], rows[queries]]), axis=0)
+        single = pairs[: 2 * SIZE, 0], pairs[: 2 * SIZE, 1], len(few) == len(hashes) and len(pairs) <= 2 * SIZE
     return [(rows, _digests(names, b"id"), *single)]
 
 

@@ -9,10 +9,7 @@ has the values of its program on every input that the program accepts, or it ref
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 DEFAULT_CONVENTION = "ranklib"
 
@@ -35,19 +32,16 @@ _BASE: dict[str, Any] = {
 }
 _ABOVE_HALF = 0.5 + 2.0**-25  # the least float64 that is above 0.5 as float32, as LightGBM and CatBoost compare grades
 
-# How a program reads grades: the grades that it makes of them, and why grades that would change are refused (""
+# How a program reads grades (`measures.derived` makes these grades), and why grades that would change are refused (""
 # if they are changed).
-GRADES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str]] = {
-    "any": (lambda grades: grades, ""),
-    "truncated": (np.trunc, ""),
-    "relevant": (lambda grades: np.where(grades >= 1, grades, 0.0), ""),
-    "at most 2": (
-        lambda grades: np.minimum(grades, 2),
-        "LETOR's scripts give no gain to grades above 2 (mslr: above 4)",
-    ),
-    "at most 4": (lambda grades: np.minimum(grades, 4), "MSLR's script gives no gain to grades above 4"),
-    "not negative": (lambda grades: np.maximum(grades, 0), "its program gives negative grades negative gains"),
-    "none": (lambda grades: np.full(len(grades), np.nan), "its program has another measure of this name"),
+GRADES: dict[str, str] = {
+    "any": "",
+    "truncated": "",
+    "relevant": "",
+    "at most 2": "LETOR's scripts give no gain to grades above 2 (mslr: above 4)",
+    "at most 4": "MSLR's script gives no gain to grades above 4",
+    "not negative": "its program gives negative grades negative gains",
+    "none": "its program has another measure of this name",
 }
 _NOT_NEGATIVE = {name: {"grades": "not negative"} for name in ("nDCG", "DCG")}
 

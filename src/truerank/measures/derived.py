@@ -16,6 +16,16 @@ from truerank.measures.conventions import GRADES
 
 BY_ID = ("trec", "ascending")  # rules for ties that require document ids, and are row order without them
 LARGEST_EXPONENT = 1000  # 2^grade and sums of it stay finite
+# What `conventions.GRADES` says of each rule.
+_CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "any": lambda grades: grades,
+    "truncated": np.trunc,
+    "relevant": lambda grades: np.where(grades >= 1, grades, 0.0),
+    "at most 2": lambda grades: np.minimum(grades, 2),
+    "at most 4": lambda grades: np.minimum(grades, 4),
+    "not negative": lambda grades: np.maximum(grades, 0),
+    "none": lambda grades: np.full(len(grades), np.nan),
+}
 SMALLEST = 5e-324  # "relevant" at this level is every positive grade
 # Queries with so many documents are sorted by a call of their own, without gathering and padding.
 _LONG = 512
@@ -155,8 +165,7 @@ class _Block:
 
 def read_grades(grades: np.ndarray, rule: str) -> np.ndarray:
     """Return grades (n,) as a program reads them, or raise; the errors are those of `as_read`."""
-    change, reason = GRADES[rule]
-    changed = change(grades)
+    changed, reason = _CHANGES[rule](grades), GRADES[rule]
     if reason and not np.array_equal(changed, grades):
         raise InvalidInputError(
             f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}. Choose another "

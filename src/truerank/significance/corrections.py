@@ -181,7 +181,7 @@ def divided_step_down(
     >>> rng = np.random.default_rng(0)
     >>> d = np.column_stack([rng.normal(0.004, 0.006, 50), rng.normal(0, 0.2, (50, 2))])
     >>> step_down_max_t(d).p_adjusted[0].round(2).item(), divided_step_down(d).p_adjusted[0].round(3).item()
-    (0.9, 0.001)
+    (0.67, 0.001)
     """
     d, scale = _with_scales(differences, measures)
     nonzero = np.count_nonzero(d, axis=0)
