@@ -121,12 +121,19 @@ def trec() -> Peer:
     return values
 
 
+def _check_judged(case: Any) -> None:
+    """Refuse topics with only negative grades: pytrec_eval reads beyond its memory there, crashes or never ends."""
+    if any(max(row.values()) < 0 for row in case.qrels.values()):
+        raise Refused("a topic has only negative grades")
+
+
 def trec9() -> Peer:
     """pytrec_eval, whose grades are whole: fractions are truncated first, as trec_eval 9 reads them from files."""
     pytrec_eval = _needs("pytrec_eval")
     wanted = {name for name, _, _ in _TREC}
 
     def values(case: Any) -> Values:
+        _check_judged(case)
         whole = {topic: {name: int(grade) for name, grade in row.items()} for topic, row in case.qrels.items()}
         try:
             found = pytrec_eval.RelevanceEvaluator(whole, wanted).evaluate(case.run)
@@ -358,6 +365,7 @@ def ir_measures() -> Peer:
 
     def values(case: Any) -> Values:
         found: Values = {}
+        _check_judged(case)
         largest = max(grade for row in case.qrels.values() for grade in row.values())
         for name in _OBJECTS.split("|"):
             if largest > 4 and ("ERR" in name or "exp" in name):  # gdeval refuses it, and prints that it does
