@@ -231,7 +231,10 @@ def unit_of(scores: np.ndarray) -> float:
 def in_unit(scores: np.ndarray, unit: float) -> np.ndarray:
     """Return scores divided by a unit; scores that are then beyond ±`LARGEST_SCORE` are there."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.clip(scores / unit, -LARGEST_SCORE, LARGEST_SCORE)
+        scaled = scores if unit == 1.0 else scores / unit
+    return (
+        scaled if np.abs(scaled).max(initial=0.0) <= LARGEST_SCORE else np.clip(scaled, -LARGEST_SCORE, LARGEST_SCORE)
+    )
 
 
 def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
