@@ -255,7 +255,8 @@ def test_no_thread_of_arrow_is_given_an_object_of_python(tmp_path, monkeypatch, 
             module, function, lambda source, own=own, **options: given.append(source) or own(source, **options)
         )
     assert read_table(tmp_path / name).X.ravel().tolist() == [1.0, 2.0]
-    (source,) = given
+    source = given[0]
+    assert all(one is source for one in given)
     if made:  # memory of Arrow's own, around no bytes of Python's
         assert type(source) is pa.BufferReader
         assert made == [source.size()]

@@ -19,6 +19,7 @@ from truerank.core.names import nearest
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text
 from truerank.io import tables
+from truerank.io.columnar import first_line, open_columnar
 from truerank.io.streams import COMPRESSED, Source
 
 REQUIRED = ("impression", "query", "document", "position", "clicked")
@@ -134,28 +135,23 @@ def _file_columns(path: PathLike, named: dict[str, str], required: set[str]) -> 
             table = tables.read_file(path, tables.table_kind(path), [named[key] for key in _IDS])
             return {key: table.column(own) for key, own in _present(named, required, table.column_names).items()}
         arrow = tables._arrow()
-        with open(path, "rb"), arrow.OSFile(name) as file:
-            from pyarrow import parquet
-
-            held = parquet.ParquetFile(file)
-            for key, own in _present(named, required, held.schema_arrow.names).items():
-                batches = held.iter_batches(batch_size=1 << 16, columns=[own])
-                schema = arrow.schema([held.schema_arrow.field(own)])
-                if key in _IDS and can_be_coded(schema.field(0).type):
-                    batches = map(_coded_batch, batches)
-                    schema = arrow.schema([(own, arrow.dictionary(arrow.int32(), schema.field(0).type))])
-                column = tables._bounded(batches, schema, file.size(), name).column(0)
-                found[key] = coded_ids(column, key) if key in _IDS else column.to_numpy()
-            return found
+        with open_columnar(path, "parquet") as (whole, _):
+            there = _present(named, required, whole.names)
+        for key, own in there.items():
+            coded = key in _IDS and can_be_coded(whole.field(own).type)
+            with open_columnar(path, "parquet", columns=[own], coded=coded) as (schema, batches):
+                held = list(map(_coded_batch, batches) if coded else batches)
+                column = arrow.Table.from_batches(held, held[0].schema if held else schema).column(0)
+            found[key] = coded_ids(column, key) if key in _IDS else column.to_numpy()
+        return found
     except (OSError, ValueError, OverflowError) as error:
         if isinstance(error, TruerankError) or getattr(error, "filename", None) is not None:
             raise
-        raise DataFileError(f"cannot be read as a table: {tables.first_line(error)}", name) from error
+        raise DataFileError(f"cannot be read as a table: {first_line(error)}", name) from error
 
 
 def _coded_batch(batch: Any) -> Any:
     """A batch of one column of ids that holds each value once."""
-    batch.validate(full=True)  # a damaged file points outside its columns
     column = batch.column(0)
     encoded = column if hasattr(column, "indices") else column.dictionary_encode()
     return type(batch).from_arrays([encoded], names=batch.schema.names)
@@ -171,7 +167,7 @@ def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]
             try:
                 row = json.loads(text) if text is not None else None
             except (ValueError, RecursionError) as error:
-                message = f"expected one JSON object per line, got invalid JSON ({tables.first_line(error)})"
+                message = f"expected one JSON object per line, got invalid JSON ({first_line(error)})"
                 raise DataFileError(message, *place) from error
             hits = row["hits"].get("hits") if isinstance(row, dict) and isinstance(row.get("hits"), dict) else [row]
             for hit in hits if isinstance(hits, list) else [None]:

@@ -33,15 +33,24 @@ _LOOK_SELDOM = {
     "distributed.worker.memory.monitor-interval": "500ms",
     "distributed.worker.profile.enabled": False,
 }
-# Disable pages about the cluster that every user of the machine could read.
-_NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+# Disable pages about the cluster that every user of the machine could read; `dask_setup` ends their server.
+_NO_PAGES: dict[str, Any] = {
+    f"distributed.{server}.{key}": value
+    for server in ("scheduler", "worker")
+    for key, value in (("http.routes", []), ("preload", [__name__]))
+}
+
+
+def dask_setup(server: Any) -> None:
+    """Stop the HTTP server of a scheduler or worker that starts; Dask calls this by its name."""
+    server.http_server.stop()
 
 
 def connect(where: str) -> Any:
     """Return a client: `"local:N"` starts N worker processes on this machine, `"tcp://host:port"` joins a scheduler.
 
     Local processes communicate under TLS with a temporary certificate in memory, so that no other user of the machine
-    can reach them. There is no dashboard.
+    can reach them. There is no dashboard, and nothing answers HTTP.
 
     Raises MissingExtraError without the extra `cluster`, and InvalidInputError if `where` is neither.
     """

@@ -41,9 +41,9 @@ def read_table_file(path: str, options: dict[str, Any], features: Names = None) 
 
 def read_row_groups(path: str, first: int, last: int, options: dict[str, Any], features: Names = None) -> RankingData:
     """Return the rows of the groups first … last - 1 of a Parquet file, read with the options of `read_table`."""
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
+    from pyarrow import Table
 
+    from truerank.io.columnar import open_columnar
     from truerank.io.tables import DOCUMENT, GRADE, QUERY, read_table
 
     columns = None
@@ -52,13 +52,9 @@ def read_row_groups(path: str, first: int, last: int, options: dict[str, Any], f
         others = (options.get("query", QUERY), options.get("grade", GRADE), options.get("document", DOCUMENT))
         columns = [*features, *others]  # missing columns are left out
     try:
-        # Not mapped: the pages of a mapped file count as the worker's own memory.
-        with ParquetFile(path) as file:
-            table = file.read_row_groups(range(first, last), columns=columns, use_threads=False)
-        table.validate(full=True)  # as `read_table` does with a file
+        with open_columnar(path, "parquet", columns=columns, groups=range(first, last)) as (schema, batches):
+            table = Table.from_batches(list(batches), schema)
         return read_table(table, **options)
-    except ArrowException as error:
-        raise DataFileError(f"not a Parquet file that can be read: {error}", path) from error
     except InvalidInputError as error:
         raise DataFileError(f"row groups {first} to {last - 1}: {error}", path) from error
 

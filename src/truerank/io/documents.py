@@ -22,8 +22,9 @@ import json
 import math
 import os
 import re
+import tempfile
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from itertools import chain
 from typing import Any, NamedTuple
@@ -31,12 +32,14 @@ from uuid import UUID
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
+from truerank.core.files import naming
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
+from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
-from truerank.io.tables import first_line, holds_rows, table_kind
+from truerank.io.tables import holds_rows, table_kind
 from truerank.io.trec import Qrels, as_qrels, read_qrels
 
 BETWEEN = "\x1e"  # separator of the entries of a list in a field of `texts`, because labels may have line ends
@@ -337,35 +340,34 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
     with imports_of_extra("pyarrow", "tables", "a table of documents"):
         import pyarrow as pa
         import pyarrow.csv
-        import pyarrow.dataset
     kind = table_kind(path)
     empty: set[str] = set()  # columns of CSV files without a value in the first rows
 
-    def blocks() -> Iterator[Any]:
+    def blocks(keep: ExitStack) -> Iterator[Any]:
         if kind in ("csv", "tsv"):
-            with Source(path) as stream:
+            place = _unpacked(path, keep)
+            with Source(place) as stream:
                 delimiter, decimal = dialect(kind, next(stream.line_blocks(), b""))
             options = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
             def opened(as_text: Iterable[str]) -> Any:
                 types = dict.fromkeys(as_text, pa.string())
                 convert = pyarrow.csv.ConvertOptions(column_types=types, decimal_point=decimal)
-                return pyarrow.csv.open_csv(str(path), parse_options=options, convert_options=convert)
+                return pyarrow.csv.open_csv(place, parse_options=options, convert_options=convert)
 
             # The first rows determine the type of a column. Columns without values in them are read as text.
             empty.update(column.name for column in opened(ID_NAMES).schema if pa.types.is_null(column.type))
             yield from opened([*ID_NAMES, *QUERY_FIELDS, *texts, *empty])  # a title may be "1984" or "2020-01-01"
         else:
-            form = "parquet" if kind == "parquet" else "feather"
-            yield from pyarrow.dataset.dataset(str(path), format=form).to_batches()
+            yield from keep.enter_context(open_columnar(path, str(kind)))[1]
 
     def records() -> Iterator[dict[str, Any]]:
         try:
-            for block in blocks():
-                if len(set(block.schema.names)) < len(block.schema.names):
-                    raise DataFileError("two columns have one name", str(path))
-                block.validate(full=True)  # a damaged block refers to memory outside of itself
-                yield from block.to_pylist()
+            with ExitStack() as keep:
+                for block in blocks(keep):
+                    if len(set(block.schema.names)) < len(block.schema.names):
+                        raise DataFileError("two columns have one name", str(path))
+                    yield from block.to_pylist()
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise
@@ -382,6 +384,18 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
             )
         there = (item for item in record.items() if item[1] is not None and not (item[1] == "" and item[0] in empty))
         yield _of_mapping(dict(there), number, texts)
+
+
+def _unpacked(path: PathLike, keep: ExitStack) -> str:
+    """Return the name of a text file without compression: itself, or a temporary file that `keep` removes."""
+    with Source(path, LONGEST_LINE) as stream:
+        if not stream.compressed:
+            return str(path)
+        made = keep.enter_context(tempfile.NamedTemporaryFile(prefix="truerank-"))  # noqa: SIM115
+        with naming(made.name):
+            made.writelines(stream.line_blocks())
+            made.flush()
+    return made.name
 
 
 def _of_smart(lines: Iterator[tuple[int, bytes | None]], queries: bool) -> Iterator[Document | _Bad]:

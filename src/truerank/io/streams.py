@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, WrongTypeError, imports_of_extra
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankError, WrongTypeError, imports_of_extra
 from truerank.core.files import atomic_write, atomic_writes
 from truerank.core.printing import progress
 from truerank.core.types import PathLike
@@ -25,8 +25,34 @@ from truerank.core.types import PathLike
 CHUNK = 1 << 20  # bytes of text in each block
 MAX_LINE = 1 << 24  # default limit on the bytes of a line, because a damaged file may have no line ends
 MAX_WINDOW = 1 << 27  # largest window of a decompressor in bytes; archives that require more are refused
+EXPANDED, FOLD = 1 << 28, 100.0  # bytes, and times its own size, to which a file may expand
 COMPRESSED = (".gz", ".xz", ".zst")  # file name endings of compressed text
 _BOM = b"\xef\xbb\xbf"
+
+
+def check_expansion(name: str, size: int, expanded: int) -> None:
+    """Refuse a file of `size` bytes that expands to more than 256 MiB and to more than 100 times its size.
+
+    The environment variable TRUERANK_EXPANSION replaces the 100.
+
+    Raises
+    ------
+    DataFileError
+        The message names the variable.
+    """
+    if expanded <= EXPANDED:
+        return
+    text = os.environ.get("TRUERANK_EXPANSION", str(FOLD))
+    try:
+        fold = float(text)
+    except ValueError as error:
+        raise InvalidInputError(f"TRUERANK_EXPANSION must be a number, got {text!r}") from error
+    if expanded > fold * size:
+        raise DataFileError(
+            f"its {size} bytes expand to more than {expanded >> 20} MiB, over {fold:g} times as much. If the content "
+            "is correct, write it without compression, or set TRUERANK_EXPANSION=10000 in the environment",
+            name,
+        )
 
 
 class Source(AbstractContextManager["Source"]):
@@ -66,6 +92,7 @@ class Source(AbstractContextManager["Source"]):
             status = os.fstat(self._raw.fileno())
             if stat.S_ISREG(status.st_mode):
                 self.total = status.st_size - self._raw.tell()
+        self.compressed = False
         self.taken = 0  # bytes read from the file, before decompression
         self._given = 0  # bytes of text, after decompression
         title = f"reading {'standard input' if self.name == '-' else os.path.basename(self.name)}"
@@ -88,6 +115,7 @@ class Source(AbstractContextManager["Source"]):
         while raw := self._raw.read(size):
             if not self.taken:
                 inflater = _inflater(raw, self.name)
+                self.compressed = inflater is not None
                 size = CHUNK if inflater is None else CHUNK >> 4  # a megabyte may decompress to a gigabyte of text
             self.taken += len(raw)
             if self._bar is not None:
@@ -95,7 +123,11 @@ class Source(AbstractContextManager["Source"]):
             try:
                 for piece in [raw] if inflater is None else inflater.feed(raw):
                     self._given += len(piece)
+                    if inflater is not None:
+                        check_expansion(self.name, self.total or self.taken, self._given)
                     yield piece
+            except TruerankError:
+                raise
             except Exception as error:  # zlib.error, LZMAError, ZstdError
                 raise self._damaged("" if inflater is None else inflater.kind, error) from error
         if inflater is not None and not inflater.member.eof:

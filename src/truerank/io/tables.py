@@ -27,6 +27,7 @@ from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.data.rank_columns import are_row_labels
 from truerank.data.ranking_data import RankingData
+from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
@@ -41,7 +42,6 @@ _UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)*)?")  # the name of such an index i
 _OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
 _NO_VALUE = '; if that marks a missing value, read with missing="nan" (--missing nan)'
 _NO_GRADE = ", and a grade cannot be missing. Remove the rows that nobody judged, or give them a grade"
-_EXPANDED, _FOLD = 1 << 30, 256  # a file may expand to so many bytes, or to so many times its own size
 
 
 def table_kind(path: PathLike) -> str | None:
@@ -160,7 +160,11 @@ class _Wanted(NamedTuple):
 
 def column_names(path: PathLike) -> list[str]:
     """Return the names of the columns of a table file, in their order."""
-    return [str(name) for name in read_file(path, table_kind(path), ()).column_names]
+    kind = table_kind(path)
+    if kind in ("csv", "tsv", None):
+        return [str(name) for name in read_file(path, kind, ()).column_names]
+    with open_columnar(path, str(kind)) as (schema, _):
+        return list(schema.names)
 
 
 def _ranking_data(
@@ -393,27 +397,8 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
             if table.num_rows + 1 < n_lines:  # some lines are blank, or within a cell
                 _check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
             return table
-        # Python's `open` raises clear errors, and Arrow's serves its threads: see `_in_own_memory`.
-        with open(path, "rb"), arrow.OSFile(name) as file:
-            if kind == "parquet":
-                from pyarrow import parquet
-
-                held = parquet.ParquetFile(file)
-                with_text = any(held.schema.column(k).physical_type == "BYTE_ARRAY" for k in range(len(held.schema)))
-                batches = held.iter_batches(
-                    batch_size=4096 if with_text else 1 << 16
-                )  # a short file may repeat a long text
-                table = _bounded(batches, held.schema_arrow, file.size(), name)
-            elif file.read(4) == b"FEA1":  # Feather's first version, which is not compressed
-                from pyarrow import feather
-
-                table = feather.read_table(name)
-            else:
-                opened = arrow.ipc.open_file(file)
-                batches = (opened.get_batch(k) for k in range(opened.num_record_batches))
-                table = _bounded(batches, opened.schema, file.size(), name)
-        table.validate(full=True)  # otherwise a damaged file makes Arrow read outside of its columns
-        return table
+        with open_columnar(path, kind) as (schema, batches):
+            return arrow.Table.from_batches(list(batches), schema)
     except (arrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
@@ -434,21 +419,6 @@ def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> A
         parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         one_thread = csv.ReadOptions(use_threads=False)
         return csv.read_csv(source, read_options=one_thread, parse_options=parse, convert_options=convert)
-
-
-def _bounded(batches: Iterable[Any], schema: object, size: int, name: str) -> Any:
-    """Return the batches of a file of `size` bytes as a table; refuse a file that expands too much."""
-    kept, held = [], 0
-    for batch in batches:
-        kept.append(batch)
-        held += batch.nbytes
-        if held > max(_EXPANDED, _FOLD * size):
-            raise DataFileError(
-                f"its {size} bytes expand to more than {held >> 20} MiB, over {_FOLD} times as much. If the rows are "
-                "correct, write them to several smaller files, or without compression",
-                name,
-            )
-    return _arrow().Table.from_batches(kept, schema)
 
 
 def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
@@ -512,12 +482,6 @@ def _in_own_memory(text: bytes) -> Any:
     buffer = _arrow().allocate_buffer(len(text))
     np.frombuffer(buffer, dtype=np.uint8)[:] = np.frombuffer(text, dtype=np.uint8)
     return buffer
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error of another library, at most 300 printable characters."""
-    text = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:

@@ -9,7 +9,7 @@ from importlib import resources
 from truerank.core.digests import content_digest
 from truerank.judging.estimate import Estimate
 from truerank.judging.plan import COLUMNS, Plan
-from truerank.report.page import Section, _json, paragraph, simple_table
+from truerank.report.page import Section, _json, paragraph, policy, simple_table
 
 
 def judging_page(
@@ -41,7 +41,7 @@ def judging_page(
     css, script = ((assets / file).read_text(encoding="utf-8") for file in ("page.css", "judging.js"))
     what = f"Give every document a grade from {scale[0]} to {scale[1]}, the most relevant, then save {name}."
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{policy(script)}'
         '<meta name="viewport" content="width=device-width">'
         f"<title>Judge documents</title><style>{css}</style></head><body><header><h1>Judge documents</h1>"
         f'{paragraph(what)}<p class="controls"><button id="save">Save</button> <span id="left"></span></p></header>'

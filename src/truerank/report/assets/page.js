@@ -22,7 +22,7 @@
         axisQuantitative: { tickCount: 5 }, axis: { labelColor: "--ink", titleColor: "--ink", gridColor: "--line", domainColor: "--quiet", tickColor: "--quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
         legend: { labelColor: "--ink", titleColor: "--ink", labelFontSize: 12 }, title: { color: "--ink" },
       });
-      window.vegaEmbed(holder, spec, { actions: false, renderer: many ? "canvas" : "svg", tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } })
+      window.vegaEmbed(holder, spec, { actions: false, ast: true, renderer: many ? "canvas" : "svg", tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } })
         .then(() => {
           const picture = holder.querySelector("svg, canvas");
           if (picture) { picture.setAttribute("role", "img"); picture.setAttribute("aria-label", holder.dataset.label); }
