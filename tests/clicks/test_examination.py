@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,20 @@ def test_one_ranker_or_none_is_not_identified(data):
     assert "connect positions 2, 3, 4, 5, … with position 1" in seen.reasons_[1]
     unnamed = ClickLog([1, 2, 2], ["q"] * 3, ["d", "e", "d"], [1, 1, 2], [1, 0, 1])
     assert "does not name what chose" in Examination(max_position=2).fit(unnamed).reasons_[0]
+
+
+def test_the_reason_tells_what_would_identify_the_model(data):
+    few = log_of(data, impressions=1_500)
+    seen = Examination(random_state=0).fit(few)
+    assert not seen.identified_
+    (reason,) = [text for text in seen.reasons_ if "wider than the propensity" in text]
+    needed = int(re.search(r"Collect about ([\d,]+) impressions", reason)[1].replace(",", ""))
+    place = int(re.search(r"at position (\d+)", reason)[1]) - 1
+    wide = (seen.high_ - seen.low_) / seen.propensities_
+    assert place == np.nanargmax(wide)
+    assert needed == pytest.approx(1_500 * wide[place] ** 2, abs=1)
+    assert f"{seen.documents_[place]} documents" in reason
+    assert Examination(random_state=0).fit(log_of(data, impressions=3 * needed)).identified_
 
 
 def test_rankers_changed_by_date_are_not_identified(data):

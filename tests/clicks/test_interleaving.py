@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -76,7 +77,88 @@ def test_team_draft_picks_by_rounds_and_gives_each_team_its_share():
         sizes.update(team for _, team in mixed)
     assert abs(first["a"] - 200) < 40
     assert abs(sizes["a"] - 600) < 40
-    assert team_draft({"a": ["x"], "b": ["x", "y"]}, 10, rng)[-1] == ("y", "b")
+    assert team_draft({"a": ["x"], "b": ["x", "y"]}, 10, rng) == [("x", ""), ("y", "")]  # a may have none left to pick
+    assert team_draft({"a": [], "b": ["x", "y"]}, 10, rng) == [("x", ""), ("y", "")]
+
+
+class Orders:
+    """In place of a generator: the orders of the rounds, as given."""
+
+    def __init__(self, orders):
+        self.orders = iter(orders)
+
+    def permutation(self, n):
+        return next(self.orders)
+
+
+@pytest.mark.parametrize("n_rankers", [2, 3])
+def test_every_position_goes_to_each_team_equally_often_over_all_orders(n_rankers):
+    """By count over all orders of all rounds: rankings of any length, equal and distinct, drawn to any length."""
+    rng, names, credited = np.random.default_rng(n_rankers), "abc"[:n_rankers], 0
+    for _ in range(60 if n_rankers == 2 else 25):
+        lists = {name: rng.permutation(7)[: int(rng.integers(0, 6))].tolist() for name in names}
+        length = int(rng.integers(1, 8 if n_rankers == 2 else 7))
+        held = Counter()
+        for orders in product(list(permutations(range(n_rankers))), repeat=-(-length // n_rankers) + 1):
+            mixed = team_draft(lists, length, Orders(list(orders) + [range(n_rankers)] * length))
+            teams = [team for _, team in mixed]
+            held.update((place, team) for place, team in enumerate(teams) if team)
+            n_credited = sum(team != "" for team in teams)
+            full = n_credited - n_credited % n_rankers
+            assert all(teams[:full].count(name) == full // n_rankers for name in names)
+            assert n_credited in (full, length), "only the length cuts a round"
+            assert "" not in teams[:n_credited], "no credit after the first round without it"
+        for place in range(length):
+            assert len({held[place, name] for name in names}) == 1
+        credited += sum(held.values())
+    assert credited > 0
+
+
+def test_clicks_that_no_ranker_earned_give_no_credit():
+    """Trials: lists of any lengths and overlap; a click at k with probability 1/k, whatever is there."""
+    draws, credits = 400, 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        names = "abc"[: int(rng.integers(2, 4))]
+        lists = {name: rng.permutation(8)[: int(rng.integers(0, 9))].tolist() for name in names}
+        if seed % 3 == 0:
+            lists["b"] = lists["a"][: int(rng.integers(0, 9))]  # the same ranking, cut
+        length = int(rng.integers(1, 10))
+        expected = np.zeros((draws, len(names)))
+        for draw in range(draws):
+            mixed = team_draft(lists, length, rng)
+            teams = [team for _, team in mixed]
+            sizes = [teams.count(name) for name in names]
+            assert max(sizes) - min(sizes) <= 1
+            assert len(mixed) == min(length, len(set().union(*lists.values())))
+            expected[draw] = [sum(1 / k for k, team in enumerate(teams, 1) if team == name) for name in names]
+        credits += expected.sum()
+        for a in range(len(names)):
+            for b in range(a):
+                difference = expected[:, a] - expected[:, b]
+                assert abs(difference.mean()) <= 4.5 * difference.std() / draws**0.5 + 1e-12
+    assert credits > 0
+
+
+def test_team_draft_misses_gains_that_its_lists_cannot_show():
+    # Only d3 is relevant: first users of b see it at 2, of a at 3, and each team gets it equally often.
+    rng, credit = np.random.default_rng(0), Counter()
+    for _ in range(2_000):
+        mixed = dict(team_draft({"a": ["d1", "d2", "d3"], "b": ["d2", "d3", "d1"]}, 3, rng))
+        credit[mixed["d3"]] += 1
+    assert abs(credit["a"] - credit["b"]) < 4 * 2_000**0.5
+    assert "not equality" in str(compare_interleaved(log_of((1, 1))))
+
+
+def test_documents_beyond_the_shorter_team_get_no_credit():
+    # b has one document, a has four: a click on the last two of a is no credit.
+    teams, document = ["a", "b", "a", "a", "a"], list("vwxyz")
+    rows = [np.repeat(np.arange(40), 5), ["q"] * 200, document * 40, [1, 2, 3, 4, 5] * 40]
+    found = compare_interleaved(ClickLog(*rows, [0, 0, 0, 1, 1] * 40, team=teams * 40))
+    assert (found[0].wins, found[0].losses, found.uncredited) == (0, 0, 80)
+    assert "80 documents got no credit" in str(found)
+    fair = compare_interleaved(ClickLog(*rows, [0, 0, 1, 0, 0] * 40, team=["a", "b", "a", "", ""] * 40))
+    assert (fair[0].wins, fair.uncredited) == (40, 0)
 
 
 def test_interleave_takes_runs_of_several_rankers():

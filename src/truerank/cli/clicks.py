@@ -165,13 +165,14 @@ def _train_data(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from truerank.clicks.interleaving import compare_interleaved
+    from truerank.clicks.interleaving import NOTE, compare_interleaved
 
     common.refuse_idle(args, ("output", "length", "seed"), "has no effect with --log, which compares lists")
     if args.files:
         raise common.UsageError("--log compares the teams of the log; leave the runs out")
     found = compare_interleaved(_read(args, args.log), **common.given(args, "unit", "looks", "level"))
-    return common.show(args, {"comparisons": found.to_dict()}, str(found))
+    report = {"comparisons": found.to_dict(), "uncredited": found.uncredited, "note": NOTE}
+    return common.show(args, report, str(found))
 
 
 def _mix(args: argparse.Namespace) -> int:

@@ -235,13 +235,25 @@ class Examination:
             found.append("the log does not name what chose each list (ranker)")
         elif len(np.unique(log.ranker[log.ranker >= 0])) < 2:
             found.append("one ranker alone chose the lists; its positions follow relevance")
-        if lost := _positions(np.isnan(self.propensities_)):
-            found.append(f"no clicked documents connect {lost} with position 1")
+        lost_at = np.isnan(self.propensities_)
+        if lost := _positions(lost_at):
+            most = self.documents_[lost_at].max()
+            found.append(
+                f"no clicked documents connect {lost} with position 1 (at most {most} documents were there and at "
+                "another position); show documents at several positions, such as by random swaps"
+            )
         if not self.pairs_.any():
             found.append("no document was shown at two positions that clicks connect, so nothing compares them")
-        sure = (self.high_ - self.low_ <= self.propensities_) | np.isnan(self.propensities_)  # False for a NaN
-        if wide := _positions(~sure):
-            found.append(f"the interval of {wide} is wider than the propensity or unknown; collect more data")
+        width = (self.high_ - self.low_) / np.maximum(self.propensities_, 1e-12)
+        unsure = ~((width <= 1) | lost_at)  # True for a NaN
+        if wide := _positions(unsure):
+            worst = int(np.argmax(np.where(unsure, np.nan_to_num(width), -1.0)))
+            enough = f"about {width[worst] ** 2 * log.n_impressions:,.0f}" if width[worst] > 1 else "more"
+            found.append(
+                f"the interval of {wide} is wider than the propensity or unknown; at position {worst + 1}, "
+                f"{self.documents_[worst]} documents give [{self.low_[worst]:.3f}, {self.high_[worst]:.3f}] about "
+                f"{self.propensities_[worst]:.3f}. Collect {enough} impressions"
+            )
         if (apart := _apart_in_time(log)) > _APART:
             found.append(
                 f"the rankers were changed by date (their times differ by {apart:.0%}), so other changes mix in"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,27 +19,43 @@ from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import query_of_rows, ranks_by_query
 from truerank.io.trec import as_run
 
+NOTE = (
+    "A mean near 0 is no credit, and not equality: a click counts for the team that placed the document, not for the "
+    "ranker that has it higher. compare_arms tests changes that team draft cannot see."
+)
+
 
 def team_draft(lists: Mapping[str, Iterable[str]], length: int, rng: np.random.Generator) -> list[tuple[str, str]]:
     """Return a mixed list of (document, team): in rounds, rankers in random order pick their best document left.
 
-    Radlinski et al. 2008; for several rankers Schuth et al. 2014.
+    Each team has one document of every full round, and the round that `length` cuts is drawn. From the first round in
+    which a ranker may have none left to pick, documents belong to no team, "". Radlinski et al. 2008; for several
+    rankers Schuth et al. 2014.
 
     Examples
     --------
-    >>> team_draft({"a": ["x", "y", "z"], "b": ["y", "w"]}, 3, np.random.default_rng(0))
-    [('x', 'a'), ('y', 'b'), ('z', 'a')]
+    >>> team_draft({"a": ["x", "y", "z"], "b": ["y", "w"]}, 4, np.random.default_rng(0))
+    [('x', 'a'), ('y', 'b'), ('z', 'a'), ('w', 'b')]
+    >>> team_draft({"a": ["x", "y", "z"], "b": ["y"]}, 3, np.random.default_rng(0))
+    [('x', ''), ('y', ''), ('z', '')]
     """
-    left = {name: iter(documents) for name, documents in lists.items()}
+    left = {name: list(islice(dict.fromkeys(documents), length + len(lists))) for name, documents in lists.items()}
     taken: dict[str, str] = {}
-    while left and len(taken) < length:
+    drafted = True
+    while len(taken) < length and any(left.values()):
+        drafted = drafted and _each_can_pick(list(left.values()))
         for name in [list(left)[place] for place in rng.permutation(len(left))]:
             pick = next((document for document in left[name] if document not in taken), None)
-            if pick is None:
-                del left[name]
-            elif len(taken) < length:
-                taken[pick] = name
+            if pick is not None and len(taken) < length:
+                taken[pick] = name if drafted else ""
+        left = {name: [document for document in own if document not in taken] for name, own in left.items()}
     return list(taken.items())
+
+
+def _each_can_pick(left: list[list[str]]) -> bool:
+    """Whether each ranker has a document left to pick in this round, in any order of the rankers."""
+    picked = Counter(document for own in left for document in own[: len(left)])
+    return all(len(own) >= len(left) or any(picked[document] == 1 for document in own) for own in left)
 
 
 def interleave(
@@ -50,7 +67,7 @@ def interleave(
     ----------
     rankers : dict of str to run
         Two or more: paths, dicts of query to {document: score}, or any run that `evaluate` accepts. If a ranker lacks a
-        query, the others make its list.
+        query, the others make its list, and its documents belong to no team.
     length : int, default=10
     random_state : int or NumPy generator, optional
         Use another seed for each impression: the same seed gives a query the same list.
@@ -58,7 +75,7 @@ def interleave(
     Returns
     -------
     dict of str to list of (document, team)
-        The documents in the order to show them. Log their teams for `compare_interleaved`.
+        The documents in the order to show them. Log their teams for `compare_interleaved`; "" is no team.
 
     Examples
     --------
@@ -74,7 +91,7 @@ def interleave(
         order = np.lexsort((ranks_by_query(run.scores, run.offsets), query_of_rows(run.offsets)))
         documents = run.doc_ids[order].tolist()
         for query, start, stop in zip(run.query_ids.tolist(), run.offsets, run.offsets[1:]):
-            lists.setdefault(query, {})[name] = documents[start:stop]
+            lists.setdefault(query, {other: [] for other in rankers})[name] = documents[start:stop]
     return {query: team_draft(own, length, stream(seed, "interleave", query)) for query, own in lists.items()}
 
 
@@ -94,7 +111,15 @@ class Preference(NamedTuple):
 
 
 class Preferences(list[Preference]):
-    """Comparisons of pairs of rankers; `str` gives a table."""
+    """Comparisons of pairs of rankers; `str` gives a table, and what they cannot show.
+
+    Attributes
+    ----------
+    uncredited : int
+        Number of documents of teams that had two or more fewer rivals than documents in a list, and got no credit.
+    """
+
+    uncredited = 0
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return the comparisons and their looks as JSON types."""
@@ -107,7 +132,13 @@ class Preferences(list[Preference]):
             counts = f"{pair.wins}/{pair.units - pair.wins - pair.losses}/{pair.losses}"
             interval = f"[{pair.low:+.4f}, {pair.high:+.4f}]"
             rows.append([f"{pair.a} - {pair.b}", pair.units, f"{pair.mean:+.4f}", interval, counts, f"{pair.p:.4f}"])
-        return table(rows, ["rankers", "units", "mean", "always-valid interval", "W/T/L", "p"])
+        lines = [table(rows, ["rankers", "units", "mean", "always-valid interval", "W/T/L", "p"]), "", NOTE]
+        if self.uncredited:
+            lines.append(
+                f"{self.uncredited} documents got no credit, because their team has more documents in the list than "
+                "the other, as rankings of unequal length give. Draw the lists with team_draft."
+            )
+        return "\n".join(lines)
 
 
 def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float = 0.95, looks: int = 1) -> Preferences:
@@ -127,7 +158,9 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     Notes
     -----
     The outcome of a unit is (clicks of a - clicks of b) / (their sum), 0 without clicks. Teams are drawn at random, so
-    position bias favours no ranker.
+    position bias favours no ranker. Of a team with two or more documents more than the other in a list, the last ones
+    get no credit. A mean of 0 is not equality: of the rankings d1 d2 d3 and d2 d3 d1, the second is better if only d3
+    is relevant, and gets as much credit as the first.
 
     Examples
     --------
@@ -153,10 +186,18 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     arrival = arrival[codes[arrival] >= 0]
     _, first, owner = np.unique(codes[arrival], return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(first))
-    clicks = np.zeros((len(first), len(teams) + 1))  # the last column is that of documents without a team
-    np.add.at(clicks, (place[owner], log.team[arrival]), log.clicked[arrival])
-    found = Preferences()
+    columns = len(teams) + 1  # the last is that of documents without a team
+    group = log.impression.astype(np.int64) * columns + log.team % columns
+    sizes = np.bincount(group, minlength=log.n_impressions * columns)
+    number = np.empty(log.n_rows, dtype=np.int64)  # of a document in its team and list, from 0
+    number[np.argsort(group, kind="stable")] = np.arange(log.n_rows) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    sizes, found = sizes.reshape(-1, columns), Preferences()
     for a, b in pairs:
+        teamed, most = (log.team == a) | (log.team == b), np.minimum(sizes[:, a], sizes[:, b])[log.impression]
+        found.uncredited += int((teamed & (number > most)).sum())
+        clicked = log.clicked & (number <= most)
+        clicks = np.zeros((len(first), columns))
+        np.add.at(clicks, (place[owner], log.team[arrival]), clicked[arrival])
         outcome = (clicks[:, a] - clicks[:, b]) / np.maximum(clicks[:, a] + clicks[:, b], 1.0)
         each = 1.0 - (1.0 - level) / len(pairs)
         found.append(_preference((teams[a], teams[b]), outcome, (-1.0, 1.0), each, looks, len(pairs)))

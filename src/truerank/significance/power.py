@@ -134,10 +134,12 @@ def queries_needed(
     deviation = deviation_of(d)
     differ = int(np.count_nonzero(d))
     if effect == 0 or differ < 5 or deviation == 0:
+        advice = "Give the smallest difference that matters" if effect == 0 else "Compare other rankings"
+        advice = advice if differ >= 5 else _larger_pilot(len(d), differ)
         raise InvalidInputError(
             "power requires an effect other than 0 and a pilot of at least five queries that differ, not all by the "
             f"same amount. Got an effect of {effect:g}, and {len(d)} queries, of which {differ} differ, with "
-            f"{len(np.unique(d))} distinct differences. Compare two rankings that differ, on more queries"
+            f"{len(np.unique(d))} distinct differences. {advice}"
         )
     seed = int(np.random.default_rng(seed_of(random_state)).integers(2**62))
     centred = d - d.mean()
@@ -157,6 +159,23 @@ def queries_needed(
         by_n[n] = (middle, min(low, middle), max(high, middle))
     return QueriesNeeded(
         needed[0], needed[2], needed[1], by_n, effect, deviation, len(d), test, power, level, comparisons
+    )
+
+
+def _larger_pilot(n: int, differ: int) -> str:
+    """Return how many queries have five that differ with probability 0.9, at the share of a pilot.
+
+    >>> _larger_pilot(20, 3)[:45]
+    'A pilot of about 52 queries has five that dif'
+    """
+    from scipy.special import bdtrc
+
+    share = differ / n if differ else 1 - 0.05 ** (1 / n)  # none differs: the upper end of the share at 95 %
+    sizes = np.arange(5, _MOST)
+    needed = int(sizes[np.argmax(bdtrc(4, sizes, share) >= 0.9)])
+    return (
+        f"A pilot of {'about' if differ else 'at least'} {needed:,} queries has five that differ with probability 0.9 "
+        f"if {'' if differ else 'at most '}{share:.1%} of all queries differ; or compare rankings that differ more"
     )
 
 
