@@ -96,7 +96,8 @@ def letor(folder: Path, k: int, aggregated: Path | None = None, at_most: float |
 def trec9(folder: Path) -> Lists:
     """The 50 best documents of each topic by reciprocal rank fusion of ten runs."""
     from truerank.features.run_pool import RunPool
-    from truerank.io.trec import files_of, read_qrels, read_run
+    from truerank.io.streams import files_of
+    from truerank.io.trec import read_qrels, read_run
 
     paths = [path for path in files_of(folder / "runs") if path.name.split(".")[0] in TEN]
     pool = RunPool({path.name: read_run(path) for path in paths}, read_qrels(folder / "qrels.451-500.txt.xz"))

@@ -14,7 +14,8 @@ import numpy as np
 from truerank import RunPool, cross_validate_fusion
 from truerank.core.printing import table
 from truerank.core.random_streams import stream
-from truerank.io.trec import files_of, read_qrels, read_run
+from truerank.io.streams import files_of
+from truerank.io.trec import read_qrels, read_run
 from truerank.significance import holm, randomisation
 
 DRAWS = 20

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.harness import compare, peer
 from truerank import RunPool, fuse, read_run
 from truerank.features.fusion import METHODS
-from truerank.io.trec import files_of
+from truerank.io.streams import files_of
 
 RUNS = int(os.environ.get("BENCH_RUNS", "10"))
 

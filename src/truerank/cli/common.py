@@ -286,7 +286,7 @@ def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
 
 def run_paths(arguments: Iterable[str]) -> list[str]:
     """The files; a folder is replaced by its files in order of names, without hidden ones."""
-    from truerank.io.trec import files_of
+    from truerank.io.streams import files_of
 
     paths: list[str] = []
     for argument in arguments:

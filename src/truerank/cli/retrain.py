@@ -76,9 +76,7 @@ def _default(option: str, path: str) -> str:
 
 
 def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> int:
-    from truerank.data.columns import names_of
     from truerank.inspection.retraining import digest
-    from truerank.io.tables import UNSEEN
     from truerank.models.model_file import model_text
     from truerank.significance.history import History
 
@@ -87,33 +85,11 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
             "--margin with --model needs --history FILE: the history of all models in turn, so that losses within the "
             "margin do not add up from model to model"
         )
-    files = [os.path.realpath(path) for path in args.data]
-    twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
-    if twice:
-        raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
     production = common.load_ranker(args.production)
     history, own_digest = History.read(state), digest(compared)
     earlier = history.references.get(own_digest)
-    reference = None
-    if args.margin > 0 and earlier is not None:
-        if not os.path.exists(earlier["path"]) or digest(Path(earlier["path"]).read_bytes()) != earlier["digest"]:
-            raise common.InvalidInputError(
-                f"--margin compares with the last model that was promoted as better, which {earlier['path']} no longer "
-                "holds. Put it back, or leave --margin out"
-            )
-        reference = common.load_ranker(earlier["path"])
-    parts = [common.read_graded(path, args, like=production) for path in args.data]
-    if args.position is not None:
-        parts = [common.with_position(part, args, [production]) for part in parts]
-    data = parts[0] if len(parts) == 1 else truerank.RankingData.concatenate(parts)
-    args.position = None  # of queries to learn from alone
-    for name in data.category_names or {}:
-        unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
-        if unseen:
-            common.note(
-                f"truerank: warning: column {name!r}: {unseen} rows have a category that {args.production} does not "
-                "know. It counts as unseen; use `truerank train` to add it"
-            )
+    reference = _load_reference(earlier) if args.margin > 0 and earlier is not None else None
+    data = _read(args, production)
     held_out = None if args.held_out is None else common.read_graded(args.held_out, args, like=production)
     valid = None if args.valid is None else common.read_graded(args.valid, args, like=production)
     both = 0 if held_out is None else len({*map(str, data.query_ids)} & {*map(str, held_out.query_ids)})
@@ -157,6 +133,43 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
         )
     _report(args, found, target, both)
     return 0 if found.promoted else KEPT
+
+
+def _read(args: argparse.Namespace, production: Any) -> truerank.RankingData:
+    """Return the rows to learn from; unseen categories are noted."""
+    from truerank.data.columns import names_of
+    from truerank.io.tables import UNSEEN
+
+    files = [os.path.realpath(path) for path in args.data]
+    twice = [path for place, path in enumerate(args.data) if files[place] in files[:place]]
+    if twice:
+        raise common.UsageError(f"{twice[0]} is named twice, and its queries would count twice")
+    parts = [common.read_graded(path, args, like=production) for path in args.data]
+    if args.position is not None:
+        parts = [common.with_position(part, args, [production]) for part in parts]
+    data = parts[0] if len(parts) == 1 else truerank.RankingData.concatenate(parts)
+    args.position = None  # of queries to learn from alone
+    for name in data.category_names or {}:
+        unseen = int((data.X[:, names_of(data).index(name)] == UNSEEN).sum())
+        if unseen:
+            common.note(
+                f"truerank: warning: column {name!r}: {unseen} rows have a category that {args.production} does not "
+                "know. It counts as unseen; use `truerank train` to add it"
+            )
+    return data
+
+
+def _load_reference(earlier: dict[str, str]) -> Any:
+    """Return the last model that was promoted as better; an error if its file has changed."""
+    from truerank.inspection.retraining import digest
+
+    path = Path(earlier["path"])
+    if not path.exists() or digest(path.read_bytes()) != earlier["digest"]:
+        raise common.InvalidInputError(
+            f"--margin compares with the last model that was promoted as better, which {path} no longer holds. Put it "
+            "back, or leave --margin out"
+        )
+    return common.load_ranker(str(path))
 
 
 def _reference(target: str) -> str:

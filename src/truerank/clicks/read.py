@@ -248,29 +248,15 @@ def _read_ubi(
         if row == len(shown) or shown[row][2] != position:  # else the user scrolled to it again
             shown.append((name, document, position, line))
 
-    for place, row in _json_rows(queries) if queries is not None else ():
-        hits = row.get("query_response_hit_ids") or []
-        if row.get("query_id") is None:
-            raise DataFileError("the query has no query_id", *place)
-        if not isinstance(hits, list):
-            raise DataFileError("query_response_hit_ids must be a list", *place)
+    for place, row, hits in _query_rows(queries) if queries is not None else ():
         name = described(row, place)
         if hits:
             listed.add(name)
         for position, hit in enumerate(hits, start=first_position):
             show(name, _text(hit, "query_response_hit_ids", place), position, place[1])
-    for place, row in _json_rows(source):
-        action = row.get("action_name")
-        if action not in actions:
-            continue
-        if row.get("query_id") is None:
-            lost[NO_QUERY] += 1
-            continue
-        document = _id_at(row, "event_attributes.object.object_id", place)
-        if document is None:
-            raise DataFileError(f"the {action} has no event_attributes.object.object_id", *place)
+    for place, row, document in _event_rows(source, actions, lost):
         name = described(row, place)
-        if action == actions[1]:
+        if row["action_name"] == actions[1]:
             clicks.append(((name, document), place))
         elif name not in listed:
             show(name, document, _at(row, "event_attributes.position.ordinal"), place[1])
@@ -280,16 +266,9 @@ def _read_ubi(
             "(--shown-action ...), or add the queries with their hits (--queries FILE)", os.fspath(source)
         )  # fmt: skip
     clicked = np.zeros(len(shown), dtype=np.int8)
-    for key, place in clicks:
-        if key in rows:
-            clicked[rows[key]] = 1
-        elif bad == "skip":
-            lost[NOT_SHOWN] += 1
-        else:
-            raise DataFileError(
-                f"the clicked document {key[1]!r} was not shown for query_id {key[0]!r}. Log all shown documents, or "
-                'leave such clicks out with bad="skip" (--bad skip)', *place
-            )  # fmt: skip
+    found = _rows_of(clicks, rows, bad)
+    clicked[found] = 1
+    lost[NOT_SHOWN] = len(clicks) - len(found)
     impression, documents, positions, lines = zip(*shown)
     columns = {key: [about[name][key] for name in impression] for key in paths}
     columns = {key: values for key, values in columns.items() if key in ("query", "time") or any(values)}
@@ -299,3 +278,44 @@ def _read_ubi(
     lost[NO_LIST] = len(about) - len(set(impression))
     log.skipped |= {reason: count for reason, count in lost.items() if count}
     return log
+
+
+def _query_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any], list[Any]]]:
+    """Yield UBI's queries with their places and hits."""
+    for place, row in _json_rows(path):
+        hits = row.get("query_response_hit_ids") or []
+        if row.get("query_id") is None:
+            raise DataFileError("the query has no query_id", *place)
+        if not isinstance(hits, list):
+            raise DataFileError("query_response_hit_ids must be a list", *place)
+        yield place, row, hits
+
+
+def _event_rows(
+    path: PathLike, actions: tuple[str, str], lost: dict[str, int]
+) -> Iterator[tuple[tuple[str, int], dict[str, Any], str]]:
+    """Yield UBI's events of these actions with their places and documents; events without a query are counted."""
+    for place, row in _json_rows(path):
+        action = row.get("action_name")
+        if action not in actions:
+            continue
+        if row.get("query_id") is None:
+            lost[NO_QUERY] += 1
+            continue
+        document = _id_at(row, "event_attributes.object.object_id", place)
+        if document is None:
+            raise DataFileError(f"the {action} has no event_attributes.object.object_id", *place)
+        yield place, row, document
+
+
+def _rows_of(
+    clicks: list[tuple[tuple[str, str], tuple[str, int]]], rows: dict[tuple[str, str], int], bad: str
+) -> list[int]:
+    """Return the rows that were clicked; clicks on other documents are an error, or left out with `bad="skip"`."""
+    for key, place in clicks:
+        if key not in rows and bad != "skip":
+            raise DataFileError(
+                f"the clicked document {key[1]!r} was not shown for query_id {key[0]!r}. Log all shown documents, or "
+                'leave such clicks out with bad="skip" (--bad skip)', *place
+            )  # fmt: skip
+    return [rows[key] for key, _ in clicks if key in rows]

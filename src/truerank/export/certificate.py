@@ -218,17 +218,7 @@ def certify_export(
     measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form, made_up)
     if properties.float32 and measured["largest_difference"] > tolerance:
         notes += _moved_by_rounding(form, X[~absent], ours[~absent], tolerance)
-    policy: dict[str, Any] = {
-        "missing": missing,
-        "ties": "in the order of the rows",
-        "features": "float32" if properties.float32 else "float64",
-        "inputs": INPUTS[inputs if properties.float32 else "float64"],
-        "trained_on": INPUTS.get(str(form.inputs), "numbers of an unknown kind"),
-        "output": "score",
-    }
-    if form.calibration is not None:
-        policy |= {"output": "probability", "equal_within": _ROUNDING}
-    policy["constant_left_out"] = left_out
+    policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
         notes += (f"rounded otherwise to keep the order of these rows: scores are predict's times {factor!r}",)
@@ -240,6 +230,19 @@ def certify_export(
         export_hash=_hash(content if isinstance(content, bytes) else content.encode()),
         data_hash=_hash(np.ascontiguousarray(X).tobytes() + np.asarray(offsets, dtype=np.int64).tobytes()),
     )  # fmt: skip
+
+
+def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict[str, Any]:
+    """Return what the programs of a format do with rows and scores."""
+    policy = {
+        "missing": missing,
+        "ties": "in the order of the rows",
+        "features": "float32" if properties.float32 else "float64",
+        "inputs": INPUTS[inputs if properties.float32 else "float64"],
+        "trained_on": INPUTS.get(str(form.inputs), "numbers of an unknown kind"),
+        "output": "score",
+    }
+    return policy if form.calibration is None else policy | {"output": "probability", "equal_within": _ROUNDING}
 
 
 def _measured(

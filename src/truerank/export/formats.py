@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -156,20 +156,8 @@ def export_model(
     )  # fmt: skip
     certificate = compared(content)
     if certify is not None and own.float32 and not own.expression and not form.float32_sums:
-        best, settings = certificate, dict[str, Any]()
-        if absent == "zero" and certificate.missing_rows:  # no rounding brings back a missing value
-            X = dense_rows(certify)
-            compared.keywords["data"] = certify.replaced(X=np.where(np.isnan(X), 0.0, X))
-            best = compared(content)
-        for rounded, factor, step in roundings(form):
-            if not best.orders_changed and not best.ties_made:
-                break
-            other = writer(rounded, name, inputs)
-            found = compared(other, factor=factor, step=step)
-            if (found.orders_changed, found.ties_made) < (best.orders_changed, best.ties_made):
-                content, best, settings = other, found, {"factor": factor, "step": step}
-        if settings:
-            certificate = compared(content, data=certify, **settings)
+        rounded = ((writer(other, name, inputs), *rest) for other, *rest in roundings(form))
+        content, certificate = _best_rounding(content, certificate, rounded, compared, absent == "zero")
     # Missing values were requested, or occurred in training or in the rows of the certificate.
     missing_matters = missing == "nan" or getattr(form.model, "saw_missing_", True)
     missing_matters = missing_matters or (certify is not None and holds_missing(certify.X))
@@ -177,6 +165,27 @@ def export_model(
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
+
+
+def _best_rounding(
+    content: str | bytes, certificate: Certificate, rounded: Iterable[tuple[Any, ...]], compared: Any, zero: bool
+) -> tuple[str | bytes, Certificate]:
+    """Return the export and the certificate of the rounding that changes the fewest orders; the given ones are first.
+
+    `rounded` has exports with the factor and the step of their rounding.
+    """
+    best, settings, certify = certificate, dict[str, Any](), compared.keywords["data"]
+    if zero and certificate.missing_rows:  # no rounding brings back a missing value
+        X = dense_rows(certify)
+        compared.keywords["data"] = certify.replaced(X=np.where(np.isnan(X), 0.0, X))
+        best = compared(content)
+    for other, factor, step in rounded:
+        if not best.orders_changed and not best.ties_made:
+            break
+        found = compared(other, factor=factor, step=step)
+        if (found.orders_changed, found.ties_made) < (best.orders_changed, best.ties_made):
+            content, best, settings = other, found, {"factor": factor, "step": step}
+    return content, compared(content, data=certify, **settings) if settings else certificate
 
 
 def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw: bool) -> Certificate:

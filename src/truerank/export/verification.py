@@ -157,22 +157,8 @@ def verify(
     compared: list[tuple[Any, ...]] = []
     for text in texts:
         found, rows = way.logged(text)
-        if not found:
-            continue
-        scores = reference_scores(form, rows)
-        ranked, shift, size = way.reranked(text, found, rows, scores)
-        base = way.base(text)
-        for answer in (ranked, base):
-            _check_same(found, answer.documents, text)
-        place = {document: i for i, document in enumerate(found)}
-        ours = scores[[place[document] for document in ranked.documents]]
-        rounded = ((ours + shift) * times).astype(np.float32)
-        in_order = bool((rounded[1:] <= rounded[:-1]).all())
-        different, _ = ties(ours, [0, len(ours)])
-        still, alike = ties(rounded, [0, len(rounded)])
-        off = np.abs(ranked.scores / times - shift - ours).max()
-        most = max(np.abs(ours).max(), np.abs(ours + shift).max())
-        compared.append((len(found), in_order, different, still, alike, off, most, base.took, ranked.took, size))
+        if found:
+            compared.append(_compared(way, text, found, rows, reference_scores(form, rows), times))
     if not compared:
         raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
     documents, in_orders, neighbours, kept, tied, differences, scales, took_base, took, sizes = zip(*compared)
@@ -209,6 +195,23 @@ def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], ind
         raise InvalidInputError("the queries lack base; they need base and what the features need")
     if not index:
         raise InvalidInputError("an index to search must be named (--index)")
+
+
+def _compared(way: Any, text: str, found: Any, rows: np.ndarray, scores: np.ndarray, times: float) -> tuple[Any, ...]:
+    """Compare the scores (n,) of the documents of a query with the engine's; the columns are named in `verify`."""
+    ranked, shift, size = way.reranked(text, found, rows, scores)
+    base = way.base(text)
+    for answer in (ranked, base):
+        _check_same(found, answer.documents, text)
+    place = {document: i for i, document in enumerate(found)}
+    ours = scores[[place[document] for document in ranked.documents]]
+    rounded = ((ours + shift) * times).astype(np.float32)
+    in_order = bool((rounded[1:] <= rounded[:-1]).all())
+    different, _ = ties(ours, [0, len(ours)])
+    still, alike = ties(rounded, [0, len(rounded)])
+    off = np.abs(ranked.scores / times - shift - ours).max()
+    most = max(np.abs(ours).max(), np.abs(ours + shift).max())
+    return len(found), in_order, different, still, alike, off, most, base.took, ranked.took, size
 
 
 def _check_same(found: list[str], others: list[str], text: str) -> None:

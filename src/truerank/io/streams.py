@@ -333,6 +333,14 @@ def find_file(folder: Path, name: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
+def files_of(folder: PathLike) -> list[Path]:
+    """Return the files of a folder by name, without hidden files; [] if it is not a folder."""
+    root = Path(folder)
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
 @contextmanager
 def open_output(target: Any) -> Iterator[IO[bytes]]:
     """Open a path (atomically, compressed by its ending), "-" or an open stream for writing bytes."""

@@ -17,7 +17,6 @@ import numpy as np
 from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.printing import printable
-from truerank.core.types import PathLike
 from truerank.data.grouping import RowsByQuery, as_ids, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
@@ -258,22 +257,13 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dic
 
 def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return topics, offsets, documents and values of `{topic: {document: value}}`."""
-    topics = [_as_id(topic) for topic in lists]
-    if len(set(topics)) < len(topics):
-        twice = next(topic for topic in topics if topics.count(topic) > 1)
-        raise InvalidInputError(f"topic {twice!r} is given twice, as two types; ids are compared as text")
-    ids: list[str] = []
+    topics, ids = _once(map(_as_id, lists), "topic", "as two types"), list[str]()
     for topic, documents in lists.items():
         if not hasattr(documents, "values"):
             raise InvalidInputError(
                 f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
             )
-        names = list(map(_as_id, documents))
-        if len(set(names)) < len(names):
-            raise InvalidInputError(
-                f"a document of topic {topic!r} is given twice, as two types; ids are compared as text"
-            )
-        ids += names
+        ids += _once(map(_as_id, documents), "document", f"for topic {topic!r}, as two types")
     try:
         values = np.array([float(value) for documents in lists.values() for value in documents.values()])
     except (TypeError, ValueError, OverflowError) as error:
@@ -302,14 +292,6 @@ def run_name(path: str) -> str:
     for suffix in (*COMPRESSED, ".run", ".txt", ".trec"):
         name = name.removesuffix(suffix)
     return printable(name or path)
-
-
-def files_of(folder: PathLike) -> list[Path]:
-    """Return the files of a folder by name, without hidden files; [] if it is not a folder."""
-    root = Path(folder)
-    if not root.is_dir():
-        return []
-    return sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith("."))
 
 
 def write_run(
@@ -366,7 +348,7 @@ def write_run(
     _words([tag], "tag")
     with open_output(target) as stream:
         for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
-            _check_each_once(documents[start:stop], name, "write_run")
+            _once(documents[start:stop], "write_run: document", f"for topic {name!r}")
             order = np.argsort(-values[start:stop], kind="stable")[:depth]
             best = values[start:stop][order].tolist()
             lines = [
@@ -394,8 +376,7 @@ def write_qrels(qrels: Qrels, target: object) -> None:
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
     with open_output(target) as stream:
         for name, (start, stop) in zip(names, pairwise(qrels.offsets.tolist())):
-            _check_each_once(documents[start:stop], name, "write_qrels")
-            rows = zip(documents[start:stop], grades[start:stop])
+            rows = zip(_once(documents[start:stop], "write_qrels: document", f"for topic {name!r}"), grades[start:stop])
             stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))
 
 
@@ -599,10 +580,13 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
     raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, places[wrong])
 
 
-def _check_each_once(documents: list[str], topic: str, who: str) -> None:
-    if len(set(documents)) < len(documents):
-        twice = next(document for document in documents if documents.count(document) > 1)
-        raise InvalidInputError(f"{who}: document {twice!r} is listed twice for topic {topic!r}")
+def _once(ids: Iterable[str], what: str, how: str) -> list[str]:
+    """Return ids as a list; an error if one is given twice. Ids are compared as text."""
+    texts = list(ids)
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InvalidInputError(f"{what} {twice!r} is listed twice {how}")
+    return texts
 
 
 def _words(values: Sequence[Any] | np.ndarray, kind: str) -> list[str]:

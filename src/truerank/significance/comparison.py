@@ -245,17 +245,9 @@ def compare_measures(
         raise InvalidInputError(f"margin is about means, and test {test!r} is not; choose 'randomisation' or 't'")
     margin = checked_margin(margin)
     names = list(measured[0].per_query)
-    if len(names) < 2:
-        raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
     if baseline == "first" and "first" not in names:
         baseline = names[0]
-    if baseline is None:
-        places = list(combinations(range(len(names)), 2))
-    elif baseline in names:
-        against = names.index(baseline)
-        places = [(place, against) for place in range(len(names)) if place != against]
-    else:
-        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
+    places = _places(names, baseline)
     look, digests, results = 1, np.array([], dtype=np.uint64), ""
     if history is not None and judgements is not None:
         own = {f"{one.measure}, {one.convention}": one.per_query for one in measured}
@@ -289,6 +281,18 @@ def compare_measures(
     ]  # fmt: skip
 
 
+def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
+    """Return the places of the rankers of each pair: each against the baseline, or all pairs if it is None."""
+    if len(names) < 2:
+        raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
+    if baseline is None:
+        return list(combinations(range(len(names)), 2))
+    if baseline not in names:
+        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
+    against = names.index(baseline)
+    return [(place, against) for place in range(len(names)) if place != against]
+
+
 def _compared_pairs(
     measured: Sequence[MeasuredValues],
     places: list[tuple[int, int]],
@@ -304,17 +308,7 @@ def _compared_pairs(
     `without` leaves out a query.
     """
     names = list(measured[0].per_query)
-    first, second = (np.array(one) for one in zip(*places))
-    columns, losses_of_one = [], list[float | None]()
-    for one in measured:
-        sign = 1.0 if one.higher_is_better else -1.0  # more is better
-        values = sign * as_values(one.per_query)
-        values = values if without is None else np.delete(values, without, axis=1)
-        columns.append(differences_of(values[first], values[second]))
-        if margin is not None:
-            rises = one.higher_is_better
-            losses_of_one += [failing_loss(values[j], values[i], one.by) if rises else None for i, j in places]
-    d = np.concatenate(columns).T
+    d, losses_of_one = _differences(measured, places, margin, without)
     k = d.shape[1]
     family_of = np.repeat(np.arange(len(measured)), len(places))
     family, joint, n_resamples = None, None, resamples_for(1 if correction == "max-t" else k, level)
@@ -356,6 +350,26 @@ def _compared_pairs(
     n = len(places)
     by_measure = [pairs[k : k + n] for k in range(0, len(pairs), n)]
     return by_measure, min(1.0, smallest), tested.n_resamples, family is None or family.divided
+
+
+def _differences(
+    measured: Sequence[MeasuredValues], places: list[tuple[int, int]], margin: float | None, without: int | None
+) -> tuple[np.ndarray, list[float | None]]:
+    """Return differences (queries, pairs of all measures), positive if the first is better, and with a margin losses.
+
+    The losses are those of one query that fails (`failing_loss`).
+    """
+    first, second = (np.array(one) for one in zip(*places))
+    columns, losses = [], list[float | None]()
+    for one in measured:
+        sign = 1.0 if one.higher_is_better else -1.0  # more is better
+        values = sign * as_values(one.per_query)
+        values = values if without is None else np.delete(values, without, axis=1)
+        columns.append(differences_of(values[first], values[second]))
+        if margin is not None:
+            rises = one.higher_is_better
+            losses += [failing_loss(values[j], values[i], one.by) if rises else None for i, j in places]
+    return np.concatenate(columns).T, losses
 
 
 def _corrected(

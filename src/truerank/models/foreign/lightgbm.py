@@ -14,18 +14,7 @@ from typing import Any
 import numpy as np
 
 from truerank.export.form import ModelForm, Plain
-from truerank.models.foreign.model import (
-    Categories,
-    ForeignModel,
-    Keys,
-    Leaf,
-    Membership,
-    Reader,
-    Split,
-    TreeBuilder,
-    category_ends,
-    listed_ends,
-)
+from truerank.models.foreign.model import Categories, ForeignModel, Keys, Leaf, Membership, Reader, Split, TreeBuilder
 
 _MISSING = {
     "None": "missing values count as 0",
@@ -170,11 +159,8 @@ class _Questions:
 
     def membership(self, feature: int, numbers: set[int], left: Any, right: Any) -> Membership:
         """Return a membership. Numbers are truncated to integers, and nan belongs to no category."""
-        listed = self.listed.get(feature)
-        if listed and not isinstance(listed[0], str):
-            return Membership(feature, listed_ends(numbers, listed), left, right)
         before = lambda c: -1.0 if c == 0 else float(np.nextafter(c, -np.inf))  # noqa: E731
-        return Membership(feature, category_ends(numbers, before), left, right)
+        return Membership.of(feature, numbers, self.listed.get(feature), before, left, right)
 
 
 def _add_text_tree(

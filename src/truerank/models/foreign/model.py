@@ -261,6 +261,23 @@ class Membership:
     outside: Any
     missing_inside: bool = False  # the side of nan
 
+    @classmethod
+    def of(
+        cls, feature: int, numbers: set[int], listed: Categories | None, before: Callable[[int], float], *sides: Any
+    ) -> Membership:
+        """Return a question about integers, or about the numbers of `listed` at these places; `sides` are the rest.
+
+        `before(c)` is the largest value that counts as less than the integer c.
+        """
+        if not listed or isinstance(listed[0], str):
+            starts = [c for c in numbers if c - 1 not in numbers]
+            stops = [c + 1 for c in numbers if c + 1 not in numbers]
+            return cls(feature, tuple(before(c) for c in sorted(starts + stops)), *sides)
+        own = {float(listed[k]) for k in numbers if k < len(listed)}
+        step = 1.0 if all(float(value).is_integer() for value in listed) else math.nan  # neighbours become one range
+        begins = [float(np.nextafter(v, -math.inf)) for v in own if v - step not in own]
+        return cls(feature, tuple(sorted(begins + [v for v in own if v + step not in own])), *sides)
+
 
 _Known = dict[int, tuple[float, float, bool]]  # of a feature: above, up to, and whether nan comes here
 
@@ -370,21 +387,6 @@ def _thresholds(asked: Membership, outside: Any, inside: Any, known: _Known) -> 
 def at_most(value: np.float32) -> float:
     """Return the threshold for float64 x that equals `x ≤ value` after x was rounded to float32."""
     return float(largest_rounding_to(np.asarray(value)))
-
-
-def category_ends(categories: set[int], before: Callable[[int], float]) -> tuple[float, ...]:
-    """Return `Membership.ends` of integers; `before(c)` is the largest value that counts as less than c."""
-    starts = [c for c in categories if c - 1 not in categories]
-    stops = [c + 1 for c in categories if c + 1 not in categories]
-    return tuple(before(c) for c in sorted(starts + stops))
-
-
-def listed_ends(numbers: set[int], listed: Categories) -> tuple[float, ...]:
-    """Return `Membership.ends` of the listed numbers at the places `numbers`: exactly these values are inside."""
-    own = {float(listed[k]) for k in numbers if k < len(listed)}
-    step = 1.0 if all(float(value).is_integer() for value in listed) else math.nan  # neighbours become one range
-    starts = [float(np.nextafter(v, -math.inf)) for v in own if v - step not in own]
-    return tuple(sorted(starts + [v for v in own if v + step not in own]))
 
 
 def _short(value: object) -> str:

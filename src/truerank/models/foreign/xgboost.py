@@ -24,8 +24,6 @@ from truerank.models.foreign.model import (
     Split,
     TreeBuilder,
     at_most,
-    category_ends,
-    listed_ends,
 )
 
 # A file contains the base score as an output; the link of these objectives converts it to a margin.
@@ -251,12 +249,9 @@ def _add_saved_tree(
         feature = reader.integer(features[node], f"{at}, split_indices", 0, n_features - 1)
         reader.fail_if(default[node] not in (0, 1), f"{at}, default_left", f"expected 0 or 1, got {default[node]!r}")
         if node in categories:  # those go right
-            own = listed.get(feature)
-            if own and not isinstance(own[0], str):
-                ends = listed_ends(categories[node], own)
-            else:
-                ends = category_ends(categories[node], lambda c: _below(np.float32(c)))
-            return Membership(feature, ends, children[1], children[0], missing_inside=not default[node])
+            before = lambda c: _below(np.float32(c))  # noqa: E731
+            sides = children[1], children[0], not default[node]
+            return Membership.of(feature, categories[node], listed.get(feature), before, *sides)
         reader.fail_if(feature in listed, at, "a categorical column has a split by order")
         value = reader.float32(conditions[node], f"{at}, split_conditions")
         return Split(feature, _below(value), children[0], children[1], missing_right=not default[node])
