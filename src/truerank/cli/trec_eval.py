@@ -9,6 +9,8 @@ import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from truerank.core.layers import is_large
+
 if TYPE_CHECKING:
     from truerank.compat.trec_eval import Options, Parser
 
@@ -109,7 +111,7 @@ def run(args: Any) -> int:
 def _parser(files: list[str]) -> Parser | None:
     """Return the compiled parser for runs that are so large that it saves more time than it needs to load."""
     sizes = [os.path.getsize(file) for file in files if os.path.isfile(file)]
-    if sum(sizes) < COMPILED_FROM:
+    if not is_large(sum(sizes), COMPILED_FROM, COMPILED_FROM):
         return None
     from truerank.io.trec_kernel import parse_block
 

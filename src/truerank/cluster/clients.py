@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truerank.core.errors import InvalidInputError, imports_of_extra
+from truerank.core.errors import InvalidInputError
 
 
 def current_client(client: object) -> Any:
@@ -54,13 +54,14 @@ def connect(where: str) -> Any:
 
     Raises MissingExtraError without the extra `cluster`, and InvalidInputError if `where` is neither.
     """
-    with imports_of_extra("distributed", "cluster", "training on a cluster"):
-        from dask import config
-        from distributed import Client, LocalCluster, Security
+    from dask import config
+    from distributed import Client, LocalCluster, Security
+
     kind, _, rest = where.partition(":")
     if kind == "local" and rest.isdigit() and int(rest) >= 1:
-        with imports_of_extra("cryptography", "cluster", "a local cluster"):
-            security = Security.temporary()
+        import cryptography  # noqa: F401 - `temporary` needs it
+
+        security = Security.temporary()
         environment = "distributed.nanny.pre-spawn-environ"
         kept = {environment: {**config.get(environment), **_KEEP_MEMORY}}
         with config.set({**kept, **_LOOK_SELDOM, **_NO_PAGES}):

@@ -6,8 +6,6 @@ class that a caller would expect (`ValueError`, `OSError`), so code that does no
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 
@@ -59,19 +57,13 @@ class ClusterError(TruerankError):
 
 
 class MissingExtraError(TruerankError, ImportError):
-    """An optional library is missing; the message names the extra that installs it."""
+    """A library of a layer is not installed; the message has the command that installs the layer (`layers.py`)."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the library {library!r}; install it with: pip install 'truerank[{extra}]'")
-
-
-@contextmanager
-def imports_of_extra(library: str, extra: str, purpose: str) -> Iterator[None]:
-    """Raise MissingExtraError, which contains the command to install, if an import in the block fails."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtraError(library, extra, purpose) from error
+        super().__init__(
+            f"{library} is not installed, and {purpose} need it. Install it with: pip install 'truerank[{extra}]'"
+        )
+        self.name, self.extra = library, extra
 
 
 class TruerankWarning(UserWarning):
@@ -82,12 +74,13 @@ def warn(message: str | Warning, category: type[Warning] = TruerankWarning) -> N
     """Warn with the location of the caller's code: the innermost line outside truerank."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and (
-        _imports(frame) or frame.f_globals.get("__name__", "").split(".")[0] == "truerank"
+        is_import(frame) or frame.f_globals.get("__name__", "").split(".")[0] == "truerank"
     ):
         frame = frame.f_back
-        level += not _imports(frame)  # `warnings` does not count them
+        level += not is_import(frame)  # `warnings` does not count them
     warnings.warn(message, category, stacklevel=level)
 
 
-def _imports(frame: FrameType) -> bool:
+def is_import(frame: FrameType) -> bool:
+    """Return whether a frame belongs to Python's import of modules."""
     return "importlib._bootstrap" in frame.f_code.co_filename

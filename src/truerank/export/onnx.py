@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, imports_of_extra
+from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import finite_threshold
 from truerank.core.types import ArrayLike
 from truerank.export.arrays import arrays_of
@@ -56,8 +56,8 @@ class _Graph:
 
 def write(form: ModelForm, name: str, inputs: str) -> bytes:
     """The model, serialised."""
-    with imports_of_extra("onnx", "onnx", "an export to ONNX"):
-        from onnx import TensorProto, helper
+    from onnx import TensorProto, helper
+
     graph = _Graph()
     wide = inputs == "close"
     if form.kind == "stumps":

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError, imports_of_extra
+from truerank.core.errors import InvalidInputError
 from truerank.core.printing import Tabular, counted, styled_table, table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import MeasureLike, RandomState, Scorer
@@ -88,8 +88,8 @@ class CrossValidation(Tabular):
 
     def to_frame(self) -> Any:
         """Return the means as a pandas data frame with a row for each ranker."""
-        with imports_of_extra("pandas", "tables", "to_frame()"):
-            import pandas
+        import pandas
+
         return pandas.DataFrame.from_dict(self.means, orient="index")
 
     def _table(self, style: str) -> str:

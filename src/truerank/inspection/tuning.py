@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from truerank import __version__
 from truerank.core.checks import check_positive_int
 from truerank.core.digests import content_digest
-from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra
+from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
@@ -272,8 +272,7 @@ def _grid(ranges: dict[str, Any], done: list[dict[str, Any]]) -> Any:
 
 def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, done: list[dict[str, Any]]) -> Any:
     """Yield settings that Optuna proposes. Trial k depends only on the seed, k and the trials before it."""
-    with imports_of_extra("optuna", "tune", "a search over ranges"):
-        import optuna
+    import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize" if upwards else "minimize")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, imports_of_extra
+from truerank.core.errors import DataFileError
 from truerank.core.types import PathLike
 from truerank.io.streams import check_expansion
 
@@ -28,8 +28,8 @@ def open_columnar(
     and `groups` (numbers of row groups) choose parts of a Parquet file. DataFileError: the file is damaged or of
     another kind, or it expands too much (`check_expansion`).
     """
-    with imports_of_extra("pyarrow", "tables", "a table file"):
-        import pyarrow
+    import pyarrow
+
     name = os.fspath(path)
     try:
         # Python's `open` raises clear errors, and Arrow's serves its threads: see `tables._in_own_memory`.

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
+from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.files import naming
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
@@ -39,7 +39,8 @@ from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import is_word
 from truerank.io.streams import Source
-from truerank.io.tables import holds_rows, table_kind
+from truerank.io.tables import table_kind
+from truerank.io.text_table import holds_rows
 from truerank.io.trec import Qrels, as_qrels, read_qrels
 
 BETWEEN = "\x1e"  # separator of the entries of a list in a field of `texts`, because labels may have line ends
@@ -337,9 +338,9 @@ def _plain_texts(values: Iterable[Any]) -> Iterator[str]:
 
 def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Bad]:
     """Yield the rows of a CSV, Parquet, Arrow or Feather file."""
-    with imports_of_extra("pyarrow", "tables", "a table of documents"):
-        import pyarrow as pa
-        import pyarrow.csv
+    import pyarrow as pa
+    import pyarrow.csv
+
     kind = table_kind(path)
     empty: set[str] = set()  # columns of CSV files without a value in the first rows
 
@@ -510,8 +511,8 @@ def _dataset(source: object) -> Any:
     """Return the `ir_datasets` collection that "ir_datasets:NAME" names, else None."""
     if not isinstance(source, str) or not source.startswith("ir_datasets:"):
         return None
-    with imports_of_extra("ir_datasets", "text", source):
-        import ir_datasets
+    import ir_datasets
+
     try:
         return ir_datasets.load(source.removeprefix("ir_datasets:"))
     except KeyError as error:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, EngineError, InvalidInputError, imports_of_extra
+from truerank.core.errors import DataFileError, EngineError, InvalidInputError
 from truerank.core.files import read_text, refuse_planted
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import note, progress
@@ -57,8 +57,8 @@ def read_spec(path: PathLike) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             raise DataFileError(f"not JSON ({error})", name) from error
     else:
-        with imports_of_extra("yaml", "text", "a specification in YAML (JSON needs nothing)"):
-            import yaml
+        import yaml
+
         try:
             spec = yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError) as error:

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankError, WrongTypeError, imports_of_extra
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankError, WrongTypeError
 from truerank.core.files import atomic_write, atomic_writes
 from truerank.core.printing import progress
 from truerank.core.types import PathLike
@@ -322,8 +322,8 @@ def _inflater(head: bytes, name: str) -> _Inflater | None:
 
 
 def _zstandard() -> Any:
-    with imports_of_extra("zstandard", "zstd", "a .zst file"):
-        import zstandard
+    import zstandard
+
     return zstandard
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from importlib import import_module
+from importlib.util import find_spec
 from numbers import Real
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,7 +21,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import as_array, check_choice, column_labels
-from truerank.core.errors import DataFileError, InvalidInputError, imports_of_extra, warn
+from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.types import DTypeLike, PathLike
 from truerank.data.checkup import Remark, RemarkWarning
 from truerank.data.columns import chosen_columns, names_of
@@ -33,6 +34,7 @@ from truerank.io.letor.grammar import check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely
+from truerank.io.text_table import check_cells, read_text_table, text_of
 
 QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0  # the code of a category that is not in the list of known categories
@@ -307,6 +309,15 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
     1   b  0.0  2.0
     """
     check_choice(kind, "kind", ("pandas", "polars", "arrow"))
+    columns = _as_columns(data)
+    if kind == "arrow":
+        return _arrow().table(columns)
+    library = import_module(kind)
+    return library.DataFrame(columns)
+
+
+def _as_columns(data: RankingData) -> dict[str, Any]:
+    """Return the columns of a table by name: arrays of numbers, and lists of texts."""
     if lost := data.beyond_rows():
         warn(f"a table cannot hold {lost}, so measures of its rows will differ. LETOR text (write_letor) keeps them")
     names = names_of(data)
@@ -326,11 +337,7 @@ def to_table(data: RankingData, kind: str = "pandas") -> Any:
         columns[COMMENT] = data.comments.tolist()
     if columns[QUERY].dtype.kind not in "iu":
         columns[QUERY] = [str(name) for name in columns[QUERY].tolist()]
-    if kind == "arrow":
-        return _arrow().table(columns)
-    with imports_of_extra(kind, "tables", f"a {kind} table"):
-        library = import_module(kind)
-    return library.DataFrame(columns)
+    return columns
 
 
 def write_table(data: RankingData, path: PathLike) -> None:
@@ -345,8 +352,12 @@ def write_table(data: RankingData, path: PathLike) -> None:
     kind = table_kind(path)
     if kind is None:
         raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
+    is_plain = kind in ("csv", "tsv") and find_spec("pyarrow") is None
     with open_output(path) as stream:
-        write_arrow(to_table(data, "arrow"), kind, stream)
+        if is_plain:
+            stream.write(text_of(_as_columns(data), "\t" if kind == "tsv" else ","))
+        else:
+            write_arrow(to_table(data, "arrow"), kind, stream)
 
 
 def write_arrow(table: object, kind: str, stream: IO[bytes]) -> None:
@@ -369,37 +380,44 @@ def write_arrow(table: object, kind: str, stream: IO[bytes]) -> None:
 
 
 def _arrow() -> Any:
-    with imports_of_extra("pyarrow", "tables", "a table file"):
-        import pyarrow
+    import pyarrow
+
     return pyarrow
 
 
 def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
-    """Read a file as an Arrow table; the columns `texts` of text files stay text ("007" is not 7)."""
+    """Read a file as an Arrow table, or text as a `TextTable` without pyarrow; columns `texts` of text stay text.
+
+    In such a column "007" is not 7.
+    """
     if kind is None:
         raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
-    arrow = _arrow()
-    name = os.fspath(path)
+    name, is_text = os.fspath(path), kind in ("csv", "tsv")
+    arrow: Any = None if is_text and find_spec("pyarrow") is None else _arrow()
+    refused = () if arrow is None else (arrow.ArrowException,)
     try:
-        if kind in ("csv", "tsv"):
+        if is_text:
             with Source(path) as stream:
                 text = b"".join(stream.line_blocks())
             check_bytes(text, name, 1)
             if not text.strip():
                 raise DataFileError("the file holds no rows", name)
             n_lines = int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == 10)) + (not text.endswith(b"\n"))
-            last, (delimiter, decimal) = text.rstrip()[-1:], dialect(kind, text)
-            source = arrow.BufferReader(_in_own_memory(text))
-            del text
-            texts, table = list(texts), _typed(source, delimiter, decimal, texts)
-            if dates := [field.name for field in table.schema if arrow.types.is_temporal(field.type)]:
-                table = _typed(source, delimiter, decimal, [*texts, *dates])  # as they are written
+            last, texts, (delimiter, decimal) = text.rstrip()[-1:], list(texts), dialect(kind, text)
+            if arrow is None:
+                table = read_text_table(text, delimiter, decimal, texts, name)
+            else:
+                source = arrow.BufferReader(_in_own_memory(text))
+                del text
+                table = _typed(source, delimiter, decimal, texts)
+                if dates := [field.name for field in table.schema if arrow.types.is_temporal(field.type)]:
+                    table = _typed(source, delimiter, decimal, [*texts, *dates])  # as they are written
             if table.num_rows + 1 < n_lines:  # some lines are blank, or within a cell
-                _check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
+                check_cells(table, set(texts), delimiter, last == b'"', n_lines, name)
             return table
         with open_columnar(path, kind) as (schema, batches):
             return arrow.Table.from_batches(list(batches), schema)
-    except (arrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+    except (*refused, OSError, UnicodeDecodeError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
@@ -419,58 +437,6 @@ def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> A
         parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         one_thread = csv.ReadOptions(use_threads=False)
         return csv.read_csv(source, read_options=one_thread, parse_options=parse, convert_options=convert)
-
-
-def _check_cells(table: Any, ids: set[str], delimiter: str, closed: bool, n_lines: int, name: str) -> None:
-    """Refuse a cell that contains later lines because its quotation mark was never closed.
-
-    A cell may have several lines, except an id or a cell of a .tsv file that `holds_rows`. The last cell of all may
-    have several lines only if the file ends with a quotation mark (`closed`). The file has `n_lines` lines.
-    """
-    from pyarrow import compute, types
-
-    before = np.zeros(table.num_rows, dtype=np.int64)  # line ends within the cells of each row
-    torn: list[int] = []
-    for place, (column, values) in enumerate(zip(table.column_names, table.columns)):
-        if not types.is_string(values.type):
-            continue
-        lines = compute.fill_null(compute.count_substring(values, "\n"), 0).to_numpy()
-        before += lines
-        several = np.flatnonzero(lines)
-        cells = values.take(several).to_pylist()
-        torn += [
-            row
-            for row, cell in zip(several.tolist(), cells)
-            if (column in ids or delimiter == "\t") and holds_rows(cell, place, table.num_columns, delimiter)
-        ]
-        if place + 1 == table.num_columns and lines[-1:].any() and not closed:
-            torn.append(len(lines) - 1)
-    if torn:
-        row = min(torn)
-        within = int(before.sum())
-        blank = table.num_rows + 1 + within < n_lines  # the number of the line is unknown then
-        raise DataFileError(
-            f'row {row + 1}: a cell starts with a quotation mark (") and contains the next {before[row]} line ends. '
-            'End the cell with a quotation mark, and double those within it ("")',
-            name,
-            None if blank else row + 2 + int(before[:row].sum()),
-        )
-
-
-def holds_rows(cell: str, place: int, n_columns: int, delimiter: str = "\t") -> bool:
-    r"""Return whether the lines of a cell in column `place` (from 0) look like rows of the table.
-
-    They do if the number of delimiters completes a row in the first line, starts one in the last, and is whole between.
-
-    >>> holds_rows("two\tx\n1\tthree", 1, 3), holds_rows("two\tx\tlines\nof text", 1, 3)
-    (True, False)
-    """
-    if delimiter not in cell or "\n" not in cell:
-        return False
-    first, *between, last = cell.split("\n")
-    if first.count(delimiter) != n_columns - 1 - place or last.count(delimiter) != place:
-        return False
-    return all(line.count(delimiter) == n_columns - 1 for line in between if line)
 
 
 def _in_own_memory(text: bytes) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -16,6 +15,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.layers import is_large
 from truerank.core.printing import printable
 from truerank.data.grouping import RowsByQuery, as_ids, group_rows, id_text, is_missing, offsets_of
 from truerank.data.ranking_data import Judgements
@@ -472,7 +472,7 @@ def _read(
             check_line_ends(text, stream.name, first)
             size += len(text)
             expected = max(size, stream.expected_size)
-            if compiled is None and expected > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
+            if compiled is None and is_large(expected, KERNEL_AFTER, KERNEL_AFTER_LOADED):
                 from truerank.io.trec_kernel import parse_block
 
                 compiled = parse_block

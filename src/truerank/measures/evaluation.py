@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import as_array, check_choice
-from truerank.core.errors import InvalidInputError, imports_of_extra
+from truerank.core.errors import InvalidInputError
 from truerank.core.printing import Tabular, styled_table
 from truerank.core.types import ArrayLike, MeasureLike, MeasuresLike
 from truerank.data.grouping import queries_with_mixed_ties
@@ -349,8 +349,8 @@ def runs_by_name(runs: object) -> dict[str, Any] | None:
 
 
 def _pandas() -> Any:
-    with imports_of_extra("pandas", "tables", "to_frame"):
-        import pandas
+    import pandas
+
     return pandas
 
 

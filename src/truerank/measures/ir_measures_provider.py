@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError, imports_of_extra
+from truerank.core.errors import InvalidInputError
 from truerank.io.trec import as_qrels, as_run, judge_run
 from truerank.measures.base import Measure
 from truerank.measures.names import parse_measure
@@ -38,9 +38,8 @@ def provider(convention: str = "trec9") -> Any:
     {RR: 0.5}
     """
     check_choice(convention, "convention", ("trec9", "trec", "gdeval"))
-    with imports_of_extra("ir_measures", "peers", "truerank as a provider of ir_measures"):
-        import ir_measures
-        from ir_measures import providers, util
+    import ir_measures
+    from ir_measures import providers, util
 
     def settled(measure: Any) -> Measure:
         if convention == "trec9":

@@ -16,7 +16,6 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
-from truerank.core.errors import imports_of_extra
 from truerank.core.printing import plain, styled_table
 
 
@@ -131,6 +130,6 @@ def _json(value: object) -> str:
 
 @cache
 def _chart_script() -> str:
-    with imports_of_extra("vl-convert-python", "report", "an HTML report"):
-        import vl_convert
+    import vl_convert
+
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")

@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truerank.core.errors import imports_of_extra
-
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 HATCHES = ("", "///", "\\\\\\", "xxx", "---", "...", "+++", "ooo")
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 3)))
@@ -40,8 +38,8 @@ class Figure:
 
 def blank(figure: Any, size: tuple[float, float]) -> tuple[Any, Any]:
     """A canvas with title, labels and note, and its axes, without touching pyplot's global state."""
-    with imports_of_extra("matplotlib", "plots", "drawing charts"):
-        from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure as Canvas
+
     canvas = Canvas(figsize=size, layout="constrained")
     axes = canvas.add_subplot()
     axes.set_title(figure.title, fontsize=12, loc="left", fontweight="bold")

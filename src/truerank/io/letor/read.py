@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -16,6 +15,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.layers import is_large
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
@@ -257,7 +257,7 @@ class _Reader:
             check_bytes(text, stream.name, parser.line)
             self._parsed += len(text)
             size = self._parsed_before + max(self._parsed, stream.expected_size)
-            if not compiled and size > (KERNEL_AFTER_LOADED if "numba" in sys.modules else KERNEL_AFTER):
+            if not compiled and is_large(size, KERNEL_AFTER, KERNEL_AFTER_LOADED):
                 compiled = True
                 from truerank.io.letor.kernel import BlockParser
 
