@@ -84,6 +84,8 @@ from .io.documents import (
     read_queries as read_queries,
 )
 from .io.group_sizes import group_sizes as group_sizes, qid_from_group_sizes as qid_from_group_sizes
+from .io.judgements.ratings import Ratings as Ratings
+from .io.judgements.registry import read_ratings as read_ratings, write_ratings as write_ratings
 from .io.letor.read import iter_letor as iter_letor, read_letor as read_letor
 from .io.letor.write import write_letor as write_letor
 from .io.tables import read_table as read_table, to_table as to_table, write_table as write_table

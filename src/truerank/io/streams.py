@@ -133,6 +133,16 @@ class Source(AbstractContextManager["Source"]):
         if inflater is not None and not inflater.member.eof:
             raise self._damaged(inflater.kind, "it ends in the middle")
 
+    def peek(self) -> bytes:
+        """Return the first bytes of the text, which are still to be read; b"" at the end."""
+        first = next(self._pieces, b"")
+        self._pieces = chain([first], self._pieces)
+        return first
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes, also of a file that is not text."""
+        yield from self._pieces
+
     @property
     def expected_size(self) -> float:
         """Expected bytes of text of the whole source; 0 if unknown."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,27 +11,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.checks import as_array, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.layers import is_large
+from truerank.core.names import resolve
 from truerank.core.printing import printable
-from truerank.data.grouping import RowsByQuery, as_ids, group_rows, id_text, is_missing, offsets_of
+from truerank.data.grouping import RowsByQuery, group_rows, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
-from truerank.io.letor.grammar import NUMBER, TEXT, check_bytes, check_line_ends, is_word
+from truerank.io.judgements.content import is_trec
+from truerank.io.letor.grammar import NUMBER, check_bytes, check_line_ends, is_word
+from truerank.io.lists import as_lists, from_dict, once
 from truerank.io.run_ranks import contradicts_ranks
 from truerank.io.streams import COMPRESSED, Source, open_output
+from truerank.io.topics import topic_texts, write_topics
 
 # Smaller files are parsed in plain Python, because loading the compiled parser would cost more (numba imported or not).
 KERNEL_AFTER_LOADED, KERNEL_AFTER = 1 << 17, 2 << 20
 _NO_ROWS = slice(0, 0)
-# Usual names of columns and fields, the most usual first.
-_QUERY = ("query_id", "q_id", "qid", "topic", "topic_id", "query")
-_DOCUMENT = ("doc_id", "docno", "docid", "document_id", "document", "doc")
-_VALUE = {
-    "score": ("score", "scores", "sim", "similarity"),
-    "grade": ("relevance", "grade", "label", "rel", "y", "score", "judgment", "judgement"),
-}
+_DOOR = "truerank.io.judgements.registry"
 
 
 class _Lists(RowsByQuery):
@@ -108,16 +103,21 @@ class Qrels(_Lists):
     """Judged documents by topic: `query_ids` (m,), `offsets` (m + 1,), `ids`, and `doc_ids` (n,), as in `Run`.
 
     `grades` are float64 (n,). A negative grade marks a document that was pooled but not judged. Measures treat it as
-    unjudged.
+    unjudged. `texts` has the texts of topics whose ids are others, if they are known.
     """
 
-    __slots__ = ("grades",)
+    __slots__ = ("grades", "texts")
 
     def __init__(
-        self, query_ids: np.ndarray, offsets: np.ndarray, doc_ids: np.ndarray | DocumentIds, grades: np.ndarray
+        self,
+        query_ids: np.ndarray,
+        offsets: np.ndarray,
+        doc_ids: np.ndarray | DocumentIds,
+        grades: np.ndarray,
+        texts: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(query_ids, offsets, doc_ids)
-        self.grades = grades
+        self.grades, self.texts = grades, dict(texts or {})
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """Return `{topic: {docno: grade}}`, the form of pytrec_eval; grades must be whole numbers."""
@@ -130,10 +130,13 @@ class Qrels(_Lists):
 
 
 def read_run(source: object) -> Run:
-    """Read a TREC run.
+    """Read a run: TREC text, a table, or JSON.
 
-    Documents are ordered by score, as in trec_eval; the rank column is ignored. Lines that begin with `#` are skipped.
-    Columns after the sixth are ignored with a warning.
+    Documents are ordered by score, as in trec_eval; the rank column of TREC text is ignored. Lines that begin with `#`
+    are skipped. Columns after the sixth are ignored with a warning. A table (CSV, TSV, Parquet, Arrow, JSON lines) has
+    columns such as `query_id`, `doc_id` and `score` or `rank`, and JSON the form of ranx or `{"query": …, "results":
+    […]}`; a list without scores is the ranking. Any text is a query id there; TREC text has ids in its place, which
+    `topics.tsv` in the same folder explains (`write_run`).
 
     Parameters
     ----------
@@ -153,26 +156,36 @@ def read_run(source: object) -> Run:
     >>> run, run.doc_ids.tolist(), run.scores.tolist()
     (Run('mine', 2 topics, 3 documents), ['D7', 'D3', 'D7'], [12.5, 11.0, 0.4])
     """
-    form = "topic Q0 docno rank score tag"
-    topics, offsets, doc_ids, scores, tags, contradicts = _read(source, 6, 4, "a score", form)
+    with Source(source) as stream:
+        if not is_trec(stream.peek(), 6):
+            lists = resolve("truerank.io.judgements.runs:read_lists")(stream)
+            return Run(*from_dict(lists), run_name(stream.name))
+        form = "topic Q0 docno rank score tag"
+        names, offsets, doc_ids, scores, tags, contradicts = _read(stream, 6, 4, "a score", form)
+        topics, _ = topic_texts(names, stream.name)
     return Run(topics, offsets, doc_ids, scores, tags.pop() if len(tags) == 1 else "", contradicts)
 
 
-def read_qrels(source: object) -> Qrels:
-    """Read TREC qrels.
+def read_qrels(source: object, *, grades: object = None, aggregate: str | None = None) -> Qrels:
+    """Read judgements: TREC qrels, or another format that `read_ratings` knows.
 
-    Lines that begin with `#` are skipped. Repeated judgements are dropped, with a warning that states their number.
+    In TREC qrels lines that begin with `#` are skipped. Repeated judgements are dropped, with a warning that states
+    their number.
 
     Parameters
     ----------
-    source : path, "-", or open file
-        Plain, gzip, xz or zstd.
+    source : path, "-", open file, or data frame
+        Text may be plain, gzip, xz or zstd.
+    grades : dict of str to float, or str, optional
+        The numbers of grades in words, as in `read_ratings`.
+    aggregate : {"mean", "median", "majority", "first"}, optional
+        How several grades of a document become one. By default, grades that differ are an error.
 
     Raises
     ------
     DataFileError
         On a row without exactly four columns, a grade that is not a finite number, or a document with two grades for a
-        topic. The message names the file and the line.
+        topic. The message names the file and the line, and what a file looks like that has no judgements.
 
     Examples
     --------
@@ -180,9 +193,23 @@ def read_qrels(source: object) -> Qrels:
     >>> qrels = read_qrels(io.StringIO("1 0 D7 2\\n1 0 D1 1\\n2 0 D7 -1\\n"))
     >>> qrels, qrels.offsets.tolist(), qrels.grades.tolist()
     (Qrels(2 topics, 3 judgments), [0, 2, 3], [2.0, 1.0, -1.0])
+    >>> read_qrels(io.StringIO("query,docid,rating\\nred shoes,D7,Good\\n"), grades="Good=2 Bad=0").to_dict()
+    {'red shoes': {'D7': 2}}
     """
-    topics, offsets, doc_ids, grades, *_ = _read(source, 4, 3, "a grade", "topic iteration docno grade")
-    return Qrels(topics, offsets, doc_ids, grades)
+    plain = grades is None and aggregate is None
+    if hasattr(source, "columns") or not plain:
+        return _other_qrels(source, grades, aggregate)
+    with Source(source) as stream:
+        if not is_trec(stream.peek(), 4):
+            return _other_qrels(stream, None, None)
+        names, offsets, doc_ids, values, *_ = _read(stream, 4, 3, "a grade", "topic iteration docno grade")
+        topics, texts = topic_texts(names, stream.name)
+    return Qrels(topics, offsets, doc_ids, values, texts)
+
+
+def _other_qrels(source: object, grades: object, aggregate: str | None) -> Qrels:
+    qrels: Qrels = resolve(f"{_DOOR}:read_ratings")(source, grades=grades).qrels(aggregate)
+    return qrels
 
 
 def as_run(run: object, tag: str = "") -> Run:
@@ -196,90 +223,19 @@ def as_run(run: object, tag: str = "") -> Run:
     lists = as_lists(run, "score")
     if lists is None:
         return read_run(run)
-    return Run(*_from_dict(lists), tag or str(getattr(run, "name", None) or ""))
+    return Run(*from_dict(lists), tag or str(getattr(run, "name", None) or ""))
 
 
 def as_qrels(qrels: object) -> Qrels:
-    """Return `Qrels` from qrels, a path, an open file, or an object that `as_lists` accepts."""
+    """Return `Qrels` from qrels, ratings, a path, an open file, or an object that `as_lists` accepts."""
     if isinstance(qrels, Qrels):
         return qrels
+    if hasattr(qrels, "columns") and hasattr(qrels, "__getitem__"):
+        return _other_qrels(qrels, None, None)
+    if hasattr(qrels, "qrels"):  # `Ratings`; ranx's object has a method of another form
+        return qrels.qrels()
     lists = as_lists(qrels, "grade")
-    return read_qrels(qrels) if lists is None else Qrels(*_from_dict(lists))
-
-
-def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
-    """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
-
-    `kind` is "score" or "grade"; it decides which names the column of values may have. InvalidInputError: a frame
-    without the columns, or a document that is listed twice for a query.
-
-    >>> import pandas
-    >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
-    {'1': {'a': 2.0, 'b': 1.0}}
-    """
-    if isinstance(value, Mapping):
-        return value
-    if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
-        return None
-    if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
-        return dict(value.to_dict())
-    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
-        names = column_labels(value, "the table")
-        columns = []
-        for known in (_QUERY, _DOCUMENT, _VALUE[kind]):
-            name = next((name for name in known if name in names), None)
-            if name is None:
-                there, wanted = ", ".join(names), ", ".join(known)
-                raise InvalidInputError(f"the table has the columns {there}; expected one of {wanted}")
-            column = as_array(value[names[name]], name)
-            columns.append((column if known is _VALUE[kind] else as_ids(column, f"column {name!r}")).tolist())
-        return _grouped(*columns)
-    if isinstance(value, Iterable):
-        rows, fields = list(value), ("query_id", "doc_id", "score" if kind == "score" else "relevance")
-        if rows and all(hasattr(row, field) for row in rows for field in fields):
-            return _grouped(*([getattr(row, field) for row in rows] for field in fields))
-    return None
-
-
-def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
-    lists: dict[str, dict[str, Any]] = {}
-    for row, (query, document, value) in enumerate(zip(queries, documents, values)):
-        for what, part in (("query", query), ("document", document)):
-            if is_missing(part):
-                raise InvalidInputError(f"row {row} of the table has no {what} id; remove the row, or give it an id")
-        topic, name = id_text(query), id_text(document)
-        inside = lists.setdefault(topic, {})
-        if name in inside:
-            raise InvalidInputError(f"document {name!r} is listed twice for query {topic!r}; remove one of the rows")
-        inside[name] = value
-    return lists
-
-
-def _from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return topics, offsets, documents and values of `{topic: {document: value}}`."""
-    topics, ids = _once(map(_as_id, lists), "topic", "as two types"), list[str]()
-    for topic, documents in lists.items():
-        if not hasattr(documents, "values"):
-            raise InvalidInputError(
-                f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
-            )
-        ids += _once(map(_as_id, documents), "document", f"for topic {topic!r}, as two types")
-    try:
-        values = np.array([float(value) for documents in lists.values() for value in documents.values()])
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
-    if not np.isfinite(values).all():
-        raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
-    offsets = offsets_of(list(map(len, lists.values())))
-    return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
-
-
-def _as_id(name: object) -> str:
-    """Return an id as text that a file can hold."""
-    text = id_text(name)
-    if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
-        raise InvalidInputError(f"{name!r} is not an id of a topic or document; expected text or a number")
-    return text
+    return read_qrels(qrels) if lists is None else Qrels(*from_dict(lists))
 
 
 def run_name(path: str) -> str:
@@ -309,7 +265,10 @@ def write_run(
     Parameters
     ----------
     target : path, "-", or open file
-        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically. A path ending in .csv,
+        .tsv, .parquet, .arrow or .jsonl becomes a table, whose query ids may be any text. For TREC text, ids that are
+        not one word are replaced by ids made of them, and `topics.tsv` in the same folder has the texts; `read_run` and
+        `read_qrels` apply it.
     query_ids : array-like (m,)
     offsets : int64 array (m + 1,)
     doc_ids : array-like (n,) of str
@@ -323,8 +282,8 @@ def write_run(
     Raises
     ------
     InvalidInputError
-        On lengths that disagree, scores that are not finite, ids or a tag that are not one word, or a document that is
-        listed twice for a topic.
+        On lengths that disagree, scores that are not finite, document ids or a tag that are not one word, or a document
+        that is listed twice for a topic.
 
     Examples
     --------
@@ -336,7 +295,9 @@ def write_run(
     7 Q0 D1 2 0.5 mine
     """
     offsets = np.asarray(offsets, dtype=np.int64)
-    names, documents = _words(query_ids, "query id"), _words(doc_ids, "document id")
+    kind = resolve("truerank.io.judgements.tables:kind_of")(target)
+    names = list(map(str, np.asarray(query_ids).tolist()))
+    documents = _words(doc_ids, "document id") if kind is None else list(map(str, np.asarray(doc_ids).tolist()))
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (len(documents),) or len(offsets) != len(names) + 1 or offsets[-1] != len(values):
         raise InvalidInputError(
@@ -346,16 +307,23 @@ def write_run(
     if not np.isfinite(values).all():
         raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite")
     _words([tag], "tag")
+    rows: list[tuple[str, str, int, float]] = []
+    for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
+        once(documents[start:stop], "write_run: document", f"for topic {name!r}")
+        order = np.argsort(-values[start:stop], kind="stable")[:depth]
+        best = values[start:stop][order].tolist()
+        rows += [
+            (name, documents[start + k], rank, score) for rank, (k, score) in enumerate(zip(order.tolist(), best), 1)
+        ]
+    if kind is not None:
+        columns = zip(*rows) if rows else [()] * 4
+        table = dict(zip(("query_id", "doc_id", "rank", "score"), map(list, columns))) | {"tag": [tag] * len(rows)}
+        resolve("truerank.io.judgements.tables:write_rows")(table, target)
+        return
+    words = write_topics(target, names, {}, "write_run")
     with open_output(target) as stream:
-        for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
-            _once(documents[start:stop], "write_run: document", f"for topic {name!r}")
-            order = np.argsort(-values[start:stop], kind="stable")[:depth]
-            best = values[start:stop][order].tolist()
-            lines = [
-                f"{name} Q0 {documents[start + place]} {rank} {score!r} {tag}\n"
-                for rank, (place, score) in enumerate(zip(order.tolist(), best), 1)
-            ]
-            stream.write("".join(lines).encode("utf-8"))
+        for name, document, rank, score in rows:
+            stream.write(f"{words[name]} Q0 {document} {rank} {score!r} {tag}\n".encode())
 
 
 def write_qrels(qrels: Qrels, target: object) -> None:
@@ -365,18 +333,23 @@ def write_qrels(qrels: Qrels, target: object) -> None:
     ----------
     qrels : Qrels
     target : path, "-", or open file
-        A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically.
+        As in `write_run`: a table by its ending, else TREC text, with `topics.tsv` for the texts of queries.
 
     Raises
     ------
     InvalidInputError
-        On ids that are not one word, and on a document that is listed twice for a topic.
+        On document ids that are not one word, and on a document that is listed twice for a topic.
     """
-    names, documents = _words(qrels.query_ids, "query id"), _words(qrels.doc_ids, "document id")
+    if resolve("truerank.io.judgements.tables:kind_of")(target) is not None:
+        resolve(f"{_DOOR}:write_ratings")(qrels, target)
+        return
+    documents, topics = _words(qrels.doc_ids, "document id"), list(map(str, qrels.query_ids.tolist()))
+    words = write_topics(target, topics, qrels.texts, "write_qrels")
+    names = [words[topic] for topic in topics]
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
     with open_output(target) as stream:
         for name, (start, stop) in zip(names, pairwise(qrels.offsets.tolist())):
-            rows = zip(_once(documents[start:stop], "write_qrels: document", f"for topic {name!r}"), grades[start:stop])
+            rows = zip(once(documents[start:stop], "write_qrels: document", f"for topic {name!r}"), grades[start:stop])
             stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))
 
 
@@ -458,40 +431,39 @@ class _Block(NamedTuple):
 
 
 def _read(
-    source: object, n_columns: int, value_column: int, wanted: str, form: str
-) -> tuple[np.ndarray, np.ndarray, DocumentIds, np.ndarray, set[str], bool]:
-    """Return topics, offsets, documents, values, tags, `contradicts_ranks` of a file with `n_columns` columns."""
+    stream: Source, n_columns: int, value_column: int, wanted: str, form: str
+) -> tuple[list[str], np.ndarray, DocumentIds, np.ndarray, set[str], bool]:
+    """Return topics, offsets, documents, values, tags, `contradicts_ranks` of an open file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
     code_parts: list[np.ndarray] = []
     blocks: list[_Block] = []
     compiled: Any = None
     first, size, ignored, contradicts = 1, 0, 0, False
-    with Source(source) as stream:
-        for text in stream.line_blocks():
-            check_bytes(text, stream.name, first)
-            check_line_ends(text, stream.name, first)
-            size += len(text)
-            expected = max(size, stream.expected_size)
-            if compiled is None and is_large(expected, KERNEL_AFTER, KERNEL_AFTER_LOADED):
-                from truerank.io.trec_kernel import parse_block
+    for text in stream.line_blocks():
+        check_bytes(text, stream.name, first)
+        check_line_ends(text, stream.name, first)
+        size += len(text)
+        expected = max(size, stream.expected_size)
+        if compiled is None and is_large(expected, KERNEL_AFTER, KERNEL_AFTER_LOADED):
+            from truerank.io.trec_kernel import parse_block
 
-                compiled = parse_block
-            found = None if compiled is None else compiled(text, n_columns, value_column, first)
-            if found is None:  # the plain parser reads more forms, and explains errors
-                block = _parse_lines(text, first, n_columns, value_column, wanted, form, stream.name)
-            else:
-                changes, (utf8, ends), *rest = found
-                block = _Block(changes, DocumentIds(utf8, ends[:-1], ends[1:]), *rest)
-            if n_columns == 6 and first == 1:
-                contradicts = contradicts_ranks(text)
-            first += text.count(b"\n")
-            ignored = max(ignored, block.n_ignored)
-            if not block.topics:
-                continue
-            numbers = [codes.setdefault(topic, len(codes)) for _, topic in block.topics]
-            starts = [row for row, _ in block.topics]
-            code_parts.append(np.repeat(np.array(numbers, dtype=np.int64), np.diff([*starts, len(block.values)])))
-            blocks.append(block)
+            compiled = parse_block
+        found = None if compiled is None else compiled(text, n_columns, value_column, first)
+        if found is None:  # the plain parser reads more forms, and explains errors
+            block = _parse_lines(text, first, n_columns, value_column, wanted, form, stream.name)
+        else:
+            changes, (utf8, ends), *rest = found
+            block = _Block(changes, DocumentIds(utf8, ends[:-1], ends[1:]), *rest)
+        if n_columns == 6 and first == 1:
+            contradicts = contradicts_ranks(text)
+        first += text.count(b"\n")
+        ignored = max(ignored, block.n_ignored)
+        if not block.topics:
+            continue
+        numbers = [codes.setdefault(topic, len(codes)) for _, topic in block.topics]
+        starts = [row for row, _ in block.topics]
+        code_parts.append(np.repeat(np.array(numbers, dtype=np.int64), np.diff([*starts, len(block.values)])))
+        blocks.append(block)
     name = stream.name
     if not codes:
         raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
@@ -509,7 +481,7 @@ def _read(
     tags = {tag.decode("utf-8") for block in blocks for tag in block.tags}
     if ignored:
         warn(f"{name}: ignored up to {ignored} columns after '{form}'")
-    return np.array(topics), offsets, ids, values, tags, contradicts
+    return topics, offsets, ids, values, tags, contradicts
 
 
 def _parse_lines(
@@ -578,15 +550,6 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
     wrong = next(k for k, text in enumerate(texts) if not NUMBER.fullmatch(text) or math.isinf(float(text)))
     shown = texts[wrong][:40].decode("utf-8", "replace")
     raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, places[wrong])
-
-
-def _once(ids: Iterable[str], what: str, how: str) -> list[str]:
-    """Return ids as a list; an error if one is given twice. Ids are compared as text."""
-    texts = list(ids)
-    if len(set(texts)) < len(texts):
-        twice = next(text for text in texts if texts.count(text) > 1)
-        raise InvalidInputError(f"{what} {twice!r} is listed twice {how}")
-    return texts
 
 
 def _words(values: Sequence[Any] | np.ndarray, kind: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Judgements of people and programs: one reader and writer for each file format."""

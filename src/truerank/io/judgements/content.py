@@ -1,0 +1,185 @@
+"""The content of a file of judgements or of a run: JSON, JSON lines, a table, or lines of text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from truerank.core.errors import DataFileError
+from truerank.io.delimited import dialect
+from truerank.io.letor.grammar import NUMBER, check_bytes
+from truerank.io.streams import Source
+
+_TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
+_LZ4 = b"\x04\x22\x4d\x18"
+_BULK = {"index", "create", "update", "delete"}
+
+
+class Content(NamedTuple):
+    """What a file holds; one of `values` (JSON with lines), `table` and `text` is filled, by its `kind`."""
+
+    name: str
+    kind: str  # "json", "table" or "text"
+    text: str = ""
+    values: list[tuple[int | None, Any]] = []  # noqa: RUF012 - not changed
+    header: list[str] = []  # noqa: RUF012
+    rows: list[tuple[int | None, list[Any]]] = []  # noqa: RUF012
+    delimiter: str = ","
+    decimal: str = "."
+
+    def lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the words of the lines that are not blank and no comments, with their numbers."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            words = [word.decode("utf-8") for word in line.encode("utf-8").split()]  # an id may contain other blanks
+            if words and not words[0].startswith("#"):
+                yield number, words
+
+    def first(self) -> dict[str, Any]:
+        """Return the first JSON object; {} if the file does not start with one."""
+        one = self.values[0][1] if self.values else None
+        while isinstance(one, list) and one:
+            one = one[0]
+        return one if isinstance(one, dict) else {}
+
+    def line_of(self, *ids: str) -> int | None:
+        """Return the line of JSON on which the last of some texts is, each after the one before it."""
+        place = 0
+        for one in ids:
+            place = max(self.text.find(json.dumps(one, ensure_ascii=ascii), place) for ascii in (True, False))
+            if place < 0:
+                return None
+        return self.text.count("\n", 0, place) + 1
+
+
+def read_content(source: Source) -> Content:
+    """Return what an open file holds. DataFileError: JSON and tables that are damaged, with the line."""
+    head, name = source.peek(), source.name
+    kind = next((kind for magic, kind in _TABLES.items() if head.startswith(magic)), None)
+    if kind is not None:
+        return _of_arrow(source, kind)
+    if head.startswith(_LZ4):
+        from truerank.io.tables import _arrow
+
+        arrow = _arrow()
+        raw = b"".join(source.pieces())
+        try:
+            data = arrow.input_stream(arrow.BufferReader(raw), compression="lz4").read()
+        except OSError as error:
+            raise DataFileError(f"the lz4 archive is damaged ({error}); fetch the file again", name) from error
+    else:
+        data = b"".join(source.line_blocks())
+    check_bytes(data, name, 1)
+    text = data.decode("utf-8")
+    start = text.lstrip()[:1]
+    if not start:
+        raise DataFileError("the file holds no rows", name)
+    if start in "{[":
+        return Content(name, "json", text, _json_values(text, name))
+    first = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
+    if _is_text(first):
+        return Content(name, "text", text)
+    return _of_delimited(text, data, name)
+
+
+def is_trec(head: bytes, columns: int) -> bool:
+    """Return whether the first bytes of a file are of TREC text with 4 or 6 columns, right or damaged.
+
+    >>> is_trec(b"1 0 d 2", 4), is_trec(b"1 0 d", 4), is_trec(b"query,docid,rating", 4), is_trec(b"1 Q0 d 1 9.5 x", 4)
+    (True, True, False, False)
+    """
+    if head.startswith((*_TABLES, _LZ4)):
+        return False
+    line = next((line for line in head.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")), b"")
+    words, other = line.split(), 10 - columns
+    if len(words) == columns and NUMBER.fullmatch(words[3 if columns == 4 else 4]):
+        return True
+    if len(words) == other and NUMBER.fullmatch(words[3 if other == 4 else 4]):
+        return False
+    return not (
+        line.lstrip().startswith((b"{", b"[", b"<")) or re.search(rb"[,;\t]|(^|\s)qid:", line) or len(words) == 1
+    )
+
+
+def _is_text(line: str) -> bool:
+    """Return whether a line is no JSON and no header or row of a table."""
+    words = line.encode("utf-8").split()
+    if re.search(r"(^|\s)qid:\S", line) or line.lstrip().startswith("<"):
+        return True
+    if len(words) in (4, 6) and NUMBER.fullmatch(words[3 if len(words) == 4 else 4]):
+        return True
+    return not re.search(r"[,;\t]", line)
+
+
+def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
+    """Return the value of a JSON text, or the values of its lines; action lines of `_bulk` are left out."""
+    try:
+        return [(None, json.loads(text))]
+    except RecursionError as error:
+        raise DataFileError("the JSON is nested too deeply", name) from error
+    except ValueError as error:
+        whole = error
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    values = list[tuple[int | None, Any]]()
+    for place, (number, line) in enumerate(lines):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if place and isinstance(error, ValueError):
+                raise DataFileError(
+                    f"expected one JSON value in each line, got invalid JSON ({error})", name, number
+                ) from error
+            message, at = getattr(whole, "msg", str(whole)), getattr(whole, "lineno", 1)
+            raise DataFileError(f"the JSON is damaged: {message}", name, at) from whole
+        keys = list(value) if isinstance(value, dict) else []
+        if len(keys) == 1 and keys[0] in _BULK and isinstance(value[keys[0]], dict):
+            continue
+        values.append((number, value["doc"] if keys and keys[0] == "doc" and isinstance(value["doc"], dict) else value))
+    return values
+
+
+def _of_arrow(source: Source, kind: str) -> Content:
+    from truerank.io.tables import read_file
+
+    if not os.path.isfile(source.name):
+        raise DataFileError(f"{kind} is read from a file, and this is a stream", source.name)
+    table = read_file(source.name, kind, ())
+    columns = [column.to_pylist() for column in table.columns]
+    rows: list[tuple[int | None, list[Any]]] = [(None, list(row)) for row in zip(*columns)]
+    return Content(source.name, "table", header=list(map(str, table.column_names)), rows=rows)
+
+
+def _of_delimited(text: str, data: bytes, name: str) -> Content:
+    """Return a table of text. A quotation mark in a cell is doubled, unless tabs delimit cells and none is."""
+    body = re.sub(r"\A(?:#.*\n|\s*\n)+", "", text)
+    delimiter, decimal = dialect("csv", body.encode("utf-8"))
+    skipped = text.count("\n") - body.count("\n")
+    for quoted in (True, False) if delimiter == "\t" else (True,):
+        lines = io.StringIO(body, newline="")
+        if quoted:
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        else:
+            reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        rows = list[tuple[int | None, list[Any]]]()
+        line = skipped + 1
+        try:
+            for row in reader:
+                if any(map(str.strip, row)):
+                    rows.append((line, row))
+                line = skipped + reader.line_num + 1
+            break
+        except csv.Error as error:
+            wrong = DataFileError(f"a cell is damaged ({error}). Check the quotation marks", name, line)
+    else:
+        raise wrong
+    header = [cell.strip() for cell in rows[0][1]]
+    for number, row in rows[1:]:
+        if len(row) > len(header) and any(map(str.strip, row[len(header) :])):
+            raise DataFileError(f"the row has {len(row)} cells, and the header {len(header)}", name, number)
+    if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
+        rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
+    return Content(name, "table", text, header=header, rows=rows[1:], delimiter=delimiter, decimal=decimal)

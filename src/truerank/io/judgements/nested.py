@@ -1,0 +1,174 @@
+"""Rows of judgements, or of runs, in JSON of any nesting, by the roles of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from truerank.data.grouping import id_text
+from truerank.io.judgements.ratings import Row
+from truerank.io.judgements.roles import has, lists_documents, plain, roles_of
+
+_OPEN = {"ratings", "rating", "judgements", "judgments", "judgmentratings", "judgementratings", "docratings", "labels",
+         "grades", "relevances", "qrels"}  # fmt: skip
+"""Lists whose documents have a grade of their own; a document of other lists has grade 1."""
+_STRUCTURE = {
+    "queries",
+    "topics",
+    "requests",
+    "querygroups",
+    "querydocpairs",
+    "hits",
+    "source",
+    "docs",
+    "scorer",
+    "try",
+}
+_TEXTS = ("request", "params", "placeholders", "querydsl")
+
+
+class _At(NamedTuple):
+    query: str | None = None
+    text: str | None = None
+    document: str | None = None
+    judge: str | None = None
+
+
+def rows_of(value: Any, line: int | None = None, what: str = "grade") -> Iterator[Row]:
+    """Yield the rows of a JSON value; `what` is "grade" or "score".
+
+    >>> case = {"queries": [{"query_text": "red shoes", "ratings": {"d1": 3, "d2": 0}}], "scorer": {"scale": [0, 1]}}
+    >>> [(row.query, row.document, row.grade) for row in rows_of(case)]
+    [('red shoes', 'd1', 3), ('red shoes', 'd2', 0)]
+    >>> [(row.query, row.grade) for row in rows_of({"q1": {"d1": 1}, "q2": {"d1": 2}})]
+    [('q1', 1), ('q2', 2)]
+    """
+    yield from _Walk(line, what).visit(value, _At(), "")
+
+
+class _Walk:
+    def __init__(self, line: int | None, what: str) -> None:
+        self.line, self.what, self.listing = line, what, "ratings" if what == "grade" else "results"
+
+    def row(self, at: _At, document: object, grade: object, unrateable: bool = False) -> Row:
+        return Row(str(at.query), id_text(document), grade, at.judge, at.text, self.line, unrateable)
+
+    def visit(self, node: Any, at: _At, key: str) -> Iterator[Row]:
+        """Yield the rows within a value, which is found under a key."""
+        if isinstance(node, list):
+            yield from self.listed(node, at, key)
+        if not isinstance(node, dict):
+            return
+        is_listed = at.query is not None and at.document is None and lists_documents(key, self.what)
+        own = {name: value for name, value in node.items() if not isinstance(value, dict | list)}
+        roles = {role: own[name] for role, name in roles_of(own, self.what).items()}
+        at = self.named(node, own, roles, at, key)
+        if self.what in roles and at.query is not None and at.document is not None:
+            yield self.row(at, at.document, roles[self.what], own.get("unrateable") is True)
+        elif is_listed and at.document is not None:
+            rank = -float(roles["rank"]) if isinstance(roles.get("rank"), int | float) else None
+            yield self.row(at, at.document, rank if self.what == "score" else None if key in _OPEN else 1)
+        elif is_listed and "document" not in roles:
+            yield from self.mapped(node, at)
+        elif at.query is None and (lists_documents(key, self.what) or (key in ("", "data") and self.are_queries(node))):
+            for query, value in node.items():
+                yield from self.visit(value, at._replace(query=query), self.listing)
+        else:
+            for name, value in node.items():
+                yield from self.visit(value, at, plain(name))
+
+    def named(self, node: dict[str, Any], own: dict[str, Any], roles: dict[str, Any], at: _At, key: str) -> _At:
+        """Return the query, the document and the judge after the keys of an object."""
+        known = {plain(name): value for name, value in own.items()}
+        if known.get("id") is not None:
+            if lists_documents(key, self.what) and at.query is not None:
+                roles.setdefault("document", known["id"])
+            elif "text" in roles or any(lists_documents(plain(name), self.what) for name in node):
+                roles.setdefault("query", known["id"])
+        text = roles.get("text")
+        if text is None and "query" in roles:
+            inside = [_only_text(value) for name, value in node.items() if plain(name) in _TEXTS]
+            text = next(filter(None, inside), None)
+        if at.query is None or "query" in roles:
+            query = roles.get("query") if roles.get("query") is not None else text
+            if query is not None:
+                at = at._replace(query=id_text(query), text=None if text is None else str(text))
+        if roles.get("document") is not None:
+            at = at._replace(document=id_text(roles["document"]))
+        if roles.get("judge") is not None:
+            at = at._replace(judge=id_text(roles["judge"]))
+        return at
+
+    def listed(self, node: list[Any], at: _At, key: str) -> Iterator[Row]:
+        """Yield the rows of a list: of objects, of ids, or of pairs of an id and a grade."""
+        for place, one in enumerate(node):
+            if at.query is None or not lists_documents(key, self.what) or isinstance(one, dict):
+                yield from self.visit(one, at, key)
+            elif isinstance(one, list):
+                if len(one) == 2 and isinstance(one[1], int | float):
+                    yield self.row(at, one[0], one[1])
+            elif isinstance(one, str | int):
+                yield self.row(at, one, 1 if self.what == "grade" else float(len(node) - place))
+
+    def mapped(self, node: dict[str, Any], at: _At) -> Iterator[Row]:
+        """Yield the rows of {document: grade}, {document: {"gain": grade}} and {grade: [documents]}."""
+        for name, value in node.items():
+            if isinstance(value, list) and is_number(name):
+                for one in value:
+                    if isinstance(one, str | int):
+                        yield self.row(at, one, name)
+            elif isinstance(value, dict):
+                yield from self.visit(value, at._replace(document=name), "")
+            elif not isinstance(value, list):
+                yield self.row(at, name, value)
+
+    def are_queries(self, node: dict[str, Any]) -> bool:
+        """Return whether an object is {query: {document: number}}, or {query: [documents]}."""
+        if not node or any(plain(name) in _STRUCTURE for name in node):
+            return False
+        numbers = [one for value in node.values() if isinstance(value, dict) for one in value.values()]
+        if self.what == "grade" and not all(is_number(one) and float(one).is_integer() for one in numbers):
+            return False
+        return all(_are_numbers(value) or _are_documents(value, len(node)) for value in node.values())
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, or the text of one."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, dict) and all(is_number(one) for one in value.values())
+
+
+def _are_documents(value: object, queries: int) -> bool:
+    if not isinstance(value, list) or not value:
+        return False
+    if all(isinstance(one, str) for one in value):
+        return queries > 1
+    return all(
+        isinstance(one, dict) and "document" in roles_of(one) and not has(one, "query") and not has(one, "querytext")
+        for one in value
+    )
+
+
+def _only_text(value: object) -> str | None:
+    """Return the text that is under "query" or "$query" in a search request; None if there is not exactly one."""
+    found = set[str]()
+
+    def look(node: object, key: str) -> None:
+        if isinstance(node, dict):
+            for name, one in node.items():
+                look(one, plain(name))
+        elif isinstance(node, list):
+            for one in node:
+                look(one, key)
+        elif isinstance(node, str) and key in ("query", "querystring", "q", "querytext"):
+            found.add(node)
+
+    look(value, "")
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,319 @@
+"""Grades as people give them: numbers, words, scales, several judges for a document; and qrels from them."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.printing import counted
+from truerank.io.judgements.roles import plain
+from truerank.io.trec import Qrels, as_qrels
+
+ESCI = {"e": 3.0, "s": 2.0, "c": 1.0, "i": 0.0, "exact": 3.0, "substitute": 2.0, "complement": 1.0, "irrelevant": 0.0}
+_TRUTH = {"true": 1.0, "false": 0.0}
+_UNRATED = {"", "nan", "null", "na", "n/a", "?", "-", "unrated", "unrateable", "not rated", "unjudged", "not judged",
+            "skip", "skipped", "can't judge", "cannot judge", "don't know"}  # fmt: skip
+_ORDER = (
+    {"irrelevant", "notrelevant", "nonrelevant", "bad", "poor", "terrible", "no", "offtopic", "useless", "none",
+     "wrong", "fail", "detrimental"},
+    {"fair", "partial", "partiallyrelevant", "somewhatrelevant", "marginallyrelevant", "marginal", "slightlyrelevant",
+     "related", "complement", "ok", "acceptable", "yes", "pass", "correct"},
+    {"good", "relevant", "substitute", "useful", "fairlyrelevant", "mostlyrelevant"},
+    {"excellent", "verygood", "highlyrelevant", "veryrelevant", "veryuseful", "exact"},
+    {"perfect", "perfectlyrelevant", "vital", "ideal", "essential"},
+)  # fmt: skip
+"""Words of the usual scales from the worst to the best, for proposals."""
+_WORST_GAIN = 15  # a higher grade is a gain, and no level
+_PAIR = re.compile(r"\s*(.+?)\s*=\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?|-)(?:[\s,;]+|$)")
+
+
+def _majority(grades: Sequence[float]) -> float:
+    counts = Counter(grades)
+    return min(grade for grade, count in counts.items() if count == max(counts.values()))
+
+
+AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "majority": _majority,
+    "first": lambda grades: grades[0],
+}
+"""One grade of several: of grades that are equally frequent, `majority` takes the lowest."""
+
+
+class Row(NamedTuple):
+    """A row of a file: a grade as it is written, None where there is none."""
+
+    query: str
+    document: str
+    grade: object
+    judge: str | None = None
+    text: str | None = None
+    line: int | None = None
+    unrateable: bool = False
+
+
+@dataclass
+class Ratings:
+    """Grades of documents for queries: one row for each grade that a judge gave to a document.
+
+    `texts` has the texts of queries whose ids are others, `judges` is None if no judge is named, and `left_out` counts
+    what has no grade, by reason. `name` is the file and `format` what it was read as.
+    """
+
+    queries: list[str]
+    documents: list[str]
+    grades: list[float]
+    judges: list[str] | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    name: str = ""
+    format: str = ""
+
+    @classmethod
+    def of(cls, judged: object) -> Ratings:
+        """Return the ratings of qrels, or of another object that `as_qrels` accepts."""
+        if isinstance(judged, Ratings):
+            return judged
+        qrels = as_qrels(judged)
+        queries = [query for query, rows in qrels.rows().items() for _ in range(rows.stop - rows.start)]
+        return cls(queries, qrels.doc_ids.tolist(), qrels.grades.tolist(), texts=dict(qrels.texts))
+
+    def __repr__(self) -> str:
+        judges = "" if self.judges is None else f", {counted(len(set(self.judges)), 'judge')}"
+        return f"Ratings({len(self.grades)} grades of {counted(len(set(self.queries)), 'query')}{judges})"
+
+    def pairs(self) -> dict[tuple[str, str], list[int]]:
+        """Return the rows of each query and document, in the order of the file."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for row, pair in enumerate(zip(self.queries, self.documents)):
+            found.setdefault(pair, []).append(row)
+        return found
+
+    def by_query(self) -> dict[str, list[int]]:
+        """Return the rows of each query."""
+        found: dict[str, list[int]] = {}
+        for row, query in enumerate(self.queries):
+            found.setdefault(query, []).append(row)
+        return found
+
+    def text(self, query: str) -> str:
+        """Return the text of a query, which may be its id."""
+        return self.texts.get(query, query)
+
+    def agreement(self) -> str:
+        """Return in words how often several grades of a document agree, and Krippendorff's alpha (interval scale).
+
+        alpha = 1 - D_o / D_e, with squared differences within documents (D_o) and among all of these grades (D_e);
+        Krippendorff, Content Analysis (2004), chapter 11.
+        """
+        units = [[self.grades[row] for row in rows] for rows in self.pairs().values() if len(rows) > 1]
+        every = [grade for grades in units for grade in grades]
+        same = sum(len(set(grades)) == 1 for grades in units)
+        text = f"{counted(len(units), 'document')} with several grades, which are the same for {same}"
+        expected = _squares(every) / (len(every) - 1) if every else 0.0
+        if not expected:
+            return text
+        observed = sum(_squares(grades) / (len(grades) - 1) for grades in units)
+        return f"{text}; Krippendorff's alpha {1 - observed / expected:.3f}"
+
+    def aggregated(self, aggregate: str | None = None) -> Ratings:
+        """Return one grade for each document of a query. InvalidInputError: grades differ and `aggregate` is None."""
+        pairs = self.pairs()
+        if len(pairs) == len(self.grades):
+            return self if self.judges is None else Ratings(**vars(self) | {"judges": None})
+        if aggregate is not None:
+            check_choice(aggregate, "aggregate", tuple(AGGREGATES))
+        grades = []
+        for (query, document), rows in pairs.items():
+            given = [self.grades[row] for row in rows]
+            if aggregate is None and len(set(given)) > 1:
+                who = "" if self.judges is None else f" by {', '.join(self.judges[row] for row in rows[:4])}"
+                raise InvalidInputError(
+                    f"document {document!r} has the grades {', '.join(f'{grade:g}' for grade in given[:4])}{who} for "
+                    f'query {query!r}. There are {self.agreement()}. Choose how to combine them: aggregate="median", '
+                    f"or one of {', '.join(AGGREGATES)} (--aggregate median)"
+                )
+            grades.append(given[0] if aggregate is None else float(AGGREGATES[aggregate](given)))
+        if aggregate is None:
+            warn(f"{self.name}: dropped {len(self.grades) - len(pairs)} judgements that repeat an earlier one")
+        queries, documents = map(list, zip(*pairs))
+        return Ratings(queries, documents, grades, None, self.texts, self.left_out, self.name, self.format)
+
+    def qrels(self, aggregate: str | None = None) -> Qrels:
+        """Return qrels; `aggregate` combines several grades of a document: mean, median, majority or first."""
+        one = self.aggregated(aggregate)
+        judged: dict[str, dict[str, float]] = {}
+        for query, document, grade in zip(one.queries, one.documents, one.grades):
+            judged.setdefault(query, {})[document] = grade
+        qrels = as_qrels(judged)
+        qrels.texts = dict(self.texts)
+        return qrels
+
+
+def _squares(grades: Sequence[float]) -> float:
+    """Return the sum of squared differences of all ordered pairs."""
+    return 2 * (len(grades) * math.fsum(grade * grade for grade in grades) - math.fsum(grades) ** 2)
+
+
+def graded(
+    rows: Iterable[Row], name: str, format: str, grades: Mapping[str, float | None] | None = None, decimal: str = "."
+) -> Ratings:
+    """Return the ratings of rows; `grades` are numbers by word, and None for words that are no grade.
+
+    DataFileError: words without `grades`, with a proposal, and a text that is no word of `grades`, with its line.
+    """
+    read = _Scale(grades, decimal)
+    found, judges = Ratings([], [], [], None, name=name, format=format), list[str | None]()
+    left_out, words = Counter[str](), dict[str, list[Row]]()
+    for row in rows:
+        if row.text is not None and row.text != row.query:
+            known = found.texts.setdefault(row.query, row.text)
+            if known != row.text:
+                what = f"query {row.query!r} has two texts: {known!r} and {row.text!r}"
+                raise DataFileError(what, name, row.line)
+        grade = None if row.unrateable else read(row.grade)
+        if isinstance(grade, str):
+            words.setdefault(grade, []).append(row)
+        elif grade is None:
+            left_out["unrateable" if row.unrateable else "without a grade"] += 1
+        else:
+            found.queries.append(row.query)
+            found.documents.append(row.document)
+            found.grades.append(grade)
+            judges.append(row.judge)
+    if words:
+        _refuse(words, found, grades)
+    found.left_out = dict(left_out)
+    if any(judges):
+        found.judges = [judge or "" for judge in judges]
+    _tell(found, read.esci, grades)
+    return found
+
+
+class _Scale:
+    """The number of a grade, None if it is none, or the text that is neither."""
+
+    def __init__(self, grades: Mapping[str, float | None] | None, decimal: str) -> None:
+        self.known = {str(word).strip().casefold(): number for word, number in (grades or {}).items()}
+        self.numbers = {float(word): number for word, number in self.known.items() if _is_number(word)}
+        self.decimal, self.esci = decimal, False
+
+    def __call__(self, given: object) -> float | str | None:
+        if given is None or given != given:
+            return None
+        if isinstance(given, bool | int | float):
+            number = float(given)
+        else:
+            word = str(given).strip()
+            folded = word.casefold()
+            if folded in self.known:
+                return self.known[folded]
+            if folded in _UNRATED:
+                return None
+            if not self.known and folded in ESCI:
+                self.esci = True
+                return ESCI[folded]
+            written = word.replace(",", ".") if self.decimal == "," else word
+            if folded in _TRUTH:
+                number = _TRUTH[folded]
+            elif _is_number(written):
+                number = float(written)
+            else:
+                return word
+        if self.numbers:
+            return self.numbers.get(number, f"{number:g}")
+        return number if math.isfinite(number) else f"{number}"
+
+
+def read_grade(cell: object) -> float | None:
+    """Return the number of a cell; None if it holds none."""
+    grade = _Scale(None, ".")(cell)
+    return grade if isinstance(grade, float) else None
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text))
+
+
+def proposed(words: Iterable[str]) -> str:
+    """Return a mapping of words to numbers as `--grades` reads it, with ? for words whose place is unknown.
+
+    >>> proposed(["Good", "Perfect", "Bad"]), proposed(["2 - relevant", "0 - bad"]), proposed(["yes", "no", "purple"])
+    ('Perfect=2 Good=1 Bad=0', '2 - relevant=2 0 - bad=0', 'yes=1 no=0 purple=?')
+    """
+    place: dict[str, int] = {}
+    for word in dict.fromkeys(words):
+        digits = re.findall(r"\d+", word)
+        known = next((level for level, usual in enumerate(_ORDER) if plain(word) in usual), None)
+        if len(digits) == 1 or known is not None:
+            place[word] = int(digits[0]) if digits else known  # type: ignore[assignment]
+    if not any(re.search(r"\d", word) for word in place) and 0 in place.values():
+        levels = sorted(set(place.values()))
+        place = {word: levels.index(level) for word, level in place.items()}
+    ordered = sorted(place.items(), key=lambda one: -one[1])
+    unknown = [word for word in dict.fromkeys(words) if word not in place]
+    return " ".join([*(f"{word}={level}" for word, level in ordered), *(f"{word}=?" for word in unknown)])
+
+
+def _refuse(words: dict[str, list[Row]], found: Ratings, grades: Mapping[str, float | None] | None) -> NoReturn:
+    """Raise an error for grades in words: with a proposal, or with the line of a damaged number."""
+    usual = any(plain(word) in level for word in words for level in _ORDER)
+    word, rows = next(iter(words.items()))
+    if grades is not None or (found.grades and not usual):
+        what = f"the grade of document {rows[0].document!r} for query {rows[0].query!r} is {word!r}; expected a number"
+        known = "" if grades is None else f", or one of the given words: {', '.join(grades)}"
+        raise DataFileError(what + known, found.name, rows[0].line)
+    counts = sorted(words, key=lambda word: -len(words[word]))
+    shown = ", ".join(f"{word!r} ({len(words[word])})" for word in counts[:8])
+    proposal = proposed(counts[:20])
+    unknown = " (replace each ? by a number)" if "?" in proposal else ""
+    also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""
+    raise DataFileError(
+        f"grades are words: {shown}{also}. Give their numbers{unknown}: --grades {proposal!r}", found.name, rows[0].line
+    )
+
+
+def read_scale(text: str) -> dict[str, float | None]:
+    """Return the numbers of words from "Perfect=3 Very good=2 Skip=-", where - marks what is no grade.
+
+    >>> read_scale("Perfect=3 Very good=2, Skip=-")
+    {'Perfect': 3.0, 'Very good': 2.0, 'Skip': None}
+    """
+    end, found = 0, dict[str, float | None]()
+    for match in _PAIR.finditer(text):
+        if match.start() != end:
+            break
+        end = match.end()
+        try:
+            found[match[1]] = None if match[2] == "-" else float(match[2])
+        except ValueError:
+            end = -1
+    if end != len(text) or not found:
+        raise InvalidInputError(f"grades must be words and numbers, such as 'Perfect=3 Good=2 Bad=0', got {text!r}")
+    return found
+
+
+def _tell(found: Ratings, esci: bool, grades: object) -> None:
+    """Warn of what was left out and of what was taken for granted."""
+    if found.left_out:
+        counts = " and ".join(f"{count} {reason}" for reason, count in found.left_out.items())
+        warn(f"{found.name}: left out {counts}; {counted(len(found.grades), 'grade')} remain")
+    if esci:
+        warn(f"{found.name}: E, S, C, I are read as 3, 2, 1, 0. Other numbers: --grades 'E=3 S=2 C=1 I=0'")
+    levels = sorted(set(found.grades))
+    shown = ", ".join(f"{level:g}" for level in levels)
+    if grades is None and 1 < len(levels) <= 10 and levels[-1] > _WORST_GAIN and levels[0] >= 0:
+        mapping = " ".join(f"{level:g}={place}" for place, level in enumerate(levels))
+        warn(
+            f"{found.name}: the grades {shown} are gains rather than levels; with "
+            f'exponential gains (2^g - 1) the highest decides alone. Map them (--grades "{mapping}"), or measure '
+            'nDCG(gain="linear")'
+        )

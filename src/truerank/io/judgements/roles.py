@@ -1,0 +1,78 @@
+"""Names of columns and keys by role: the query, its text, the document, the grade, and who gave it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+QUERY = ("queryid", "qid", "queryno", "topicid", "topic", "topicno", "topicnumber", "searchid", "questionid")
+TEXT = (
+    "query", "querytext", "userquery", "searchquery", "searchterm", "searchterms", "searchphrase", "searchstring",
+    "searchtext", "keyword", "keywords", "querystring", "question", "queryterm", "term", "userinput", "q", "input",
+)  # fmt: skip
+DOCUMENT = (
+    "docid", "docno", "documentid", "document", "doc", "corpusid", "productid", "itemid", "passageid", "pid", "sku",
+    "asin", "did", "objectid", "articleid", "chunkid", "resultid", "product", "item", "url", "uri",
+)  # fmt: skip
+GRADE = (
+    "rating", "grade", "relevance", "rel", "label", "judgment", "judgement", "escilabel", "relevancelabel",
+    "relevancescore", "relevancegrade", "relevancerating", "relevancejudgment", "relevancejudgement", "judgmentscore",
+    "judgementscore", "gain", "humanrating", "verdict", "y", "score", "value",
+)  # fmt: skip
+JUDGE = (
+    "judge", "rater", "annotator", "assessor", "reviewer", "useremail", "user", "worker", "labeler", "labeller",
+    "evaluator", "judgeid", "raterid", "annotatorid", "assessorid", "workerid", "userid", "judgedby", "ratedby",
+)  # fmt: skip
+SCORE = ("score", "scores", "similarity", "sim", "modelscore", "retrievalscore")
+RANK = ("rank", "position", "pos", "ranking")
+ROLES = {"query": QUERY, "text": TEXT, "document": DOCUMENT, "grade": GRADE, "judge": JUDGE}
+_LISTS = {
+    "grade": re.compile(
+        r"(?!.*answer)(judge?ment|rating|relevan|doc(ument)?rating|expected|groundtruth|positive|gold|qrel|label|grade"
+        r"|references?context|correct|target|support|evidence).*"
+    ),
+    "score": re.compile(
+        r"results?|docs?|documents?|(top)?hits|ranking|ranked.*|retrieved.*|docids|candidates|topk|runs?"
+    ),
+}
+
+
+def plain(name: object) -> str:
+    """Return a name without case and marks: "productId", "product-id" and "_Product ID" are "productid"."""
+    return re.sub(r"[\W_]", "", str(name).lower())
+
+
+def lists_documents(key: str, value: str = "grade") -> bool:
+    """Return whether the value of a key (in plain form) lists the documents of a query, with grades or in a ranking.
+
+    >>> lists_documents("expectedids"), lists_documents("judgmentratings"), lists_documents("queries")
+    (True, True, False)
+    """
+    return bool(_LISTS[value].fullmatch(key))
+
+
+def roles_of(names: Iterable[str], value: str = "grade") -> dict[str, str]:
+    """Return the names by role; of several names for a role, the most usual one.
+
+    `value` is "grade" or "score". A query's text is its id if no other column is.
+
+    >>> roles_of(["Query", "query_id", "product_id", "esci_label", "price"])
+    {'query': 'query_id', 'text': 'Query', 'document': 'product_id', 'grade': 'esci_label'}
+    >>> roles_of(["qid", "docno", "rank", "score", "label"], "score")
+    {'query': 'qid', 'document': 'docno', 'score': 'score', 'rank': 'rank'}
+    """
+    known = {plain(name): name for name in reversed(list(names))}
+    wanted = ROLES if value == "grade" else ROLES | {"grade": (), "judge": (), "score": SCORE, "rank": RANK}
+    found = {role: next((known[name] for name in usual if name in known), None) for role, usual in wanted.items()}
+    return {role: name for role, name in found.items() if name is not None}
+
+
+def usual(role: str) -> str:
+    """Return the names that are expected of a role, for messages."""
+    return {"query": "query_id, qid, query", "document": "doc_id, docno, product_id", "score": "score, rank",
+            "grade": "grade, rating, relevance, label"}[role]  # fmt: skip
+
+
+def has(names: Collection[str], *wanted: str) -> bool:
+    """Return whether all `wanted` plain names are among the names."""
+    return {plain(name) for name in names}.issuperset(wanted)

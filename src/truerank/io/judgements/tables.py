@@ -1,0 +1,176 @@
+"""Tables of judgements: CSV, TSV, Parquet, Arrow and JSON lines with a row for each grade, and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.grouping import id_text, is_missing
+from truerank.io.judgements.content import Content
+from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
+from truerank.io.judgements.ratings import ESCI, Ratings, Row, read_grade
+from truerank.io.judgements.roles import has, plain, roles_of, usual
+from truerank.io.streams import COMPRESSED, open_output
+from truerank.io.tables import table_kind
+
+COLUMNS = ("query_id", "query", "doc_id", "grade", "judge")
+_NO_JUDGES = {"rank", "position", "pos", "title", "notes", "note", "comment", "explanation", "description", "id", "url",
+              "informationneed", "timestamp", "date", "locale", "productlocale", "split"}  # fmt: skip
+
+
+def table_rows(content: Content) -> Iterator[Row]:
+    """Yield the rows of a table by the roles of its columns.
+
+    In a table without a column of grades, the columns that hold nothing but grades are judges, as in Quepid's books.
+    """
+    places = {name: k for k, name in reversed(list(enumerate(content.header)))}
+    roles = {role: places[name] for role, name in roles_of(content.header).items()}
+    wide = {} if "grade" in roles else judges_of(content)
+    lacking = [role for role in ("document", "grade") if role not in roles and not (role == "grade" and wide)]
+    if not {"query", "text"} & set(roles):
+        lacking.insert(0, "query")
+    if lacking:
+        shown, role = ", ".join(map(repr, content.header[:12])), lacking[0]
+        what = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}"
+        raise DataFileError(what, content.name, 1)
+    for line, row in content.rows:
+        cells = {role: row[k] if k < len(row) else None for role, k in roles.items()}
+        text = None if is_missing(cells.get("text")) else _guarded(id_text(cells["text"]))
+        query = text if is_missing(cells.get("query")) else id_text(cells["query"])
+        if not query:
+            raise DataFileError("the row has no query", content.name, line)
+        document = "" if is_missing(cells.get("document")) else id_text(cells["document"]).strip()
+        if not document:
+            if not is_missing(cells.get("grade")) and str(cells["grade"]).strip():
+                raise DataFileError(f"the row of query {query!r} has a grade and no document", content.name, line)
+            continue  # a query that nobody has judged
+        if "grade" in roles:
+            judge = None if is_missing(cells.get("judge")) else id_text(cells["judge"])
+            yield Row(query, document, cells["grade"], judge, text, line)
+            continue
+        given = [
+            (judge, row[k]) for judge, k in wide.items() if k < len(row) and not is_missing(row[k]) and row[k] != ""
+        ]
+        for judge, grade in given:
+            yield Row(query, document, grade, judge, text, line)
+        if not given:
+            yield Row(query, document, None, None, text, line)
+
+
+def _guarded(text: str) -> str:
+    """Return a text without the blank with which Quepid keeps spreadsheets from reading a formula."""
+    return text[1:] if text[:1] == " " and text[1:2] in tuple("-=+@") else text
+
+
+def judges_of(content: Content) -> dict[str, int]:
+    """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades."""
+    taken = set(roles_of(content.header).values())
+    found: dict[str, int] = {}
+    for k, name in enumerate(content.header):
+        if name in taken or not name or plain(name) in _NO_JUDGES:
+            continue
+        cells = [row[k] for _, row in content.rows if k < len(row) and not is_missing(row[k]) and row[k] != ""]
+        numbers = [read_grade(cell) for cell in cells]
+        if any(number is not None and not (number.is_integer() and 0 <= number <= 100) for number in numbers):
+            return {}
+        if cells and all(number is not None for number in numbers):
+            found[name] = k
+    return found
+
+
+def content_of_frame(table: Any, names: dict[str, Any]) -> Content:
+    """Return the content of a data frame; `names` are its columns by their text."""
+    columns = [_values(table[label]) for label in names.values()]
+    return Content("the table", "table", header=list(names), rows=[(None, list(row)) for row in zip(*columns)])
+
+
+def _values(column: Any) -> list[Any]:
+    return column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+
+
+def kind_of(target: object) -> str | None:
+    """Return "csv", "tsv", "parquet", "arrow" or "jsonl" by the ending of a path, else None."""
+    if not isinstance(target, str | os.PathLike):
+        return None
+    endings = [ending.lower() for ending in Path(target).suffixes if ending.lower() not in COMPRESSED]
+    return "jsonl" if endings and endings[-1] in (".jsonl", ".ndjson") else table_kind(target)
+
+
+def write_rows(columns: dict[str, list[Any]], target: object, kind: str | None = None) -> None:
+    """Write columns as a table of the kind that the ending of the path names, by default CSV."""
+    kind = kind or kind_of(target) or "csv"
+    if kind in ("csv", "tsv"):
+        rows = zip(*columns.values())
+        write_csv([list(columns), *map(list, rows)], target, "\t" if kind == "tsv" else ",")
+    elif kind == "jsonl":
+        lines = (dict(zip(columns, row)) for row in zip(*columns.values()))
+        write_lines((json.dumps(line, ensure_ascii=False) for line in lines), target)
+    else:
+        from truerank.io.tables import _arrow, write_arrow
+
+        with open_output(target) as stream:
+            write_arrow(_arrow().table(columns), kind, stream)
+
+
+def write_csv(rows: Sequence[Sequence[Any]], target: object, delimiter: str = ",") -> None:
+    """Write rows of CSV."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    with open_output(target) as stream:
+        stream.write(text.getvalue().encode("utf-8"))
+
+
+def _write(ratings: Ratings, target: object) -> None:
+    columns: dict[str, list[Any]] = {"query_id": ratings.queries}
+    if ratings.texts:
+        columns["query"] = [ratings.text(query) for query in ratings.queries]
+    columns |= {"doc_id": ratings.documents, "grade": list(map(whole, ratings.grades))}
+    if kind_of(target) in ("parquet", "arrow"):
+        columns["grade"] = ratings.grades
+    if ratings.judges is not None:
+        columns["judge"] = ratings.judges
+    write_rows(columns, target)
+
+
+def _of_frame(query: str, document: str, grade: str) -> Any:
+    def write(ratings: Ratings, target: object) -> None:
+        columns: dict[str, list[Any]] = {query: ratings.queries, document: ratings.documents}
+        columns[grade] = list(map(whole, ratings.grades))
+        if ratings.texts:
+            columns["query"] = [ratings.text(one) for one in ratings.queries]
+        if ratings.judges is not None:
+            columns["judge"] = ratings.judges
+        write_rows(columns, target)
+
+    return write
+
+
+def _write_esci(ratings: Ratings, target: object) -> None:
+    letters = {number: letter.upper() for letter, number in ESCI.items() if len(letter) == 1}
+    unknown = sorted(set(ratings.grades) - set(letters))
+    if unknown:
+        raise InvalidInputError(f"ESCI has the grades 3, 2, 1, 0 (E, S, C, I), got {unknown[0]:g}")
+    texts = [ratings.text(query) for query in ratings.queries]
+    labels = [letters[grade] for grade in ratings.grades]
+    columns = {"query_id": ratings.queries, "query": texts, "product_id": ratings.documents, "esci_label": labels}
+    write_rows(columns, target)
+
+
+def _has(*names: str) -> Any:
+    return lambda content: content.kind == "table" and has(content.header, *names)
+
+
+ESCI_FRAME = Format("esci", "ESCI's frame", _has("productid", "escilabel"), table_rows, _write_esci)
+PYTERRIER = Format("pyterrier", "PyTerrier's frame", _has("qid", "docno", "label"), table_rows,
+                   _of_frame("qid", "docno", "label"), judges=True)  # fmt: skip
+IR_MEASURES = Format("ir-measures", "ir_measures' frame", _has("queryid", "docid", "relevance"), table_rows,
+                     _of_frame("query_id", "doc_id", "relevance"), judges=True)  # fmt: skip
+TABLE = Format("ratings", "a table of judgements", lambda content: content.kind == "table", table_rows, _write,
+               judges=True)  # fmt: skip
+JSON = Format("json", "JSON of judgements", lambda content: content.kind == "json", json_rows)

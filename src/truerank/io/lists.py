@@ -1,0 +1,102 @@
+"""Lists of documents by query that are in memory: dicts, data frames, objects of ranx, rows of ir_measures."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import as_array, column_labels
+from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import as_ids, id_text, is_missing, offsets_of
+from truerank.io.judgements.roles import roles_of, usual
+from truerank.io.letor.grammar import TEXT
+
+
+def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
+    """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
+
+    `kind` is "score" or "grade"; it decides which names the column of values may have. InvalidInputError: a frame
+    without the columns, or a document that is listed twice for a query.
+
+    >>> import pandas
+    >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
+    {'1': {'a': 2.0, 'b': 1.0}}
+    """
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, str | os.PathLike) or hasattr(value, "read"):
+        return None
+    if type(value).__module__.partition(".")[0] == "ranx" and hasattr(value, "to_dict"):
+        return dict(value.to_dict())
+    if hasattr(value, "columns") and hasattr(value, "__getitem__"):
+        names = column_labels(value, "the table")
+        roles = roles_of(names, kind)
+        wanted = [roles.get("query", roles.get("text")), roles.get("document"), roles.get(kind)]
+        for role, name in zip(("query", "document", kind), wanted):
+            if name is None:
+                raise InvalidInputError(
+                    f"the table has the columns {', '.join(names)}; expected one of {usual(role)} for the {role}"
+                )
+        chosen = list(filter(None, wanted))
+        columns = [as_array(value[names[name]], name) for name in chosen]
+        columns[:2] = [as_ids(column, f"column {name!r}") for column, name in zip(columns[:2], chosen)]
+        return _grouped(*(column.tolist() for column in columns))
+    if isinstance(value, Iterable):
+        rows, fields = list(value), ("query_id", "doc_id", "score" if kind == "score" else "relevance")
+        if rows and all(hasattr(row, field) for row in rows for field in fields):
+            return _grouped(*([getattr(row, field) for row in rows] for field in fields))
+    return None
+
+
+def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
+    lists: dict[str, dict[str, Any]] = {}
+    for row, (query, document, value) in enumerate(zip(queries, documents, values)):
+        for what, part in (("query", query), ("document", document)):
+            if is_missing(part):
+                raise InvalidInputError(f"row {row} of the table has no {what} id; remove the row, or give it an id")
+        topic, name = id_text(query), id_text(document)
+        inside = lists.setdefault(topic, {})
+        if name in inside:
+            raise InvalidInputError(f"document {name!r} is listed twice for query {topic!r}; remove one of the rows")
+        inside[name] = value
+    return lists
+
+
+def from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return topics, offsets, documents and values of `{topic: {document: value}}`."""
+    topics, ids = once(map(_as_id, lists), "topic", "as two types"), list[str]()
+    for topic, documents in lists.items():
+        if not hasattr(documents, "values"):
+            raise InvalidInputError(
+                f"expected {{topic: {{document: number}}}}, got a {type(documents).__name__} for topic {topic!r}"
+            )
+        ids += once(map(_as_id, documents), "document", f"for topic {topic!r}, as two types")
+    try:
+        values = np.array([float(value) for documents in lists.values() for value in documents.values()])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
+    if not np.isfinite(values).all():
+        raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
+    offsets = offsets_of(list(map(len, lists.values())))
+    return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
+
+
+def _as_id(name: object) -> str:
+    """Return an id as text that a file can hold."""
+    text = id_text(name)
+    if is_missing(name) or not text or re.search("[\ud800-\udfff]", text):
+        raise InvalidInputError(f"{name!r} is not an id of a topic or document; expected text or a number")
+    return text
+
+
+def once(ids: Iterable[str], what: str, how: str) -> list[str]:
+    """Return ids as a list; an error if one is given twice. Ids are compared as text."""
+    texts = list(ids)
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InvalidInputError(f"{what} {twice!r} is listed twice {how}")
+    return texts
