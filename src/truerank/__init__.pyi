@@ -45,6 +45,7 @@ from .data.provenance import TrainingSketch as TrainingSketch, training_queries 
 from .data.ranking_data import Judgements as Judgements, RankingData as RankingData
 from .data.samples import load_sample as load_sample
 from .data.splits import QueryKFold as QueryKFold
+from .experiments.gate import gate as gate
 from .export.formats import export_model as export_model
 from .features.columns import UnitDeviation as UnitDeviation
 from .features.fusion import fuse as fuse

@@ -1,7 +1,7 @@
 """The command line `truerank`: one file per sub-command, imported when it runs.
 
-Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk), 2
-misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
+Data go to stdout and messages to stderr. Exit codes: 0 done, 1 failed (bad data, a missing file, a full disk; 2 in
+`gate`, where 1 is a verdict), 2 misused, 70 an error inside truerank (with the path of a report), 130 interrupted.
 A sub-command's module has `configure(parser)` and `run(args) -> int | None`. The command's help is the docstring of the
 module without the first line.
 """
@@ -28,6 +28,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "retrain": ("truerank.cli.retrain", "train the model in production again, and replace it if a test shows a gain"),
     "evaluate": ("truerank.cli.evaluate", "compute ranking measures of a model, scores or a TREC run"),
     "compare": ("truerank.cli.compare", "test whether models, scores or runs differ"),
+    "gate": ("truerank.cli.gate", "pass or fail a new system in continuous integration"),
     "power": ("truerank.cli.power", "predict how many queries a test needs to find a difference"),
     "report": ("truerank.cli.report", "write one HTML page of evidence on models, scores or runs"),
     "explain": ("truerank.cli.explain", "show which features matter, and why a document ranks above another"),
@@ -64,7 +65,7 @@ COMMANDS = Table("truerank.commands", _COMMANDS, _command)
 GROUPS: dict[str, tuple[str, ...]] = {
     "Data": ("describe", "convert", "split", "sample"),
     "Learn": ("train", "tune", "cross-validate", "retrain"),
-    "Measure": ("evaluate", "compare", "power", "report", "explain", "trec-eval"),
+    "Measure": ("evaluate", "compare", "gate", "power", "report", "explain", "trec-eval"),
     "Judge": ("judge", "clicks"),
     "Use": ("predict", "calibrate", "decide", "cutoff", "export", "import", "deploy"),
     "Runs": ("fuse",),
@@ -121,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
         code: int | None = module.run(args)
         return code
 
-    return guarded(name, run, argv, options)
+    return guarded(name, run, argv, options, getattr(module, "FAILURE", 1))
 
 
 def _named(argv: list[str]) -> tuple[str, list[str]]:

@@ -53,11 +53,13 @@ def _unraisable(found: Any) -> None:
         sys.__unraisablehook__(found)
 
 
-def guarded(command: str, run: Callable[[], int | None], argv: list[str], options: Collection[str]) -> int:
+def guarded(
+    command: str, run: Callable[[], int | None], argv: list[str], options: Collection[str], failure: int = 1
+) -> int:
     """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
 
     With `--json` a failure prints one object too, `{"error": message, "exit_code": code}` after the error's `details`.
-    `options` are those of the command, which its messages may name.
+    `options` are those of the command, which its messages may name. `failure` is the exit code of expected failures.
     """
     from truerank.cli.options import UsageError
     from truerank.core.errors import TruerankError
@@ -102,7 +104,7 @@ def guarded(command: str, run: Callable[[], int | None], argv: list[str], option
                 from truerank.io.table_problems import message as of_columns
 
                 text = text.replace(str(error.__cause__), of_columns(problems, options))
-            return failed(with_options(text, options), 1, details=getattr(error, "details", ()))
+            return failed(with_options(text, options), failure, details=getattr(error, "details", ()))
         return failed(_reported(error, argv), INTERNAL_ERROR)
 
 

@@ -21,11 +21,8 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
     listed twice.
     """
     content = read_content(stream)
-    rows = _of_table(content) if content.kind == "table" else (
-        row for line, value in content.values for row in rows_of(value, line, "score")
-    )  # fmt: skip
     lists: dict[str, dict[str, float]] = {}
-    for row in rows:
+    for row in _rows(content):
         score = read_grade(row.grade)
         if score is None:
             what = f"the score of document {row.document!r} for query {row.query!r} is {row.grade!r}; expected a number"
@@ -38,6 +35,31 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
     if not lists:
         _refuse(content)
     return lists
+
+
+def score_rows(stream: Source) -> list[Row]:
+    """Return the rows of a file that is no TREC run; a document may occur several times.
+
+    DataFileError: as `read_lists`, and a JSON value without results, unless its list of results is empty.
+    """
+    content = read_content(stream)
+    if content.kind == "table":
+        return list(_of_table(content))
+    rows = list[Row]()
+    for line, value in content.values:
+        own = list(rows_of(value, line, "score"))
+        if not own and not (isinstance(value, dict) and [] in value.values()):
+            if not rows:
+                _refuse(content)
+            raise DataFileError("no results; expected a query and a list such as results", content.name, line)
+        rows += own
+    return rows
+
+
+def _rows(content: Content) -> Iterator[Row]:
+    if content.kind == "table":
+        return _of_table(content)
+    return (row for line, value in content.values for row in rows_of(value, line, "score"))
 
 
 def _of_table(content: Content) -> Iterator[Row]:

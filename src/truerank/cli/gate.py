@@ -1,0 +1,85 @@
+"""`truerank gate`: whether retrieval is as good as before, as an exit code for continuous integration.
+
+The exit code is 0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE, and 2 for input that cannot be read. The first line is the
+verdict. Results are JSON lines such as {"query_id": "q1", "results": ["d3", "d1"]}, or TREC runs; the gold set is JSON
+lines such as {"query_id": "q1", "relevant": ["d3"], "language": "de"}, or qrels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import nullcontext
+
+from truerank.cli import common, options
+from truerank.core.locks import locked
+
+FAILURE = 2
+"""The exit code of errors, because 1 is a verdict."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = options.adder(parser)
+    add("new NEW", "results of the new system")
+    add("--baseline OLD", "results of the system to compare with", required=True)
+    add("--gold FILE", "relevant documents of each query", required=True)
+    add("--measure NAME", "measure to compare", default="nDCG@10")
+    add("--margin D", "largest loss that does not matter, in the unit of the measure", default=0.02)
+    add("--at-least MEASURE=F …", "least means of the new system, such as nDCG@10=0.45", default=[])
+    add(
+        "--at-most LOSS=A …",
+        "largest mean losses of the new system: no-relevant@K and no-relevant, of the queries with a result; "
+        "unanswered, of the queries with relevant documents",
+        default=[],
+    )
+    add("--segments FIELD", "field of the gold set whose values are segments")
+    add("--collapse SEP", "make documents of chunks: what stands before SEP, or the group of a regular expression")
+    add("--looks N", "number of gates on the same queries, which share the level", type=options.positive, default=1)
+    add("--history FILE", "file that counts the gates on the same queries", type=options.OutputFile)
+    add("--inconclusive", "what an inconclusive result is: pass, fail, or exit code 3", choices=("pass", "fail"))
+    add("--summary FILE", "also write Markdown, for a pull request", type=options.OutputFile)
+    options.add_convention(parser, "trec")
+    options.share(parser, "seed", "json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdict and the table."""
+    from truerank.experiments.gate import gate
+    from truerank.significance.history import History
+
+    with nullcontext() if args.history is None else locked(args.history):
+        history, lost = None, False
+        if args.history is not None:
+            lost = not os.path.exists(args.history)
+            history = History.read(args.history)
+        found = gate(
+            args.gold, args.new, args.baseline, args.measure, margin=args.margin,
+            at_least=_bounds(args.at_least, "--at-least"), at_most=_bounds(args.at_most, "--at-most"),
+            segments=args.segments, looks=args.looks, history=history, collapse=args.collapse,
+            convention=args.convention, any_margin=args.inconclusive is not None, random_state=args.seed,
+        )  # fmt: skip
+        if lost:
+            found.remarks.append(
+                f"{args.history} did not exist, and looks are counted from 1. If it was lost, restore it: earlier "
+                "looks at these queries count"
+            )
+        if history is not None:
+            history.write(args.history)
+    if args.summary is not None:
+        with common.output(args.summary) as stream:
+            stream.write(found.to_markdown())
+    common.show(args, found.to_dict(), str(found))
+    return {None: found.exit_code, "pass": 0, "fail": 1}[args.inconclusive if found.exit_code == 3 else None]
+
+
+def _bounds(pairs: list[str], option: str) -> dict[str, float]:
+    bounds = {}
+    for pair in pairs:
+        name, _, bound = pair.rpartition("=")
+        try:
+            bounds[name] = float(bound)
+        except ValueError:
+            bounds[name] = float("nan")
+        if not name or bounds[name] != bounds[name]:
+            raise common.UsageError(f"{option} must be NAME=NUMBER, got {pair!r}")
+    return bounds

@@ -1,0 +1,165 @@
+"""Gold sets: the relevant documents of each query, its segments, and relevant spans of text.
+
+    {"query_id": "q1", "relevant": ["d3"], "language": "de"}
+    {"query_id": "q2", "relevant": {"d7": 2, "d2": 1}, "language": "en"}
+    {"query_id": "q3", "relevant": [{"doc": "d5", "start": 120, "end": 260}]}
+
+Judgements are read in every form that `io.judgements` knows. Segments are further fields of JSON lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.data.grouping import id_text
+from truerank.io.judgements.content import read_content
+from truerank.io.judgements.registry import ratings_of
+from truerank.io.judgements.roles import lists_documents, plain, roles_of
+from truerank.io.results import ResultLists, objects_of
+from truerank.io.streams import Source
+from truerank.io.trec import Qrels, as_qrels
+
+_LEAST_OVERLAP = 0.5  # share of a span that a chunk must contain
+
+
+class Span(NamedTuple):
+    """Characters of a document, `end` excluded, with the grade of a relevant span or the score of a chunk."""
+
+    document: str
+    start: float
+    end: float
+    value: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The id of the span as a document."""
+        return f"{self.document}:{self.start:g}-{self.end:g}"
+
+
+@dataclass(frozen=True)
+class GoldSet:
+    """Qrels, labels `{field: {query: label}}`, and relevant spans by query, which are documents of the qrels."""
+
+    qrels: Qrels
+    segments: dict[str, dict[str, str]] = field(default_factory=dict)
+    spans: dict[str, list[Span]] = field(default_factory=dict)
+
+
+def read_gold(source: object) -> GoldSet:
+    """Return a gold set from a path or open file of judgements in any known form, or from qrels.
+
+    Raises
+    ------
+    DataFileError
+        A file that holds no judgements, with what it looks like; a damaged line, with its number.
+    """
+    if isinstance(source, GoldSet):
+        return source
+    if not isinstance(source, str | os.PathLike):
+        return GoldSet(as_qrels(source))
+    with Source(source) as stream:
+        content = read_content(stream)
+    lines = [(line, own) for line, own in content.values if isinstance(own, dict) and _query(own) is not None]
+    if not lines:
+        return GoldSet(ratings_of(content).qrels())
+    if len(lines) < len(content.values):
+        line = next(line for line, own in content.values if not isinstance(own, dict) or _query(own) is None)
+        raise DataFileError("no query, or no list such as relevant", content.name, line)
+    spans, segments, rest = dict[str, list[Span]](), dict[str, dict[str, str]](), list[tuple[int | None, Any]]()
+    grades: dict[str, dict[str, float]] = {}
+    for line, record in lines:
+        query, listed = str(_query(record)), [value for key, value in record.items() if lists_documents(plain(key))]
+        if query in grades:
+            raise DataFileError(f"query {query!r} occurs twice; give each query one line", content.name, line)
+        own = [span for value in listed for span in spans_of(value, f"{content.name}, line {line}")]
+        grades[query] = {span.name: span.value for span in own}
+        if own:
+            spans[query] = own
+        elif not listed or any(listed):  # an empty list: nothing is relevant
+            rest.append((line, record))
+        names = {*roles_of(record).values(), "id", "_id"}
+        for key, value in record.items():
+            if key not in names and isinstance(value, str | int | bool):
+                segments.setdefault(key, {})[query] = str(value)
+    if rest:
+        qrels = ratings_of(content._replace(values=rest)).qrels()
+        grades.update({query: dict(own) for query, own in qrels.by_topic(qrels.grades).items()})
+    return GoldSet(as_qrels(grades), segments, spans)
+
+
+def _query(record: Mapping[str, Any]) -> str | None:
+    """Return the query of a line of a gold set; None for other JSON."""
+    roles, known = roles_of(record), {plain(key): value for key, value in record.items()}
+    if not any(lists_documents(plain(key)) for key in record):
+        return None
+    found = [record.get(roles.get("query", "")), known.get("id"), record.get(roles.get("text", ""))]
+    return next((id_text(one) for one in found if isinstance(one, str | int)), None)
+
+
+def spans_of(value: Any, where: str, role: str = "grade") -> list[Span]:
+    """Return the spans of text in a JSON value: objects with a document, `start` and `end`; [] if there are none."""
+    found = []
+    for one in objects_of(value):
+        if one.get("start") is None and one.get("end") is None:
+            continue
+        roles = roles_of(one, role)
+        try:
+            start, end, number = float(one["start"]), float(one["end"]), float(one.get(roles.get(role, ""), 1.0))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"{where}: start, end and {role} of a span must be numbers") from error
+        if "document" not in roles:
+            raise InvalidInputError(f"{where}: a span needs a document, in a key such as doc or doc_id")
+        if not start < end:
+            raise InvalidInputError(f"{where}: start {start:g} of a span must be below its end {end:g}")
+        found.append(Span(id_text(one[roles["document"]]), start, end, number))
+    return found
+
+
+def matched_spans(source: object, gold: GoldSet) -> ResultLists:
+    """Return result lists in which a chunk that contains at least half of a relevant span is that span.
+
+    A span counts once, at the place of its best chunk. A chunk that contains several spans is all of them, one after
+    the other. Other chunks have the name of their own span. Results are JSON lines, or a dict by query of lists, of
+    objects with a document, `start` and `end`.
+
+    >>> gold = GoldSet(as_qrels({"q": {}}), spans={"q": [Span("d", 100, 200)]})
+    >>> chunks = [{"doc": "d", "start": start, "end": start + 120} for start in (0, 90, 130)]
+    >>> [name for name, _ in matched_spans({"q": chunks}, gold)["q"]]
+    ['d:0-120', 'd:100-200', 'd:130-250']
+    """
+    if isinstance(source, Mapping):
+        lines = [(f"query {query!r}", str(query), found) for query, found in source.items()]
+    else:
+        with Source(source) as stream:
+            content = read_content(stream)
+        lines = []
+        for line, record in content.values:
+            query = _query_of_results(record)
+            if query is None:
+                raise DataFileError("expected a query and its results; spans need JSON lines", content.name, line)
+            lines.append((f"{content.name}, line {line}", query, record))
+    result: ResultLists = {}
+    for where, query, found in lines:
+        chunks, names = spans_of(found, where, "score"), dict[str, None]()
+        if all("score" in roles_of(one, "score") for one in objects_of(found) if "start" in one):
+            chunks.sort(key=lambda chunk: -chunk.value)
+        for chunk in chunks:
+            inside = [
+                span.name for span in gold.spans.get(query, ()) if span.document == chunk.document
+                and min(chunk.end, span.end) - max(chunk.start, span.start) >= _LEAST_OVERLAP * (span.end - span.start)
+            ]  # fmt: skip
+            names |= dict.fromkeys([name for name in inside if name not in names] or [chunk.name])
+        result[query] = [(name, float(len(names) - place)) for place, name in enumerate(names)]
+    return result
+
+
+def _query_of_results(record: Any) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    roles = roles_of(record, "score")
+    found = [record.get(roles.get("query", "")), record.get("id"), record.get(roles.get("text", ""))]
+    return next((id_text(one) for one in found if isinstance(one, str | int)), None)

@@ -1,0 +1,141 @@
+"""Result lists of retrieval pipelines, in which an id may occur several times, as chunks of a document do.
+
+    {"query_id": "q1", "results": ["d3", "d1"]}
+    {"query_id": "q2", "results": [{"id": "d7", "score": 0.82}, {"id": "d2", "score": 0.4}]}
+
+`io.judgements.runs` reads them from JSON of any form, from tables and from TREC runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from truerank.core.errors import InvalidInputError
+from truerank.data.grouping import id_text
+from truerank.io.judgements.content import is_trec
+from truerank.io.judgements.nested import rows_of
+from truerank.io.judgements.ratings import Row, read_grade
+from truerank.io.judgements.runs import score_rows
+from truerank.io.lists import as_lists
+from truerank.io.streams import Source
+from truerank.io.trec import Run, read_run
+
+ResultLists = dict[str, list[tuple[str, float]]]
+"""Ids and scores of each query's results, best first."""
+
+
+def read_results(source: object) -> ResultLists:
+    """Return the results of each query, best first, from a path, a `Run`, a dict by query, or a data frame.
+
+    Results with scores are sorted by falling score, equal scores by falling id as in trec_eval. Results without scores
+    have scores by their places.
+
+    Raises
+    ------
+    DataFileError
+        A file that holds no results, with what it looks like; a score that is no number.
+
+    Examples
+    --------
+    >>> lists = read_results({"q1": ["d3", "d1", "d3"], "q2": {"d2": 0.4, "d7": 0.8}})
+    >>> {query: [name for name, _ in found] for query, found in lists.items()}
+    {'q1': ['d3', 'd1', 'd3'], 'q2': ['d7', 'd2']}
+    """
+    if isinstance(source, str | os.PathLike):
+        with Source(source) as stream:
+            if not is_trec(stream.peek(), 6):
+                return _sorted(score_rows(stream))
+        source = read_run(source)
+    if isinstance(source, Run):
+        rows = source.by_topic(source.scores).items()
+        return {query: _by_score(own.items()) for query, own in rows}
+    lists = source if isinstance(source, Mapping) else as_lists(source, "score")
+    if lists is None:
+        raise InvalidInputError(
+            f"results must be a path, a run, a dict by query or a frame, got {type(source).__name__}"
+        )
+    return _sorted(
+        row for query, found in lists.items() for row in rows_of({"query_id": query, "results": found}, None, "score")
+    )
+
+
+def _sorted(rows: Iterable[Row]) -> ResultLists:
+    found: ResultLists = {}
+    for row in rows:
+        score = read_grade(row.grade)
+        if score is None:
+            raise InvalidInputError(
+                f"query {row.query!r}: the score of {row.document!r} is {row.grade!r}; expected a number for every "
+                "result"
+            )
+        found.setdefault(row.query, []).append((row.document, score))
+    return {query: _by_score(own) for query, own in found.items()}
+
+
+def _by_score(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return sorted(pairs, key=lambda pair: (pair[1], pair[0]), reverse=True)
+
+
+def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
+    """Return `{query: {id: score}}`; an error if an id occurs twice in a list."""
+    for query, own in lists.items():
+        names = [name for name, _ in own]
+        if len(set(names)) < len(names):
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise InvalidInputError(
+                f"query {query!r} has result {twice!r} twice. If results are chunks of documents, collapse them: "
+                'collapse="#" makes a document of what stands before the "#"'
+            )
+    return {query: dict(own) for query, own in lists.items()}
+
+
+def collapsed(lists: ResultLists, how: str | Mapping[str, str] | Callable[[str], str]) -> ResultLists:
+    """Return lists of documents from lists of chunks: each document at the place of its best chunk, and only once.
+
+    Parameters
+    ----------
+    lists : dict of query to list of (id, score)
+    how : str, mapping or function
+        A separator ("#": the document is what stands before the last one), a regular expression with one group (the
+        document), a mapping of chunk to document, or a function. An id that does not match is a document.
+
+    Examples
+    --------
+    >>> lists = read_results({"q1": ["a#2", "b#1", "a#1", "c"]})
+    >>> [[name for name, _ in collapsed(lists, how)["q1"]] for how in ("#", "(.*)#", {"a#2": "a", "a#1": "a"})]
+    [['a', 'b', 'c'], ['a', 'b', 'c'], ['a', 'b#1', 'c']]
+    """
+    document_of, result = _document_of(how), {}
+    for query, own in lists.items():
+        best: dict[str, float] = {}
+        for name, score in own:
+            best.setdefault(document_of(name), score)
+        result[query] = list(best.items())
+    return result
+
+
+def _document_of(how: str | Mapping[str, str] | Callable[[str], str]) -> Callable[[str], str]:
+    if isinstance(how, Mapping):
+        known = {id_text(chunk): id_text(document) for chunk, document in how.items()}
+        return lambda name: known.get(name, name)
+    if callable(how):
+        return how
+    try:
+        pattern = re.compile(how)
+    except re.error:
+        pattern = None
+    if pattern is not None and pattern.groups == 1:
+        return lambda name: (found[1] or name) if (found := pattern.search(name)) else name
+    return lambda name: name.rpartition(how)[0] or name
+
+
+def objects_of(node: Any) -> Iterable[dict[str, Any]]:
+    """Yield the JSON objects in a value, outer ones first."""
+    for one in node if isinstance(node, list) else [node] if isinstance(node, dict) else ():
+        if isinstance(one, dict):
+            yield one
+            for value in one.values():
+                yield from objects_of(value)

@@ -1,0 +1,442 @@
+"""Decide whether retrieval is as good as before, from values by query: PASS, FAIL or INCONCLUSIVE.
+
+A commit FAILs where a loss is shown, PASSes where it is shown that there is none above δ, and is INCONCLUSIVE where
+neither is shown.
+
+* The whole set and all segments are one family. FAIL requires that the simultaneous interval of a difference lies below
+  0, that its estimate is below -δ, and that enough queries differ (six at the level 0.05). The level is 0.05/N with N
+  looks at the same queries. Below a level of 0.001 the intervals are Student's, with Bonferroni's correction.
+* PASS requires "better", or "not worse by more than δ", of the whole set (`significance.intervals.Verdict`).
+* Floors (least means, largest losses) are a family of their own, with the level 0.05/N divided by their number.
+
+A commit that changed nothing FAILs with a probability of at most 0.05 over all segments and looks, and the floors have
+another 0.05 (`python -m validation gate`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.checks import check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted, plain, styled_table
+from truerank.core.types import RandomState
+from truerank.measures.base import Measure
+from truerank.significance.corrections import simultaneous_intervals
+from truerank.significance.intervals import (
+    Interval,
+    Verdict,
+    checked_margin,
+    decided,
+    failing_loss,
+    mean_interval,
+    measure_interval,
+    student_quantile,
+)
+from truerank.significance.paired import LEVEL, differences_of, moments, share_interval, smallest_p
+
+PASS, FAIL, INCONCLUSIVE = "PASS", "FAIL", "INCONCLUSIVE"
+EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 3}
+_SMALL_LEVEL = 0.001  # below it too few resamples are beyond a quantile
+_MOST_LOST = 5  # queries that are listed
+
+
+class GateLine(NamedTuple):
+    """One line of a gate: the whole set, a segment, or a floor. Figures that a line does not have are NaN."""
+
+    name: str
+    n: int
+    verdict: str = ""  # PASS, FAIL, or "" where the line neither passes nor fails
+    about: str = ""
+    new: float = math.nan
+    old: float = math.nan
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+
+class Floor(NamedTuple):
+    """A bound on one system's mean: `bound` is its least value, or with `most` its largest.
+
+    `values` (m,) are NaN for queries that the mean is not of. Those of a largest mean are losses of 0 or 1.
+    """
+
+    name: str
+    values: np.ndarray
+    bound: float
+    most: bool = False
+    measure: Measure | None = None
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a gate decides, and why.
+
+    Attributes
+    ----------
+    verdict : "PASS", "FAIL" or "INCONCLUSIVE"
+    reason : str
+        Why, in one sentence.
+    lines : list of GateLine
+        The whole set, the floors, and the segments.
+    least_margin : float
+        The least δ with which a commit without any difference passes; NaN if the measure has no such δ.
+    least_queries : int or None
+        The number of queries with which such a commit passes at the margin.
+    needed : int or None
+        About how many such queries decide, if the gate is inconclusive and this is known.
+    lost : list of (str, float)
+        The queries that lost most, with their differences.
+    look, looks : int
+        The number of this look at the same queries, and the looks that share the level.
+    remarks : list of str
+    about : dict
+        The measure, its convention, the names of the systems, the margin, the level of the intervals.
+    """
+
+    verdict: str
+    reason: str
+    lines: list[GateLine]
+    least_margin: float
+    least_queries: int | None
+    needed: int | None
+    lost: list[tuple[str, float]]
+    look: int = 1
+    looks: int = 1
+    remarks: list[str] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        return f"{self.verdict}: {self.reason}"
+
+    @property
+    def exit_code(self) -> int:
+        """0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE."""
+        return EXIT_CODES[self.verdict]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `truerank gate --json` prints."""
+        return plain(
+            {
+                "schema": "truerank/gate",
+                "version": 1,
+                "verdict": self.verdict,
+                "exit_code": self.exit_code,
+                "summary": self.summary,
+                **self.about,
+                "look": self.look,
+                "looks": self.looks,
+                "least_margin": self.least_margin,
+                "least_queries": self.least_queries,
+                "needed": self.needed,
+                "lines": [one._asdict() for one in self.lines],
+                "lost_most": [{"query": query, "difference": value} for query, value in self.lost],
+                "remarks": self.remarks,
+            }
+        )
+
+    def _table(self, style: str) -> str:
+        rows: list[list[Any]] = []
+        for one in self.lines:
+            form = ".4f" if math.isnan(one.difference) else "+.4f"
+            ends = "" if math.isnan(one.low) else f"{one.low:{form}} to {one.high:{form}}"
+            rows.append([one.name, one.n, one.new, one.old, _signed(one.difference), ends, one.verdict, one.about])
+        percent = f"{100 * (1 - self.about.get('level', LEVEL)):.4g} % interval"
+        header = ["", "n", "new", "old", "difference", percent, "verdict", ""]
+        if not any(row[-1] for row in rows):
+            header, rows = header[:-1], [row[:-1] for row in rows]
+        return styled_table(rows, header, style)
+
+    def to_markdown(self) -> str:
+        """Return the summary of a pull request."""
+        lines = [f"**{self.verdict}**: {self.reason}", "", self._table("markdown"), ""]
+        return "\n".join([*lines, *(f"- {text}" for text in self._more())]) + "\n"
+
+    def _more(self) -> list[str]:
+        if not self.lost:
+            return self.remarks
+        return ["lost most: " + ", ".join(f"{query} {value:+.4f}" for query, value in self.lost), *self.remarks]
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, "", self._table("text"), "", *self._more()])
+
+
+def _signed(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:+.4f}"
+
+
+def least_margin(loss: float, n: int) -> float:
+    """Return the δ above which n queries without any difference pass: L (1 + t)/(n + 1).
+
+    L is the mean of the baseline's values, and t Student's .975 quantile with n degrees of freedom.
+
+    >>> [round(least_margin(0.5, n), 4) for n in (20, 74, 200)]
+    [0.0735, 0.02, 0.0074]
+    """
+    return loss * (1.0 + student_quantile(1.0 - LEVEL / 2.0, n)) / (n + 1)
+
+
+def least_queries(loss: float, margin: float) -> int | None:
+    """Return the least n with `least_margin(loss, n)` below the margin.
+
+    >>> [least_queries(loss, 0.02) for loss in (0.3, 0.5, 0.8)]
+    [45, 74, 119]
+    """
+    return _least(lambda n: least_margin(loss, n) < margin, 0)
+
+
+def failing_ends(differences: np.ndarray, level: float, random_state: RandomState = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends (h,) of the simultaneous intervals of means, NaN where there is none.
+
+    `differences` (n, h) are those of the whole set and of segments, NaN where a query is not in a segment.
+    """
+    if level >= _SMALL_LEVEL:
+        found = simultaneous_intervals(differences, level=1.0 - level, random_state=random_state)
+        return found.low, found.high
+    n, mean, deviation = moments(differences)
+    half = np.array([student_quantile(1.0 - level / (2.0 * len(n)), int(k) - 1) if k > 1 else math.nan for k in n])
+    half *= np.where(deviation > 0, deviation, math.nan) / np.sqrt(n)
+    return mean - half, mean + half
+
+
+def fails(differences: np.ndarray, high: np.ndarray, margin: float, level: float) -> np.ndarray:
+    """Return which means of differences (n, h) show a loss.
+
+    The interval is below 0, the estimate below -δ, and enough queries differ for a p below the level: 2^(1-k) with k
+    queries that differ. Equal differences, which have no interval, require this p for all h together.
+    """
+    _, mean, deviation = moments(differences)
+    least = smallest_p(np.count_nonzero(np.nan_to_num(differences), axis=0))
+    shown = np.where(deviation > 0, (high < 0) & (least < level), least * len(mean) < level)
+    return shown & (mean < -margin)
+
+
+def decide_gate(
+    new: np.ndarray,
+    old: np.ndarray,
+    margin: float = 0.02,
+    *,
+    segments: Mapping[str, np.ndarray] | None = None,
+    floors: Sequence[Floor] = (),
+    looks: int = 1,
+    look: int = 1,
+    measure: Measure | None = None,
+    query_ids: Sequence[Any] | None = None,
+    random_state: RandomState = 0,
+) -> Gate:
+    """Decide from the values (m,) of a measure by query, NaN where a query has none.
+
+    Parameters
+    ----------
+    new, old : arrays (m,)
+        Values of the new system and of the baseline.
+    margin : float, default=0.02
+        The loss δ > 0 that is too small to matter, in the unit of the measure.
+    segments : mapping of str to bool array (m,), optional
+        The queries of each segment.
+    floors : sequence of Floor
+    looks, look : int
+        Looks that share the level, and the number of this one. A look beyond `looks` is inconclusive.
+    measure : Measure, optional
+        That of the values. Without it, more is better, and no value is negative.
+    query_ids : sequence (m,), optional
+    random_state : seed of the resamples of simultaneous intervals
+
+    Returns
+    -------
+    Gate
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> old = rng.random(200)
+    >>> decide_gate(np.clip(old + rng.normal(0.0, 0.02, 200), 0.0, 1.0), old).verdict
+    'PASS'
+    >>> decide_gate(old - 0.1 * (rng.random(200) < 0.6), old).verdict
+    'FAIL'
+    """
+    delta = checked_margin(margin)
+    if delta is None:
+        raise InvalidInputError("margin must be a number above 0, got None")
+    looks, look = check_positive_int(looks, "looks"), check_positive_int(look, "look")
+    level, sign = LEVEL / looks, 1.0 if measure is None or measure.higher_is_better else -1.0
+    new, old = np.asarray(new, dtype=np.float64), np.asarray(old, dtype=np.float64)
+    d = sign * differences_of(new, old)
+    masks = {"all queries": np.ones(len(d), dtype=bool), **(segments or {})}
+    lines = _lines(new, old, d, masks, delta, level, sign, random_state)
+    bounds = [_floor(one, level / len(floors)) for one in floors]
+    loss = failing_loss(old, new, measure)
+    found = decided("t", d[~np.isnan(d)], delta, loss)
+    if not lines[0].verdict and _passes(found):
+        lines[0] = lines[0]._replace(verdict=PASS)
+    order = [k for k in np.argsort(np.nan_to_num(d), kind="stable").tolist() if d[k] < 0][:_MOST_LOST]
+    names = [str(k) for k in range(len(d))] if query_ids is None else list(map(str, query_ids))
+    verdict, reason, needed = _verdict(lines, bounds, found, delta, level, look, looks)
+    remarks = []
+    if loss:
+        remarks.append(
+            f"equal systems pass with {counted(found.n, 'query')} from a margin of {least_margin(loss, found.n):.3g} "
+            f"on, and at the margin {delta:g} from {least_queries(loss, delta)} queries on"
+        )
+    if verdict == PASS and found.interval.high < 0:
+        remarks.append(
+            f"worse, but by less than {delta:g}. Replace the baseline only by a better system, because such losses add "
+            "up"
+        )
+    if found.not_worse and verdict == PASS and not found.better:
+        remarks.append(found.unseen)
+    return Gate(
+        verdict, reason, [lines[0], *bounds, *lines[1:]],
+        math.nan if loss is None else least_margin(loss, found.n),
+        None if not loss else least_queries(loss, delta),
+        needed, [(names[k], float(d[k])) for k in order], look, looks, remarks,
+        {"margin": delta, "level": level, "queries": found.n},
+    )  # fmt: skip
+
+
+def _lines(
+    new: np.ndarray, old: np.ndarray, d: np.ndarray, masks: Mapping[str, np.ndarray], margin: float, level: float,
+    sign: float, random_state: RandomState,
+) -> list[GateLine]:  # fmt: skip
+    """Return the lines of the whole set and of segments, from differences (m,) that are positive for gains."""
+    columns = np.column_stack([np.where(mask, d, np.nan) for mask in masks.values()])
+    filled = ~np.isnan(columns).all(axis=0)
+    if not filled[0]:
+        raise InvalidInputError("no query has a value of both systems; they belong to other queries")
+    n, mean, _ = moments(columns[:, filled])
+    low, high = failing_ends(columns[:, filled], level, random_state)
+    failed = fails(columns[:, filled], high, margin, level)
+    lines, number = [], iter(range(len(n)))
+    for (name, mask), there in zip(masks.items(), filled.tolist()):
+        if not there:
+            lines.append(GateLine(name, 0, about="no query has a value"))
+            continue
+        k, kept = next(number), mask & ~np.isnan(d)
+        ends = sorted((sign * float(low[k]), sign * float(high[k])))
+        means = float(new[kept].mean()), float(old[kept].mean())
+        own = *means, sign * float(mean[k]), *ends
+        lines.append(GateLine(name, int(n[k]), FAIL if failed[k] else "", "", *own))
+    return lines
+
+
+def _mean_of(line: GateLine) -> str:
+    if not line.n:
+        return line.about
+    ends = "no interval" if math.isnan(line.low) else f"interval {line.low:.4f} to {line.high:.4f}"
+    return f"{line.new:.4f} with {counted(line.n, 'query')}, {ends}"
+
+
+def _passes(found: Verdict) -> bool:
+    return found.better or found.not_worse or not (found.interval.estimate or found.deviation)
+
+
+def _verdict(
+    lines: list[GateLine], floors: list[GateLine], found: Verdict, margin: float, level: float, look: int, looks: int
+) -> tuple[str, str, int | None]:
+    """Return the verdict, its reason, and how many queries decide if it is inconclusive."""
+    whole, (mean, low, high) = lines[0], found.interval
+    shown = f"{whole.new:.4f} against {whole.old:.4f} with {counted(found.n, 'query')}"
+    ends = "" if math.isnan(low) else f" [{low:+.4f}, {high:+.4f}]"
+    if look > looks:
+        return INCONCLUSIVE, (
+            f"this is look {look} at these queries, and {looks} share the level; use new gold queries, or plan more "
+            "looks"
+        ), None  # fmt: skip
+    if failed := [one for one in lines if one.verdict == FAIL]:
+        where = [f"{one.name} ({one.difference:+.4f})" for one in failed[:3]]
+        more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+        return FAIL, f"the new system is worse by more than {margin:g} in {', '.join(where)}{more}", None
+    if failed := [one for one in floors if one.verdict == FAIL]:
+        return FAIL, "; ".join(f"{one.name} is broken: {_mean_of(one)}" for one in failed), None
+    open_floors = [one for one in floors if one.verdict != PASS]
+    if _passes(found) and not open_floors:
+        if found.better:
+            return PASS, f"the new system is better, {mean:+.4f}{ends}: {shown}", None
+        if not (mean or found.deviation):
+            return PASS, f"the results are identical: {shown}", None
+        return PASS, f"the new system is not worse by more than {margin:g}, {mean:+.4f}{ends}: {shown}", None
+    if _passes(found):
+        return INCONCLUSIVE, "; ".join(f"{one.name} is not shown: {_mean_of(one)}" for one in open_floors), None
+    needed = queries_to_decide(found, margin, level)
+    more = "more queries do not decide a difference near the margin" if needed is None else (
+        f"about {needed} such queries decide"
+    )  # fmt: skip
+    if found.loss is None:
+        more = 'a measure where less is better or values can be negative has no "not worse"'
+    reason = f"it is not shown that the loss is at most {margin:g}, nor that there is one: {mean:+.4f}{ends}, {shown}"
+    return INCONCLUSIVE, f"{reason}; {more}", needed
+
+
+def queries_to_decide(found: Verdict, margin: float, level: float = LEVEL, most: float = 1e6) -> int | None:
+    """Return about how many queries with the same mean and deviation PASS or FAIL; None above `most`.
+
+    >>> d = np.tile([-0.1, 0.1], 15)  # the mean 0, the deviation 0.102
+    >>> queries_to_decide(decided("t", d, 0.02, 0.5), 0.02)
+    161
+    """
+    mean, deviation = found.interval.estimate, found.deviation
+
+    def decides(n: int) -> bool:
+        half = student_quantile(1.0 - LEVEL / 2.0, n - 1) * deviation / math.sqrt(n)
+        if mean < -margin:
+            return mean + student_quantile(1.0 - level / 2.0, n - 1) * deviation / math.sqrt(n) < 0
+        more = Verdict(Interval(mean, mean - half, mean + half), 1.0, n, deviation, margin, found.loss)
+        return mean - half > 0 or more.not_worse
+
+    return _least(decides, found.n, most)
+
+
+def _least(holds: Callable[[int], bool], few: int, most: float = math.inf) -> int | None:
+    """Return the least n above `few`, at which a condition does not hold, from which on it holds; None above `most`."""
+    many = max(1, 2 * few)
+    while not holds(many):
+        few, many = many, 2 * many
+        if many > most:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if holds(middle) else (middle, many)
+    return many
+
+
+def _floor(floor: Floor, level: float) -> GateLine:
+    """Return whether a bound on a mean is kept, with the interval at 1 - level that decides."""
+    values = floor.values[~np.isnan(floor.values)]
+    n, bound = len(values), check_number(floor.bound, floor.name)
+    if not n:
+        return GateLine(floor.name, 0, about="no query has a value")
+    mean = float(values.mean())
+    low, high = floor_interval(values, level, floor.measure, floor.most)
+    if floor.most:
+        verdict = FAIL if low > bound else PASS if high <= bound else ""
+    else:
+        verdict = FAIL if high < bound else PASS if low >= bound else ""
+    return GateLine(floor.name, n, verdict, "", mean, low=low, high=high)
+
+
+def floor_interval(
+    values: np.ndarray, level: float, measure: Measure | None = None, losses: bool = False
+) -> tuple[float, float]:
+    """Return the interval of one mean that decides on a floor.
+
+    `losses` of 0 and 1 have Clopper and Pearson's. If all values are 1, the lower end is level^(1/n), and if all are 0,
+    the upper end is 1 - level^(1/n); other equal values have none. Else it is Student's, within the measure's limits.
+
+    >>> [round(end, 4) for end in floor_interval(np.ones(20), 0.05)], floor_interval(np.full(9, 0.5), 0.05)
+    ([0.8609, 1.0], (nan, nan))
+    """
+    n, equal = len(values), bool((values == values[0]).all())
+    if losses:
+        ones = int(values.sum())
+        return share_interval(ones, n - ones, level)
+    if equal and values[0] in (0.0, 1.0):
+        return (level ** (1.0 / n), 1.0) if values[0] else (0.0, 1.0 - level ** (1.0 / n))
+    found = mean_interval(values, level=1.0 - level) if measure is None else None
+    return (found or measure_interval(measure, values, level=1.0 - level))[1:]  # type: ignore[arg-type]

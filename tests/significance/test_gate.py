@@ -1,0 +1,154 @@
+"""The decision of the gate, from values by query."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from truerank.core.errors import InvalidInputError
+from truerank.significance.gate import Floor, decide_gate, failing_ends, floor_interval, least_margin, least_queries
+
+
+def values(n, seed=0):
+    return np.random.default_rng(seed).random(n)
+
+
+def test_the_ends_of_one_mean_are_students():
+    d = np.random.default_rng(0).normal(-0.1, 0.2, (40, 1))
+    for level in (0.05, 0.0005):
+        low, high = failing_ends(d, level)
+        expected = stats.t.interval(1 - level, 39, d.mean(), stats.sem(d[:, 0]))
+        assert (low[0], high[0]) == pytest.approx(expected)
+
+
+def test_below_a_thousandth_segments_share_the_level():
+    rng = np.random.default_rng(0)
+    d = rng.normal(-0.1, 0.2, (60, 3))
+    d[30:, 1] = np.nan
+    low, high = failing_ends(d, 0.0009)
+    for k, own in enumerate((d[:, 0], d[:30, 1], d[:, 2])):
+        expected = stats.t.interval(1 - 0.0009 / 3, len(own) - 1, own.mean(), stats.sem(own))
+        assert (low[k], high[k]) == pytest.approx(expected)
+
+
+def test_a_loss_in_one_segment_fails_and_names_it():
+    old = 0.2 + 0.6 * values(200)
+    rare = np.arange(200) < 40
+    found = decide_gate(old - 0.15 * rare, old, 0.05, segments={"rare": rare, "other": ~rare})
+    assert found.verdict == "FAIL"
+    assert [line.name for line in found.lines if line.verdict == "FAIL"] == ["rare"]
+    assert found.exit_code == 1
+
+
+def test_identical_results_pass_at_any_margin():
+    old = values(5)
+    assert decide_gate(old, old, 1e-6).verdict == "PASS"
+
+
+def test_a_small_steady_loss_passes_with_a_remark():
+    old = 0.5 + 0.1 * values(400)
+    new = old - 0.01 - 0.001 * values(400, 1)
+    found = decide_gate(new, old, 0.05)
+    assert found.verdict == "PASS"
+    assert any("add up" in remark for remark in found.remarks)
+
+
+def test_equal_losses_of_every_query_fail():
+    assert decide_gate(np.full(30, 0.5), np.ones(30), 0.02).verdict == "FAIL"
+    assert decide_gate(np.full(3, 0.5), np.ones(3), 0.02).verdict == "INCONCLUSIVE"  # 2^(1-3) is not below the level
+
+
+def test_equal_systems_pass_exactly_above_the_least_margin():
+    old = np.r_[np.zeros(30), np.ones(30)]
+    least = least_margin(old.mean(), 60)
+    new = old.copy()
+    new[:2] += 1e-9  # not identical
+    for margin, verdict in ((least * 1.001, "PASS"), (least * 0.999, "INCONCLUSIVE")):
+        assert decide_gate(new, old, margin).verdict == verdict
+    assert least_margin(0.5, least_queries(0.5, 0.02)) < 0.02 <= least_margin(0.5, least_queries(0.5, 0.02) - 1)
+
+
+def test_the_number_of_queries_that_decide_is_the_least():
+    d = np.random.default_rng(3).normal(0.0, 0.1, 40)
+    old = np.full(40, 0.5)
+    found = decide_gate(old + d, old, 0.02)
+    assert found.verdict == "INCONCLUSIVE"
+    k = found.needed
+    # As many queries with the same mean and deviation: each half of them one deviation above and below.
+    deviation, mean = d.std(ddof=1), d.mean()
+    for n, passes in ((k + 2 - k % 2, True), (2 * (k // 2) - 2, False)):
+        e = mean + deviation * np.sqrt((n - 1) / n) * np.tile([1.0, -1.0], n // 2)
+        assert (decide_gate(0.5 + e, np.full(n, 0.5), 0.02).verdict == "PASS") is passes
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "verdict"),
+    [("least", 0.45, "PASS"), ("least", 0.5, ""), ("least", 0.9, "FAIL")],
+)
+def test_floors_by_students_interval(kind, bound, verdict):
+    new = values(100)
+    low, high = floor_interval(new, 0.05)
+    assert (low, high) == pytest.approx(stats.t.interval(0.95, 99, new.mean(), stats.sem(new)))
+    found = decide_gate(new, new, floors=[Floor("floor", new, bound)])
+    assert found.lines[1].verdict == verdict
+    assert found.verdict == {"PASS": "PASS", "": "INCONCLUSIVE", "FAIL": "FAIL"}[verdict]
+
+
+def test_floors_of_equal_values():
+    n, ones = 20, np.ones(20)
+    for f, verdict in ((0.05 ** (1 / n) - 1e-9, "PASS"), (0.05 ** (1 / n) + 1e-9, "")):
+        assert decide_gate(ones, ones, floors=[Floor("f", ones, f)]).lines[1].verdict == verdict
+    zeros = np.zeros(n)
+    for f, verdict in ((1 - 0.05 ** (1 / n) + 1e-9, "FAIL"), (1 - 0.05 ** (1 / n) - 1e-9, "")):
+        assert decide_gate(ones, ones, floors=[Floor("f", zeros, f)]).lines[1].verdict == verdict
+    assert decide_gate(ones, ones, floors=[Floor("f", np.full(n, 0.5), 0.1)]).lines[1].verdict == ""
+
+
+def test_losses_have_the_interval_of_clopper_and_pearson():
+    losses = np.r_[np.ones(3), np.zeros(57), np.nan]
+    low, high = stats.binomtest(3, 60).proportion_ci(0.95, "exact")
+    line = decide_gate(np.ones(61), np.ones(61), floors=[Floor("loss", losses, 0.2, most=True)]).lines[1]
+    assert (line.low, line.high) == pytest.approx((low, high))
+    assert (line.n, line.verdict) == (60, "PASS")
+
+
+def test_floors_share_their_level():
+    new = values(50)
+    floors = [Floor(str(k), new, 0.1) for k in range(4)]
+    line = decide_gate(new, new, floors=floors, looks=5).lines[1]
+    assert line.low == pytest.approx(stats.t.interval(1 - 0.05 / 20, 49, new.mean(), stats.sem(new))[0])
+
+
+def test_looks_divide_the_level_and_end():
+    old = 0.2 + 0.6 * values(60)
+    new = old - 0.04 - np.random.default_rng(1).normal(0, 0.1, 60)
+    levels = [decide_gate(new, old, looks=looks).about["level"] for looks in (1, 10)]
+    assert levels == [0.05, 0.005]
+    found = decide_gate(old - 0.1, old, looks=2, look=3)
+    assert found.verdict == "INCONCLUSIVE"
+    assert "new gold queries" in found.reason
+
+
+@pytest.mark.parametrize(("argument", "value"), [("margin", 0), ("margin", -1), ("margin", None), ("looks", 0)])
+def test_bad_settings(argument, value):
+    with pytest.raises(InvalidInputError):
+        decide_gate(values(9), values(9), **{argument: value})
+
+
+def test_missing_values_and_empty_segments():
+    old = values(50)
+    old[:10] = np.nan
+    found = decide_gate(old, old, segments={"none": np.arange(50) < 5, "some": np.arange(50) > 20})
+    assert [line.n for line in found.lines] == [40, 0, 29]
+    with pytest.raises(InvalidInputError):
+        decide_gate(np.full(5, np.nan), np.ones(5))
+
+
+def test_few_null_commits_fail():
+    """150 commits without a true loss, over the whole set and five segments (`validation/gate.py` has more)."""
+    rng, failed = np.random.default_rng(0), 0
+    for _ in range(150):
+        old = 0.5 + 0.1 * rng.random(40)
+        d = rng.laplace(0.0, 0.1, 40)
+        segments = {str(k): np.arange(40) % 5 == k for k in range(5)}
+        failed += decide_gate(old + d, old, segments=segments, random_state=1).verdict == "FAIL"
+    assert failed <= 150 * 0.05 + 3 * np.sqrt(150 * 0.05 * 0.95)
