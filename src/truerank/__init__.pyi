@@ -57,10 +57,6 @@ from .features.per_query import (
 from .features.position_fusion import (
     BayesFuse as BayesFuse,
     MAPFuse as MAPFuse,
-    PosFuse as PosFuse,
-    ProbFuse as ProbFuse,
-    SegFuse as SegFuse,
-    SlideFuse as SlideFuse,
 )
 from .features.run_pool import RunPool as RunPool
 from .features.run_pool import join_runs as join_runs

@@ -16,7 +16,7 @@ from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.features import run_pool
 from truerank.features.fusion import METHODS, WEIGHTED_METHODS
-from truerank.features.position_fusion import BayesFuse, MAPFuse, PosFuse, ProbFuse, SegFuse, SlideFuse
+from truerank.features.position_fusion import BayesFuse, MAPFuse
 from truerank.features.run_features import KINDS, MinMax, ReciprocalRank, ScoreBins, parse_features
 from truerank.features.run_pool import RunPool
 from truerank.io.trec import as_run, judge_run
@@ -80,18 +80,14 @@ def test_majorities_in_a_circle_stand_between_the_documents_that_all_put_above_a
 
 
 LEARNED = [
-    (BayesFuse(), "bayes", None),
-    (MAPFuse(), "map", None),
-    (PosFuse(), "pos", None),
-    (SlideFuse(width=2), "slide", 2),
-    (ProbFuse(n_segments=3), "prob", 3),
-    (SegFuse(), "seg", None),
+    (BayesFuse(), "bayes"),
+    (MAPFuse(), "map"),
 ]
 
 
-@pytest.mark.parametrize(("fusion", "method", "size"), LEARNED)
+@pytest.mark.parametrize(("fusion", "method"), LEARNED)
 @pytest.mark.parametrize("n_documents", [12, 40])
-def test_fusions_by_position_equal_their_definitions(fusion, method, size, n_documents):
+def test_fusions_by_position_equal_their_definitions(fusion, method, n_documents):
     qrels = random_qrels(3, n_documents=n_documents)
     judged = random_runs(3, n_documents=n_documents)
     runs = random_runs(4, n_documents=n_documents + 8)  # longer lists than were learned from
@@ -103,33 +99,30 @@ def test_fusions_by_position_equal_their_definitions(fusion, method, size, n_doc
     fusion = clone(fusion).fit(judged, qrels)
     pool = RunPool(runs)
     for topic, found in by_topic(pool, fusion.pool_scores(pool)).items():
-        expected = reference.learned(train, lists_of(runs, topic), method, size)
+        expected = reference.learned(train, lists_of(runs, topic), method)
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 def test_fusions_by_position_know_runs_by_name_and_learn_from_judged_topics_alone():
     qrels, runs = random_qrels(0), random_runs(0)
-    fusion = PosFuse().fit(runs, qrels)
+    fusion = BayesFuse().fit(runs, qrels)
     turned = dict(reversed(runs.items())) | {"other": runs["run0"]}
     assert fusion.predict(turned).to_dict() == fusion.predict(runs).to_dict()
     with pytest.raises(InvalidInputError, match="lack run3"):
         fusion.predict({name: run for name, run in runs.items() if name != "run3"})
     with pytest.raises(InvalidInputError, match="qrels"):
-        PosFuse().fit(runs)
+        BayesFuse().fit(runs)
     pool = RunPool({name: {topic + "x": one for topic, one in run.items()} | run for name, run in runs.items()})
     pool.judge(qrels)  # the topics that end in x have no judgements
-    np.testing.assert_allclose(PosFuse().fit(pool).table_, fusion.table_, rtol=1e-15)
+    np.testing.assert_allclose(BayesFuse().fit(pool).table_, fusion.table_, rtol=1e-15)
     with pytest.raises(InvalidInputError, match="no topic|judged document"):
         unjudged = pool.take([1])
         unjudged.grades = np.full(unjudged.n_rows, np.nan)
-        PosFuse().fit(unjudged)
-    for wrong in (SlideFuse(width=-1), ProbFuse(n_segments=0)):
-        with pytest.raises(InvalidInputError, match="an integer"):
-            wrong.fit(runs, qrels)
+        BayesFuse().fit(unjudged)
 
 
-@pytest.mark.parametrize(("fusion", "_", "size"), LEARNED)
-def test_a_fusion_by_position_is_kept_in_a_file(fusion, _, size, tmp_path):
+@pytest.mark.parametrize(("fusion", "_"), LEARNED)
+def test_a_fusion_by_position_is_kept_in_a_file(fusion, _, tmp_path):
     runs = random_runs(4)
     fusion = clone(fusion).fit(random_runs(3), random_qrels(3))
     save_model(fusion, tmp_path / "m.json")
@@ -321,7 +314,7 @@ def test_best_rows_equal_a_stable_sort(depth):
     assert pool.best(scores, depth).tolist() == np.concatenate(expected).tolist()
 
 
-@pytest.mark.parametrize("fusion", [BayesFuse(), MAPFuse(), PosFuse(), SlideFuse(), ProbFuse(), SegFuse()])
+@pytest.mark.parametrize("fusion", [BayesFuse(), MAPFuse()])
 def test_a_fusion_whose_training_lists_are_empty_knows_no_rank(fusion):
     fusion.fit({"a": {"1": {}}, "b": {"1": {}}}, {"1": {"d1": 1}})
     fused = fusion.predict({"a": {"2": {"d1": 2.0, "d2": 1.0}}, "b": {"2": {"d2": 3.0}}})

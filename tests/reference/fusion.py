@@ -92,14 +92,12 @@ def by_majority(union: set[str], ranks: list[dict[str, int]], weights) -> list[s
     return parts[0] if parts else []
 
 
-def learned(
-    train: list[tuple[list[dict[str, float]], set[str]]], lists: list[dict[str, float]], method: str, size=None
-):
+def learned(train: list[tuple[list[dict[str, float]], set[str]]], lists: list[dict[str, float]], method: str):
     """Score of every document of one topic by a fusion learned from topics (lists, relevant documents)."""
     result = {name: 0.0 for documents in lists for name in documents}
     for j, documents in enumerate(lists):
         hits = [[name in relevant for name in ranked(topic[j])] for topic, relevant in train]
-        scaled, order = min_max(documents) if documents else {}, ranked(documents)
+        order = ranked(documents)
         for name in result:
             rank = order.index(name) + 1 if name in order else None
             if method == "bayes":
@@ -112,32 +110,7 @@ def learned(
                     at = [sum(one[: k + 1]) / (k + 1) for k, hit in enumerate(one) if hit]
                     aps.append(sum(at) / len(relevant) if relevant else 0.0)
                 result[name] += statistics.fmean(aps) / rank
-            elif method == "pos":
-                result[name] += chance(hits, rank)
-            elif method == "slide":
-                window = range(max(rank - size, 1), min(rank + size, len(order)) + 1)
-                result[name] += statistics.fmean(chance(hits, k) for k in window)
-            elif method == "prob":
-                k = (rank - 1) // math.ceil(len(order) / size)
-                shares = []
-                for one in hits:
-                    width = math.ceil(len(one) / size)
-                    segment = one[k * width : (k + 1) * width]
-                    shares.append(sum(segment) / len(segment) if segment else 0.0)
-                result[name] += statistics.fmean(shares) / (k + 1)
-            elif method == "seg":
-                ends = [0] + [10 * 2**k - 5 for k in range(10)]
-                for a, b in zip(ends, ends[1:]):
-                    if a < rank <= b:
-                        share = statistics.fmean(sum(one[a:b]) / (b - a) for one in hits)
-                        result[name] += share * (1 + scaled[name])
     return result
-
-
-def chance(hits: list[list[bool]], rank: int) -> float:
-    """Share of relevant documents at a rank, of the lists that have one."""
-    there = [one[rank - 1] for one in hits if len(one) >= rank]
-    return sum(there) / len(there) if there else 0.0
 
 
 def log_odds(hits: list[list[bool]], rank: int | None) -> float:

@@ -119,10 +119,6 @@ RULES = {
 LEARNED = {
     "bayesfuse": position_fusion.BayesFuse,
     "mapfuse": position_fusion.MAPFuse,
-    "posfuse": position_fusion.PosFuse,
-    "probfuse": position_fusion.ProbFuse,
-    "segfuse": position_fusion.SegFuse,
-    "slidefuse": position_fusion.SlideFuse,
 }
 
 
@@ -145,11 +141,7 @@ def trained(kind: type[position_fusion.PositionFusion], qrels: Any, runs: Any, *
     table = kind(*settings).fit(pool).table_
     if kind is position_fusion.MAPFuse:
         return table[:, 0].tolist()
-    if kind in (position_fusion.PosFuse, position_fusion.SlideFuse):
-        return [row[:longest] for row, longest in zip(table, pool.lengths.max(axis=0))]
-    if kind is position_fusion.BayesFuse:
-        return [by_rank(row) for row in table]
-    return list(table)
+    return [by_rank(row) for row in table]
 
 
 def by_rank(log_odds: np.ndarray) -> np.ndarray:
@@ -157,11 +149,9 @@ def by_rank(log_odds: np.ndarray) -> np.ndarray:
     return np.repeat(log_odds[:-1], np.diff(position_fusion.BayesFuse.ENDS, prepend=0))
 
 
-def fused_by_table(
-    name: str, kind: type[position_fusion.PositionFusion], runs: Any, tables: Any, w: int | None = None
-) -> Any:
+def fused_by_table(name: str, kind: type[position_fusion.PositionFusion], runs: Any, tables: Any) -> Any:
     """ranx's function that fuses by what was trained."""
-    model = kind() if w is None else kind(w)
+    model = kind()
     if kind is position_fusion.BayesFuse:
         ends = position_fusion.BayesFuse.ENDS - 1
         tables = [[*np.asarray(table)[ends], model.unretrieved] for table in tables]

@@ -14,10 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from truerank.core.checks import check_positive_int, require_array, require_value
+from truerank.core.checks import require_array, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.core.types import ArrayLike
-from truerank.features.rules import min_max_scores
 from truerank.features.run_pool import RunPool, judged_pool
 from truerank.io.trec import Run
 from truerank.measures import AP
@@ -47,7 +45,6 @@ class PositionFusion(BaseEstimator, ABC):
         InvalidInputError
             On no qrels, or no topic with a judged document.
         """
-        self._columns()  # checks the parameters
         pool = judged_pool(runs, qrels)
         assert pool.grades is not None  # judged_pool has checked
         assert pool.unretrieved_offsets is not None
@@ -67,9 +64,9 @@ class PositionFusion(BaseEstimator, ABC):
             raise ModelFileError(f"{type(self).__name__}: run_names_ must be different names, got {', '.join(names)}")
         require_array(self, "table_", "float64", len(names), self._columns())
 
-    def _columns(self) -> int | None:
-        """Check the parameters; return the columns of `table_`, or None if they depend on the training lists."""
-        return None
+    @abstractmethod
+    def _columns(self) -> int:
+        """Return the columns of `table_`."""
 
     def predict(self, runs: object, *, depth: int | None = 1000, tag: str = "fusion") -> Run:
         """Fuse runs over new topics; return the best `depth` documents of each topic (None: all).
@@ -139,137 +136,10 @@ class MAPFuse(PositionFusion):
         return self.table_[pool.run_of_entry, 0] / pool.ranks
 
 
-class PosFuse(PositionFusion):
-    """PosFuse: `Σ_j P_j(rank_j)`, P_j(k) the share of relevant documents at rank k of the training lists.
-
-    Only lists with k documents count. Ranks below the longest training list have the value 0. `table_` (r, longest)
-    holds P (Lillis et al. 2010, see `MAPFuse`).
-
-    Examples
-    --------
-    >>> runs = {
-    ...     "a": {"1": {"d1": 4.0, "d2": 2.0}, "2": {"d3": 1.0}},
-    ...     "b": {"1": {"d2": 7.0}, "2": {"d3": 6.0, "d4": 5.0}},
-    ... }
-    >>> fusion = PosFuse().fit(runs, {"1": {"d2": 1}, "2": {"d3": 1}})
-    >>> fusion.table_.tolist()
-    [[0.5, 1.0], [1.0, 0.0]]
-    >>> fused = fusion.predict({"a": {"3": {"x": 2.0, "y": 1.0}}, "b": {"3": {"y": 1.0, "z": 0.5}}})
-    >>> fused.doc_ids.tolist(), fused.scores.tolist()
-    (['y', 'x', 'z'], [2.0, 0.5, 0.0])
-    """
-
-    def _learn(self, pool: RunPool) -> np.ndarray:
-        hits = _sum_by_run(pool, pool.ranks - 1, pool.longest)
-        place = pool.run_of_entry * pool.longest + pool.ranks - 1
-        lists = np.bincount(place, minlength=hits.size).reshape(hits.shape)
-        return hits / np.maximum(lists, 1)
-
-    def _values(self, pool: RunPool) -> np.ndarray:
-        chances = np.pad(self.table_, ((0, 0), (0, 1)))
-        return chances[pool.run_of_entry, np.minimum(pool.ranks - 1, self.table_.shape[1])]
-
-
-class SlideFuse(PosFuse):
-    """SlideFuse: `Σ_j` the mean of PosFuse's P_j over the ranks `rank_j - width` to `rank_j + width`.
-
-    The window ends with the fused list. Ranks below the longest training list count as 0 in the mean. `table_` is that
-    of PosFuse.
-
-    Parameters
-    ----------
-    width : int, default 5
-        Ranks on either side; 0 gives PosFuse.
-
-    References
-    ----------
-    Lillis, Toolan, Collier, Dunnion: Extending probabilistic data fusion using sliding windows. ECIR 2008.
-    """
-
-    def __init__(self, width: int = 5) -> None:
-        self.width = width
-
-    def _columns(self) -> None:
-        check_positive_int(self.width, "width", minimum=0)
-
-    def _values(self, pool: RunPool) -> np.ndarray:
-        sums = np.cumsum(np.pad(self.table_, ((0, 0), (1, 0))), axis=1)
-        longest, run, ranks = self.table_.shape[1], pool.run_of_entry, pool.ranks
-        before = np.maximum(ranks - 1 - self.width, 0)
-        last = np.minimum(ranks + self.width, pool.spread(pool.list_sizes))
-        total = sums[run, np.minimum(last, longest)] - sums[run, np.minimum(before, longest)]
-        return total / (last - before)
-
-
-class ProbFuse(PositionFusion):
-    """ProbFuse: `Σ_j P_j(k) / k`, k the segment of rank_j in the run's list, which has segments of equal length.
-
-    A list of n documents has segments of `⌈n / n_segments⌉` documents; the last ones are shorter or empty. `P_j(k)`, in
-    `table_` (r, n_segments), is the share of relevant documents in segment k, as a mean over the training topics.
-
-    Parameters
-    ----------
-    n_segments : int, default 25
-
-    References
-    ----------
-    Lillis, Toolan, Collier, Dunnion: ProbFuse: a probabilistic approach to data fusion. SIGIR 2006.
-    """
-
-    def __init__(self, n_segments: int = 25) -> None:
-        self.n_segments = n_segments
-
-    def _columns(self) -> int:
-        return check_positive_int(self.n_segments, "n_segments")
-
-    def _learn(self, pool: RunPool) -> np.ndarray:
-        segment, size = _segments(pool, self.n_segments)
-        length = np.minimum(size, pool.spread(pool.list_sizes) - segment * size)
-        return _sum_by_run(pool, segment, self.n_segments, 1.0 / length) / pool.n_queries
-
-    def _values(self, pool: RunPool) -> np.ndarray:
-        segment, _ = _segments(pool, self.table_.shape[1])
-        return self.table_[pool.run_of_entry, segment] / (segment + 1)
-
-
-class SegFuse(PositionFusion):
-    """SegFuse: `Σ_j P_j(k) (1 + s_j)`, k the segment of rank_j, s_j the score after min-max scaling within the list.
-
-    Segment k ends at rank `10 · 2^(k - 1) - 5`, as in ranx: 5, 15, 35, … 5115. Lower ranks count 0. `P_j(k)`, in
-    `table_` (r, 10), is the number of relevant documents in segment k over its width, as a mean over the training
-    topics (Shokouhi 2007, Segmentation of search engine results for effective data-fusion, ECIR).
-    """
-
-    ENDS: ClassVar[np.ndarray] = 10 * 2 ** np.arange(10) - 5
-
-    def _columns(self) -> int:
-        return len(self.ENDS)
-
-    def _learn(self, pool: RunPool) -> np.ndarray:
-        return _precision_by_group(pool, self.ENDS)
-
-    def _values(self, pool: RunPool) -> np.ndarray:
-        chances = np.pad(self.table_, ((0, 0), (0, 1)))
-        chance = chances[pool.run_of_entry, np.searchsorted(self.ENDS, pool.ranks)]
-        return chance * (1.0 + min_max_scores(pool))
-
-
-def _sum_by_run(pool: RunPool, group: np.ndarray, n_groups: int, values: ArrayLike = 1.0) -> np.ndarray:
-    """Return the sum of the relevant entries' values by run and group of ranks, (r, n_groups)."""
-    assert pool.grades is not None  # fit has checked
-    relevant = (pool.grades[pool.rows] > 0) * values
-    place = pool.run_of_entry * n_groups + group
-    return np.bincount(place, weights=relevant, minlength=pool.n_runs * n_groups).reshape(pool.n_runs, n_groups)
-
-
 def _precision_by_group(pool: RunPool, ends: np.ndarray) -> np.ndarray:
     """Return the mean over the topics of the relevant share of each group of ranks, (r, groups)."""
+    assert pool.grades is not None  # fit has checked
     n = len(ends)
-    hits = _sum_by_run(pool, np.searchsorted(ends, pool.ranks), n + 1)[:, :n]
-    return hits / (pool.n_queries * np.diff(ends, prepend=0))
-
-
-def _segments(pool: RunPool, n_segments: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the segment of each entry (from 0), and the length of the segments of its list."""
-    size = pool.spread(-(-pool.list_sizes // n_segments))
-    return (pool.ranks - 1) // size, size
+    place = pool.run_of_entry * (n + 1) + np.searchsorted(ends, pool.ranks)
+    hits = np.bincount(place, weights=pool.grades[pool.rows] > 0, minlength=pool.n_runs * (n + 1))
+    return hits.reshape(pool.n_runs, n + 1)[:, :n] / (pool.n_queries * np.diff(ends, prepend=0))
