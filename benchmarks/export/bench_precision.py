@@ -24,7 +24,7 @@ from truerank.export.form import form_of
 from truerank.export.formats import reason_against
 from truerank.export.run import evaluators
 
-FORMATS = ("lightgbm", "xgboost", "catboost", "onnx")
+FORMATS = ("lightgbm", "xgboost", "onnx")
 LEAVES = ("constant", "fuzzy", "polynomial")
 SETTINGS = {"n_estimators": 100, "depth": 6}
 

@@ -87,7 +87,7 @@ def holds_no_code_of_others(format, content, names):
         assert head.count("/*") == 1
         assert "*/" not in rest
         assert "#include </etc" not in content
-    elif format in ("solr", "elasticsearch-ltr", "opensearch-ltr", "xgboost", "catboost", "painless"):
+    elif format in ("solr", "elasticsearch-ltr", "opensearch-ltr", "xgboost", "painless"):
         assert content.count("\n") <= 10_000
         json.loads(content)
 
@@ -95,7 +95,7 @@ def holds_no_code_of_others(format, content, names):
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("format", FORMATS)
 def test_names_stay_texts_in_every_format(fitted, format, kind, tmp_path, monkeypatch):
-    if format in ("lightgbm", "catboost") and kind == "linear":
+    if format == "lightgbm" and kind == "linear":
         pytest.skip("the format holds no linear model")
     if format == "c" and COMPILER is None:
         pytest.skip("no C compiler")

@@ -31,7 +31,7 @@ from truerank.models.registry import RANKERS, ranker_class
 from truerank.rankers.base import Ranker
 
 IMPORTED = {"solr": "solr", "elasticsearch": "elasticsearch", "ranklib": "ranklib", "lightgbm": "lightgbm",
-            "xgboost": "xgboost", "catboost": "catboost"}  # fmt: skip
+            "xgboost": "xgboost"}  # fmt: skip
 WORDS = [
     "bm25",
     "a b",

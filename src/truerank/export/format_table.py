@@ -60,7 +60,6 @@ _FORMATS: dict[str, Format] = {
     "ranklib": _ENGINE("truerank.export.search_engines:write_ranklib"),
     "lightgbm": Format("truerank.export.tree_libraries:write_lightgbm", _TREES, tiny=1e-35),
     "xgboost": Format("truerank.export.tree_libraries:write_xgboost", ("linear", *_TREES), True, keeps_constant=False),
-    "catboost": Format("truerank.export.tree_libraries:write_catboost", ("stumps", "oblivious"), True),
     "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True, float64_if_close=True),
     "painless": Format("truerank.export.painless:write", _ALL, expression=True, float32_scores=True),
     "vespa": Format("truerank.export.vespa:write", _ALL, expression=True),

@@ -254,8 +254,6 @@ def reason_against(form: ModelForm, format: str) -> str | None:
         return f"it has the form {form.kind}, which only these formats can hold: {holding}{advice}"
     if form.linear_start is not None and not own.expression:
         return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"
-    if format == "catboost" and not len(form.used):
-        return "all documents have the same score, and CatBoost requires a question about a feature"
     stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch-ltr", "opensearch-ltr", "onnx")
     if stumps and not len(form.body.features):
         return "it has no stump, so all documents have the same score"

@@ -119,7 +119,7 @@ def evaluators(content: str | bytes, form: ModelForm, format: str, scorer: str =
         return _onnx(content)
     foreign = read_foreign(content, Reader(f"the {format} export"), form.names)
     runs: dict[str, Evaluator] = {"mimic": lambda X: foreign.score(X)}
-    library = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}.get(format)
+    library = {"lightgbm": _lightgbm, "xgboost": _xgboost}.get(format)
     if library is not None and importlib.util.find_spec(format) is not None:
         name, score = library(content, form)
         runs[name] = score
@@ -225,21 +225,3 @@ def _xgboost(content: Any, form: ModelForm) -> tuple[str, Evaluator]:
         return np.asarray(booster.predict(data, output_margin=True), dtype=np.float64)
 
     return f"xgboost {xgboost.__version__}", score
-
-
-def _catboost(content: Any, form: ModelForm) -> tuple[str, Evaluator]:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it was compiled against another NumPy
-        import catboost
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.json")
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(str(content))
-        model = catboost.CatBoost().load_model(path, format="json")
-
-    def score(X: np.ndarray) -> np.ndarray:
-        return np.asarray(model.predict(X, prediction_type="RawFormulaVal", thread_count=1), dtype=np.float64)
-
-    return f"catboost {catboost.__version__}", score

@@ -2,7 +2,6 @@
 
 LightGBM's model text has float64 thresholds and values and missing values by node, and scores have the bits of
 `predict`. XGBoost's `save_model` JSON has trees with float32 questions `x < t`, or gblinear for linear models.
-CatBoost's JSON has oblivious trees over float32 features, with leaf values and sums in float64.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import finite_threshold, shortest_decimal
-from truerank.data.grouping import offsets_of
-from truerank.export.form import Linear, ModelForm, as_linear, as_oblivious, as_plain
+from truerank.export.form import Linear, ModelForm, as_linear, as_plain
 from truerank.trees.binary import BinaryTrees
 
 _NO_PARENT = 2147483647
@@ -134,45 +132,3 @@ def _xgboost_trees(form: ModelForm, inputs: str) -> list[dict[str, Any]]:
             },
         })  # fmt: skip
     return result
-
-
-def write_catboost(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the JSON for `CatBoost().load_model(…, format="json")`, without `name`.
-
-    CatBoost sends missing values one way for all borders of a feature: right only if every question does.
-    """
-    ensemble = as_oblivious(form).body.trees
-    limits = finite_threshold(ensemble.borders, inputs)
-    asked = np.isfinite(ensemble.borders) | ensemble.missing_right
-    borders = [np.unique(limits[asked & (ensemble.features == k)]) for k in range(form.n_features)]
-    first = offsets_of([len(own) for own in borders])
-    features = []
-    for k, own in enumerate(borders):
-        mine = asked & (ensemble.features == k)
-        right = bool(mine.any() and ensemble.missing_right[mine].all())
-        features.append({
-            "borders": own.tolist(), "feature_id": form.names[k], "feature_index": k,
-            "flat_feature_index": k, "has_nans": True, "nan_value_treatment": "AsTrue" if right else "AsFalse",
-        })  # fmt: skip
-    trees, bias = [], form.start + form.intercept
-    for t in range(ensemble.n_trees):
-        levels = np.flatnonzero(asked[t])
-        answers = np.arange(1 << len(levels))[:, None] >> np.arange(len(levels)) & 1
-        values = ensemble.values[t, answers @ (1 << levels)].tolist()
-        if not len(levels):
-            bias += values[0]
-            continue
-        splits = [
-            {
-                "border": float(limit), "float_feature_index": k, "split_type": "FloatFeature",
-                "split_index": int(first[k] + np.searchsorted(borders[k], limit)),
-            }
-            for k, limit in zip(ensemble.features[t, levels].tolist(), limits[t, levels])
-        ]  # fmt: skip
-        trees.append({"leaf_values": values, "leaf_weights": [1] * len(values), "splits": splits})
-    model = {
-        "features_info": {"float_features": features},
-        "oblivious_trees": trees,
-        "scale_and_bias": [1, [bias]],
-    }
-    return json.dumps(model, ensure_ascii=False) + "\n"
