@@ -14,7 +14,6 @@ from support.made_up_runs import random_qrels, random_runs
 from truerank import fuse, load_model, read_run, save_model, write_run
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
-from truerank.features import run_pool
 from truerank.features.fusion import METHODS, WEIGHTED_METHODS
 from truerank.features.position_fusion import BayesFuse, MAPFuse
 from truerank.features.run_features import KINDS, MinMax, ReciprocalRank, ScoreBins, parse_features
@@ -278,9 +277,7 @@ def awkward_ids(n, generator):
     return sorted(ids)
 
 
-@pytest.mark.parametrize(("block", "one_hash"), [(1 << 16, False), (1, False), (400, False), (1 << 16, True)])
-def test_rows_stand_by_descending_id_whatever_ids_look_like(block, one_hash, monkeypatch):
-    monkeypatch.setattr(run_pool, "_BLOCK", block)  # topics that are joined together
+def test_rows_stand_by_descending_id_whatever_ids_look_like():
     generator = np.random.default_rng(0)
     ids = awkward_ids(900, generator)
     runs = {
@@ -290,11 +287,7 @@ def test_rows_stand_by_descending_id_whatever_ids_look_like(block, one_hash, mon
         }
         for name, sizes in {"a": {"1": 800, "2": 1}, "b": {"2": 7, "1": 150, "3": 300}, "c": {"1": 0, "4": 0}}.items()
     }
-    read = {name: as_run(run, name) for name, run in runs.items()}
-    if one_hash:
-        for run in read.values():
-            run.ids._hashes = np.ones(len(run.ids), dtype=np.uint64)  # the ids' bytes alone tell them apart
-    pool = RunPool(read)
+    pool = RunPool({name: as_run(run, name) for name, run in runs.items()})
     assert pool.query_ids.tolist() == ["1", "2", "3", "4"]
     for i, topic in enumerate(pool.query_ids.tolist()):
         union = {name for run in runs.values() for name in run.get(topic, {})}

@@ -16,6 +16,7 @@ import pytest
 
 import truerank
 from truerank.cli import main
+from truerank.cli.fuse import METHODS
 from truerank.core.checks import as_array
 from truerank.core.errors import DataFileError
 from truerank.data.columns import take_columns
@@ -72,6 +73,7 @@ BASE = {
     "judge estimate": "judge estimate few-bm25.run few-latent.run --plan judge.csv --human few-human.txt",
     "judge agree": "judge agree few-human.txt few-judge.txt",
     "trec-eval": "trec-eval -q -m all_trec qrels.txt bm25.run",
+    **{f"fuse, {rule}": f"fuse few-bm25.run few-latent.run --method {rule}" for rule in METHODS},
     "describe CSV": "describe rows.csv",
     "split CSV": "split rows.csv --test 0.2 -o OUT.parts --replace",
     "convert to CSV": "convert rows.txt OUT.csv",

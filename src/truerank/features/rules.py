@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from truerank.core.checks import check_number
-from truerank.core.kernel import kernel
 from truerank.data.grouping import offsets_of
 from truerank.features.run_pool import RunPool
 
@@ -147,8 +146,19 @@ def condorcet(pool: RunPool, weights: Weights = None) -> np.ndarray:
     >>> condorcet(pool, [3, 1, 1]).tolist()
     [1.0, 2.0, 3.0]
     """
+    w, size = pool.checked_weights(weights), np.diff(pool.offsets)
+    places = np.tile(np.repeat(size, size).astype(np.int32), (pool.n_runs, 1))
+    places[pool.run_of_entry, pool.rows] = pool.ranks - 1
+    order, width = np.arange(pool.n_rows), 1
+    while width < size.max(initial=0):
+        pairs = -(-np.maximum(size - width, 0) // (2 * width))  # of sorted neighbours in each topic
+        topic = np.repeat(np.arange(len(size)), pairs)
+        first = pool.offsets[topic] + 2 * width * (np.arange(len(topic)) - np.repeat(np.cumsum(pairs) - pairs, pairs))
+        last = np.minimum(first + 2 * width, pool.offsets[topic + 1])
+        order = _merged(order, first, first + width, last, places, w)
+        width *= 2
     result = np.empty(pool.n_rows)
-    _sort_by_majority(pool.offsets, pool.list_offsets, pool.rows, pool.checked_weights(weights), result)
+    result[order] = np.repeat(pool.offsets[1:], size) - np.arange(pool.n_rows)
     return result
 
 
@@ -156,46 +166,19 @@ def _inverse_squares(pool: RunPool) -> np.ndarray:
     return pool.add_up_ranks(1.0 / np.arange(1.0, pool.longest + 1) ** 2)
 
 
-@kernel
-def _beats(a, b, places, weights):
-    margin = 0.0
-    for j in range(len(weights)):
-        if places[a, j] < places[b, j]:
-            margin += weights[j]
-        elif places[a, j] > places[b, j]:
-            margin -= weights[j]
-    return margin > 0.0
-
-
-@kernel
-def _merge(order, first, middle, last, places, weights, merged):
-    """Merge two sorted neighbours of `order` into `merged`; on equal votes the left document comes first."""
-    left, right = first, middle
-    for k in range(first, last):
-        if left < middle and (right == last or not _beats(order[right], order[left], places, weights)):
-            merged[k] = order[left]
-            left += 1
-        else:
-            merged[k] = order[right]
-            right += 1
-
-
-@kernel
-def _sort_by_majority(offsets, lists, rows, weights, result):
-    """Write the place of each row, from the end, in its topic's order by majority."""
-    r = len(weights)
-    for i in range(len(offsets) - 1):
-        start, n = offsets[i], offsets[i + 1] - offsets[i]
-        places = np.full((n, r), n, dtype=np.int64)
-        for j in range(r):
-            for k in range(lists[i * r + j], lists[i * r + j + 1]):
-                places[rows[k] - start, j] = k - lists[i * r + j]
-        order, merged = np.arange(n), np.empty(n, dtype=np.int64)
-        width = 1
-        while width < n:
-            for first in range(0, n, 2 * width):
-                _merge(order, first, min(first + width, n), min(first + 2 * width, n), places, weights, merged)
-            order, merged = merged, order
-            width *= 2
-        for k in range(n):
-            result[start + order[k]] = n - k
+def _merged(
+    order: np.ndarray, first: np.ndarray, middle: np.ndarray, last: np.ndarray, places: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Merge pairs of sorted neighbours of `order`, all pairs at once; on equal votes the left document comes first."""
+    result, left, right = order.copy(), first.copy(), middle.copy()
+    for k in range(int((last - first).max())):
+        here = np.flatnonzero(first + k < last)
+        if len(here) < len(first):
+            first, middle, last, left, right = (own[here] for own in (first, middle, last, left, right))
+        a, b = order[np.minimum(right, last - 1)], order[np.minimum(left, middle - 1)]
+        votes = weights[:, None] * np.sign(places.take(b, axis=1) - places.take(a, axis=1))
+        from_right = (right < last) & ((left == middle) | (np.cumsum(votes, axis=0)[-1] > 0))
+        result[first + k] = np.where(from_right, a, b)
+        right += from_right
+        left += ~from_right
+    return result

@@ -10,20 +10,13 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.kernel import kernel
-from truerank.core.threads import query_blocks
 from truerank.core.types import ArrayLike, DTypeLike
 from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.io.document_ids import DocumentIds
-from truerank.io.letor.decimal_kernel import byte
 from truerank.io.trec import Qrels, Run, as_qrels, as_run, judge_lists
-from truerank.matrices.sorting import best_first
 
 MARGIN = 0.05
-_BLOCK = 1 << 16
-"""Entries of a block of topics: few enough for the processor's cache."""
-_HASH, _BEGIN, _TOPIC = 0, 1, 2
 
 
 class RunPool(RowsByQuery):
@@ -417,126 +410,44 @@ def join_lists(
     Returns ids (n,), by descending id within a topic, and their offsets (m + 1,) by topic; list offsets (m r + 1,),
     for run j and topic i from `i * r + j`; and the document and score of each entry (e,).
 
-    Each block of topics has a hash table. The cost is e look-ups and a sort of each topic's documents.
+    The cost is e look-ups and a sort of each topic's documents.
     """
-    m, r, _ = lists.shape
     list_offsets = offsets_of(lists[:, :, 1])
-    before = list_offsets[::r]  # entries before each topic
-    rows, scores = np.empty(before[-1], dtype=np.int64), np.empty(before[-1])
-    # The size is an upper bound; pages that are never written use no memory.
-    documents = np.empty((before[-1] + 1, 3), dtype=np.int64)
-    utf8 = np.empty(sum(int((run.ids.ends - run.ids.begins).sum()) for run in runs), dtype=np.uint8)
-    documents[0, _BEGIN] = n = 0
-    parts = [lists, list_offsets[:-1].reshape(m, r, 1), np.broadcast_to(np.arange(m)[:, None, None], (m, r, 1))]
-    placed = np.concatenate(parts, axis=2).transpose(1, 0, 2).copy()
-    values = [np.require(run.scores, np.float64, ["C", "W"]) for run in runs]
-    for first, last in query_blocks(before, _BLOCK):
-        found, slots = 0, np.full(1024, -1, dtype=np.int32)
-        for run, own, block in zip(runs, values, placed[:, first:last]):
-            ids = run.ids
-            slots, found = _join(
-                ids.utf8, ids.begins, ids.ends, ids.hashes.view(np.int64), own, block, slots, documents[n:], utf8,
-                found, rows, scores,
-            )  # fmt: skip
-        rows[before[first] : before[last]] += n
-        n += found
-    begins = documents[: n + 1, _BEGIN].copy()
-    ids = DocumentIds(utf8[: begins[n]].copy(), begins[:n], begins[1:])
-    topics = documents[:n, _TOPIC]
-    offsets = offsets_of(np.bincount(topics, minlength=m))
-    order = _descending(ids.texts, np.argsort(topics, kind="stable"), offsets)
-    row_of = np.empty(n, dtype=np.int64)
-    row_of[order] = np.arange(n)
-    np.take(row_of, rows, out=rows, mode="clip")
-    return ids.take(order), offsets, list_offsets, rows, scores
+    ends = list_offsets[:: len(runs)].tolist()
+    rows = np.empty(ends[-1], dtype=np.int64)
+    names = [_latin(run.ids) for run in runs]
+    ids: list[str] = []
+    sizes = []
+    for i, of_topic in enumerate(lists.tolist()):
+        entries = [own[first : first + length] for own, (first, length) in zip(names, of_topic)]
+        found = sorted(set().union(*entries), reverse=True)
+        row_of = dict(zip(found, range(len(ids), len(ids) + len(found))))
+        rows[ends[i] : ends[i + 1]] = [row_of[name] for own in entries for name in own]
+        ids += found
+        sizes.append(len(found))
+    joined = DocumentIds.back_to_back("".join(ids).encode("latin-1"), map(len, ids), len(ids))
+    starts = lists[:, :, 0] + offsets_of([run.n_rows for run in runs])[:-1]
+    places = np.repeat(starts.ravel() - list_offsets[:-1], np.diff(list_offsets)) + np.arange(ends[-1])
+    scores = np.concatenate([run.scores for run in runs])[places].astype(np.float64)
+    return joined, offsets_of(sizes), list_offsets, rows, scores
 
 
-def _descending(texts: np.ndarray, entries: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sort the `entries` of each group by descending id; the ids of a group differ."""
-    result = np.empty_like(entries)
-    for start, stop in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        group = entries[start:stop]
-        result[start:stop] = group[np.argsort(texts[group])[::-1]]
-    return result
+def _latin(ids: DocumentIds) -> list[str]:
+    """Return ids with a character for each byte: Python compares them fast, and in the order of their texts."""
+    text = ids.utf8.tobytes().decode("latin-1")
+    return [text[begin:end] for begin, end in zip(ids.begins.tolist(), ids.ends.tolist())]
 
 
-@kernel
-def _rank_lists(lists, scores, rows):
-    """Sort every list by descending score, equal scores by ascending row. Most lists are already sorted."""
-    for i in range(len(lists) - 1):
-        start, stop = lists[i], lists[i + 1]
-        k = start + 1
-        while k < stop and scores[k] <= scores[k - 1]:
-            k += 1
-        if k < stop:
-            order = np.empty(stop - start, dtype=np.int64)
-            best_first(scores[start:stop], order)
-            scores[start:stop] = scores[start:stop][order]
-            rows[start:stop] = rows[start:stop][order]
-        tied = start
-        for k in range(start + 1, stop + 1):
-            if k == stop or scores[k] != scores[tied]:
-                if k - tied > 1:
-                    rows[tied:k].sort()
-                tied = k
-
-
-@kernel
-def _join(utf8, begins, ends, hashes, values, lists, slots, documents, texts, n, rows, scores):
-    """Look up one run's lists among the n documents of a block of topics, and add the new documents.
-
-    lists (b, 4): first entry, length, first place in rows and scores, topic. slots: documents, or -1. documents:
-    hash, begin in `texts` and topic of each. Returns the slots, which may have grown, and n.
-    """
-    for t in range(len(lists)):
-        entry, length, place, topic = lists[t]
-        if 2 * (n + length) > len(slots):
-            slots = _larger(slots, documents[:n], 4 * (n + length))
-        mask = len(slots) - 1
-        for k in range(length):
-            mixed = hashes[entry + k]
-            begin, size = begins[entry + k], ends[entry + k] - begins[entry + k]
-            slot = _first_slot(mixed, topic, mask)
-            while slots[slot] >= 0:
-                other = slots[slot]
-                if documents[other, _HASH] == mixed and documents[other, _TOPIC] == topic:
-                    there = documents[other, _BEGIN]
-                    same = documents[other + 1, _BEGIN] - there == size
-                    i = 0
-                    while same and i < size:
-                        same = byte(utf8, begin + i) == byte(texts, there + i)
-                        i += 1
-                    if same:
-                        break
-                slot = (slot + 1) & mask
-            if slots[slot] < 0:
-                slots[slot] = n
-                end = documents[n, _BEGIN]
-                for i in range(size):
-                    texts[end + i] = byte(utf8, begin + i)
-                documents[n, _HASH], documents[n, _TOPIC] = mixed, topic
-                n += 1
-                documents[n, _BEGIN] = end + size
-            rows[place + k] = slots[slot]
-            scores[place + k] = values[entry + k]
-    return slots, n
-
-
-@kernel
-def _first_slot(mixed, topic, mask):
-    return (mixed ^ (mixed >> 32) ^ (topic * 40503)) & mask
-
-
-@kernel
-def _larger(slots, documents, wanted):
-    """Return a table of the same documents with at least `wanted` slots, a power of two."""
-    size = 2 * len(slots)
-    while size < wanted:
-        size *= 2
-    result = np.full(size, -1, dtype=np.int32)
-    for k in range(len(documents)):
-        slot = _first_slot(documents[k, _HASH], documents[k, _TOPIC], size - 1)
-        while result[slot] >= 0:
-            slot = (slot + 1) & (size - 1)
-        result[slot] = k
-    return result
+def _rank_lists(lists: np.ndarray, scores: np.ndarray, rows: np.ndarray) -> None:
+    """Sort every list by descending score, equal scores by ascending row. Most lists are sorted already."""
+    first = np.zeros(len(rows) + 1, dtype=bool)
+    first[lists] = True
+    rising = np.flatnonzero((scores[1:] > scores[:-1]) & ~first[1:-1])
+    if len(rising):
+        entries, offsets = places_of(lists, np.unique(np.searchsorted(lists, rising, side="right")) - 1)
+        order = entries[np.lexsort((-scores[entries], query_of_rows(offsets)))]
+        scores[entries], rows[entries] = scores[order], rows[order]
+    tied = np.append(False, (scores[1:] == scores[:-1]) & ~first[1:-1])
+    member = np.flatnonzero(tied | np.append(tied[1:], False))
+    bits = int(rows.max(initial=0)).bit_length()
+    rows[member] = np.sort((np.cumsum(~tied[member]) << bits) | rows[member]) & ((1 << bits) - 1)
