@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import truerank
 from truerank import read_letor, read_qrels, read_table
 from truerank.cli import main
 from truerank.data.samples import sample_path
@@ -164,3 +165,64 @@ def test_wide_data(tmp_path, capsys):
     assert "--sparse" in capsys.readouterr().err
     assert main(["describe", "--sparse", "--json", "--n-features", "90001", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["features"] == 90_001
+
+
+BOOK = "query,docid,Ann,Bo\nred shoes,d1,3,2\nred shoes,d2,0,0\ntv,d3,1,\n"
+
+
+def test_judgements_without_features_are_a_stage(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.csv").write_text(BOOK)
+    (tmp_path / "case.json").write_text('{"queries": [{"query_text": "tv", "ratings": {"d1": 3, "d2": 0}}]}')
+    (tmp_path / "ltr.txt").write_text("3 qid:1 # d1\ttv\n0 qid:1 # d2\ttv\n")
+    for name in ("book.csv", "case.json", "ltr.txt"):
+        assert main(["describe", name, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert "no-features" in [one["code"] for one in found["findings"]]
+        assert main(["describe", name]) == 0
+        assert f"truerank convert {name} rows.parquet --join" in capsys.readouterr().out
+        assert main(["train", name, "--model", "m.json"]) == 1
+        said = capsys.readouterr().err
+        assert "no features" in said
+        assert f"--qrels {name}" in said
+    data = read_table(pytest.importorskip("pandas").DataFrame({"qid": [1, 1], "y": [1, 0], "docid": ["a", "b"]}))
+    with pytest.raises(ValueError, match="no features"):
+        truerank.ObliviousBoosting().fit(data)
+
+
+def test_judgements_are_converted_and_joined(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.csv").write_text(BOOK)
+    assert main(["convert", "book.csv", "q.txt"]) == 1
+    assert "--aggregate median" in capsys.readouterr().err
+    assert main(["convert", "book.csv", "q.txt", "--aggregate", "mean"]) == 0
+    assert "the same for 1" in capsys.readouterr().err
+    assert read_qrels("q.txt").grades.tolist() == [2.5, 0.0, 1.0]
+    assert main(["convert", "q.txt", "again.csv"]) == 0
+    assert read_qrels("again.csv").query_ids.tolist() == ["red shoes", "tv"]
+    (tmp_path / "products.jsonl").write_text('{"sku": "d1", "price": 9.5, "stock": 3}\n{"sku": "d2", "price": null}\n')
+    words = ["convert", "book.csv", "rows.csv", "--aggregate", "first", "--join", "products.jsonl", "--on", "sku"]
+    assert main(words) == 0
+    assert "d3" in capsys.readouterr().err  # the document that the catalogue lacks
+    data = read_table(tmp_path / "rows.csv", missing="nan")
+    assert data.feature_names == ["price", "stock"]
+    np.testing.assert_array_equal(data.X, [[9.5, 3.0], [np.nan, np.nan]])
+
+
+@pytest.mark.filterwarnings("always::UserWarning")
+def test_grades_in_words_are_proposed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.csv").write_text("query,docid,rating\ntv,d1,Perfect\ntv,d2,Bad\ntv,d3,Good\ntv,d4,can't judge\n")
+    assert main(["convert", "w.csv", "q.txt"]) == 1
+    said = capsys.readouterr().err
+    proposal = "Perfect=2 Good=1 Bad=0"
+    assert f'--grades "{proposal}"' in said
+    assert main(["convert", "w.csv", "q.txt", "--grades", proposal]) == 0
+    assert "1 without a grade" in capsys.readouterr().err
+    assert read_qrels("q.txt").to_dict() == {"tv": {"d1": 2, "d2": 0, "d3": 1}}
+    assert main(["convert", "w.csv", "q.txt", "--grades", "Perfect=2 Good=1"]) == 1
+    assert "line 3" in capsys.readouterr().err
+    assert main(["convert", "w.csv", "q.txt", "--grades", "Perfect"]) == 1
+    (tmp_path / "g.csv").write_text("query,docid,gain\ntv,d1,100\ntv,d2,10\ntv,d3,0\n")
+    assert main(["convert", "g.csv", "q.txt"]) == 0
+    assert "100=2" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,6 +93,15 @@ def cluster_of(args: argparse.Namespace) -> Iterator[Any]:
         client.close()
         if cluster is not None:
             cluster.close()
+
+
+_HOLDS = "truerank.io.judgements.registry:holds_judgements"
+
+
+def is_named(args: argparse.Namespace) -> bool:
+    """Return whether an option names a column of the data."""
+    names = ("query_column", "grade_column", "document_column", "features", "exclude", "categorical", "position")
+    return any(options.is_given(getattr(args, name, None)) for name in names)
 
 
 DATA_FILES = ("train", "valid", "data", "judged", "held_out", "certify", "distil")
@@ -214,6 +224,8 @@ def read_data(
     missing = args.missing or known.pop("missing", "error")
     _check_kind(args, path, bool(table_kind(path)))
     if table_kind(path):
+        if not is_named(args) and not known and resolve(_HOLDS)(path):
+            return read_ratings(args, path).rows()
         return truerank.read_table(
             path,
             query=args.query_column,
@@ -229,6 +241,8 @@ def read_data(
         )
 
     source: Any = path
+    if groups is None and path != "-" and resolve(_HOLDS)(path):
+        return read_ratings(args, path).rows()
     if groups is not None:
         source = with_query_ids(path, read_group_sizes(groups))
     elif path != "-":
@@ -256,6 +270,10 @@ def read_graded(
     else:
         data = read_data(path, args, like=like, features=features, graded=True)
     convention, trains = getattr(args, "convention", None), hasattr(args, "ranker")
+    if trains and not data.n_features:
+        raise InvalidInputError(
+            f"{path}: no features to learn from; {without_features(path, '; ').replace(':;', ':', 1)}"
+        )
     remark(args, path, about_data(data, convention, trains=trains))
     return data
 
@@ -284,6 +302,35 @@ def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
     return qrels
 
 
+def read_ratings(args: argparse.Namespace, path: str) -> Any:
+    """The judgements of a file with `--grades` and `--aggregate`; prints how well several judges agree."""
+    grades, aggregate = getattr(args, "grades", None), getattr(args, "aggregate", None)
+    ratings = truerank.read_ratings(path, grades=" ".join(grades) if grades else None)
+    if aggregate is None:
+        return ratings
+    one = ratings.aggregated(aggregate)
+    if len(one.grades) < len(ratings.grades):
+        note(f"truerank: {path}: {ratings.agreement()}. Their {aggregate} is used")
+    return one
+
+
+def read_qrels(args: argparse.Namespace, path: str) -> Qrels:
+    """The qrels of a file of any known format, with remarks on them; `--grades` and `--aggregate` apply."""
+    plain = not getattr(args, "grades", None) and getattr(args, "aggregate", None) is None
+    return with_remarks(args, path, truerank.read_judgements(path) if plain else read_ratings(args, path).qrels())
+
+
+def without_features(path: str, between: str = "\n  ") -> str:
+    """The commands that give features to judgements."""
+    own = shlex.quote(path)
+    return between.join([
+        "make features, and train on rows.parquet",
+        f"from a search engine: truerank text features --engine URL --spec SPEC --qrels {own} -o rows.parquet",
+        f"from texts: truerank text features --index INDEX --qrels {own} -o rows.parquet",
+        f"from columns of a catalogue: truerank convert {own} rows.parquet --join PRODUCTS --on COLUMN",
+    ])  # fmt: skip
+
+
 def run_paths(arguments: Iterable[str]) -> list[str]:
     """The files; a folder is replaced by its files in order of names, without hidden ones."""
     from truerank.io.streams import files_of
@@ -301,7 +348,7 @@ def run_paths(arguments: Iterable[str]) -> list[str]:
 
 
 def run_names(paths: list[str], *, or_paths: bool = False) -> list[str]:
-    """File names without `.json`, `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`.
+    """File names without `.json` and the endings of `run_name`.
 
     Two runs of one name are misuse; with `or_paths` the paths are the names then.
     """

@@ -1,20 +1,27 @@
-"""`truerank convert`: judged rankings from one file format into another.
+"""`truerank convert`: judged rankings, or judgements, from one file format into another.
 
 Convert judged rankings. The endings of the files name the formats: .csv, .tsv, .parquet, .arrow and .feather are
 tables, all other files are LETOR text; .gz, .xz and .zst are compressed. --to lightgbm writes text without qid, and
 the group sizes to OUT.query; --to xgboost writes the group sizes to OUT.group; --to qrels writes the judgements only.
 With --sparse, zeros are not written.
+
+Convert judgements without features: from Quepid, OpenSearch, RRE, ESCI, BEIR, ranx, PyTerrier and others, found by
+content, to the format of --to. By default a table has one row for each grade, with the judge, and other files are TREC
+qrels. --join adds the columns of a table of documents.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 
 import truerank
 from truerank.cli import common, options
 from truerank.core.errors import DataFileError
+from truerank.io.judgements.places import PLACES
 
-FORMATS = ("letor", "table", "lightgbm", "xgboost", "qrels")
+ROWS = ("letor", "table", "lightgbm", "xgboost", "qrels")
+FORMATS = (*ROWS, *(name for name in PLACES if name not in ("qrels", "json")))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("input IN", "a LETOR file, a table, or - for LETOR text on stdin")
     add("output OUT", "output file, or - for LETOR text on stdout", type=options.Output)
     add("--to", "format of OUT, if its ending does not name it", choices=FORMATS)
+    options.share(parser, "grades", "aggregate")
+    add("--join TABLE", "judgements: add the columns of this table of documents, as features")
+    add("--on COLUMN", "the column of document ids in --join (default: doc_id, id, …)", to="join")
     add("--groups FILE", "group sizes of IN, whose lines then have no qid")
     add("--float32", "keep values as 32-bit numbers")
     add("--no-comments", "drop comments, and keep document ids")
@@ -38,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.io.letor.write import write_rows
     from truerank.io.streams import open_outputs
 
+    if args.input != "-" and _judgements(args) is not None:
+        return 0
     target = args.to or ("table" if common.table_kind(args.output) else "letor")
     if args.output == "-" and target not in ("letor", "qrels"):
         raise common.UsageError(f"--to {target} writes files; name one instead of -")
@@ -62,6 +74,35 @@ def run(args: argparse.Namespace) -> int:
             common.note(f"truerank: warning: files for {target} have no place for {lost}")
     if args.output != "-":
         common.note(f"wrote {' and '.join(written)}: {common.size_of(data)}")
+    return 0
+
+
+def _judgements(args: argparse.Namespace) -> int | None:
+    """Convert judgements that have no features; None if IN has features."""
+    from truerank.io.judgements.registry import holds_judgements
+    from truerank.io.judgements.tables import joined, kind_of, write_rows
+
+    only = args.join or args.grades or args.aggregate or args.to not in (None, *ROWS)
+    if not only and (args.groups or args.to not in (None, "table", "qrels") or common.is_named(args)):
+        return None
+    if not only and not holds_judgements(args.input):
+        return None
+    ratings = common.read_ratings(args, args.input)
+    if args.join:
+        if kind_of(args.output) is None:
+            raise common.UsageError(
+                f"{args.output}: --join writes a table, whose name ends in .csv, .tsv, .parquet, .arrow"
+            )
+        columns, lacking = joined(ratings.aggregated(), args.join, args.on)
+        write_rows(columns, args.output)
+        lost = f"; {args.join} lacks {len(lacking)} judged documents, which are left out: {common.few(lacking)}"
+        common.note(f"wrote {args.output}: {common.counted(len(columns['qid']), 'row')}{lost if lacking else ''}")
+        common.note(f"next: truerank describe {shlex.quote(args.output)}")
+        return 0
+    target = args.to if args.to not in (None, "table") else "ratings" if kind_of(args.output) else "qrels"
+    truerank.write_ratings(ratings, args.output, target)
+    if args.output != "-":
+        common.note(f"wrote {args.output}: {ratings}, read as {ratings.format}")
     return 0
 
 

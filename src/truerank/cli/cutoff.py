@@ -26,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scores FILE", "scores of the rows of --data, one on each line")
     add("--data FILE", "documents of --scores")
     add("--runs RUN …", "TREC runs; the first ranks, and the agreement of the others is a score of a query")
-    add("--qrels QRELS", "judgements of --runs", to="runs")
+    add("--qrels QRELS", "judgements of --runs, in any format that `truerank convert` reads", to="runs")
+    options.share(parser, "grades", "aggregate", to="qrels")
     add(
         "--loss NAME",
         "to decide when to answer: no-relevant@K, irrelevant@K or 1-MEASURE; to decide how many documents to show: "
@@ -114,7 +115,7 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
         if graded and args.qrels is None:
             raise common.UsageError("--runs needs --qrels, the judgements")
         runs = list(common.read_runs(args, args.runs).values())
-        qrels = common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels)) if graded else None
+        qrels = common.read_qrels(args, args.qrels) if graded else None
         data = truerank.join_runs(runs, qrels, missing="nan").data
         ranked = data.X[:, 0] == data.X[:, 0]  # documents that only the other runs hold are not ranked
         return data.X[ranked], None if data.y is None else data.y[ranked], data.qid[ranked]

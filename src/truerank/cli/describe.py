@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("data DATA …", "LETOR files, tables, folders of folds, or -; with --cluster patterns")
     add("--scores FILE", "scores of the rows of a single DATA file, one on each line, to report ties")
+    options.share(parser, "grades", "aggregate")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "json")
     options.refuse(parser, "scores categorical", "cluster")
@@ -152,6 +153,9 @@ def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> No
         for finding in findings:
             if finding.code == code:
                 print(f"  {finding.count}  {finding.where}")
+    for file in files:
+        if not file["features"]:
+            print(f"\nnext: {common.without_features(file['file'])}")
 
 
 def _grades(data: Any) -> dict[str, int]:

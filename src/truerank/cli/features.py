@@ -28,7 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     source("--engine URL", "a search engine, such as http://127.0.0.1:9200")
     group = parser.add_argument_group("with --index or --engine")
     why = "belongs to --index or --engine, and not to --runs"
-    options.add(group, "--queries Q", "queries, as for `truerank text search`", to="index engine", why=why)
+    options.add(
+        group,
+        "--queries Q",
+        "queries, as for `truerank text search` (default: the texts in --qrels)",
+        to="index engine",
+        why=why,
+    )
     options.share(group, "query-field", to="index engine", why=why)
     index = options.adder(parser.add_argument_group("with --index"), to="index")
     text = "families of features: all, papers (those of two papers), functions, xu-li, feedback, latent, "
@@ -42,7 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     engine = options.adder(parser.add_argument_group("with --engine"), to="engine")
     engine("--spec FILE", "features to ask for, YAML or JSON")
     add = options.adder(parser)
-    add("--qrels FILE", "grades (default: every grade is 0, and no topic is left out)")
+    add("--qrels FILE", "judgements in any format (default: every grade is 0, and no topic is left out)")
+    options.share(parser, "grades", "aggregate", to="qrels")
     add("--per-query", "scale every column within its topic", choices=tuple(MAPS))
     add("-o --output OUT", "output file (default: LETOR text on stdout)", type=options.Output, default="-")
     options.share(parser, "json")
@@ -56,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return _of_text(args) if args.engine is None else _of_engine(args)
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
-    qrels = None if args.qrels is None else common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels))
+    qrels = None if args.qrels is None else common.read_qrels(args, args.qrels)
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
     data = _mapped(joined.data, args)
@@ -69,14 +76,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_text(args: argparse.Namespace) -> int:
     """Features of the candidates of each query in an index."""
-    if args.queries is None:
-        raise common.UsageError("--index needs --queries")
+    if args.queries is None and args.qrels is None:
+        raise common.UsageError("--index needs --queries, or --qrels whose queries are texts")
     index = truerank.Index(args.index)
     features = truerank.TextFeatures(
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
     ).fit(index)
-    queries = truerank.read_queries(args.queries, field=args.query_field)
-    qrels = None if args.qrels is None else common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
+    qrels = None if args.qrels is None else common.read_qrels(args, args.qrels)
+    queries = _queries(args, qrels)
     data = _mapped(features.transform(queries, index, qrels), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
     unjudged = [] if qrels is None else sorted({*data.query_ids.tolist()} - {*qrels.query_ids.tolist()})
@@ -93,11 +100,11 @@ def _of_engine(args: argparse.Namespace) -> int:
     from truerank.io.engine import Engine
     from truerank.io.engine_features import engine_features, read_spec
 
-    if args.queries is None or args.qrels is None or args.spec is None or args.output == "-":
-        raise common.UsageError("--engine needs --spec, --queries, --qrels and a file to write (-o)")
+    if args.qrels is None or args.spec is None or args.output == "-":
+        raise common.UsageError("--engine needs --spec, --qrels and a file to write (-o)")
     partial = f"{args.output}.partial"
-    queries = truerank.read_queries(args.queries, field=args.query_field)
-    qrels = common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
+    qrels = common.read_qrels(args, args.qrels)
+    queries = _queries(args, qrels)
     engine = Engine(args.engine, timeout=60.0, retries=5)
     data, missing = engine_features(engine, read_spec(args.spec), queries, qrels, resume=partial)
     text = f"; the engine lacks {missing} of the judged documents, which are left out" if missing else ""
@@ -105,6 +112,13 @@ def _of_engine(args: argparse.Namespace) -> int:
     with suppress(FileNotFoundError):  # another run of the same command may have removed it
         os.unlink(partial)
     return code
+
+
+def _queries(args: argparse.Namespace, qrels: Any) -> Any:
+    """The queries of --queries, by default the texts of the judged ones."""
+    from truerank.io.documents import queries_of
+
+    return queries_of(qrels) if args.queries is None else truerank.read_queries(args.queries, field=args.query_field)
 
 
 def _mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("systems [RUN …]", "TREC runs, or folders of them")
     add("--runs RUN …", "the same runs, named by an option", default=[])
-    add("--qrels FILE", "TREC judgements of some of the topics, to learn from")
+    add("--qrels FILE", "judgements of some of the topics, to learn from, in any format that `truerank convert` reads")
     add("--model MODEL", "the learned fusion: written with --qrels, else read", writes=_written)
     add("--method", "fuse by this rule, without learning", choices=METHODS)
     add("-o --output RUN", "output file of the fused run (default: -, stdout)", type=options.Output)
@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--tag NAME", "tag of the fused run (default: fusion, or the method)", type=options.tag)
     group, of_learning = parser.add_argument_group("learning (with --qrels)"), "belongs to learning: give --qrels FILE"
     learn = options.adder(group, to="qrels", why=of_learning)
+    options.share(group, "grades", "aggregate", to="qrels", why=of_learning)
     learn("--ranker NAME", "ranker to train; `truerank train --list` lists them (default: list-net)")
     learn("--set key=value …", "parameters of the ranker", default=[])
     learn(
@@ -114,7 +115,7 @@ def _learn(args: argparse.Namespace) -> int:
         ranker.set_params(random_state=args.seed)
     depth = {} if args.training_depth is None else {"depth": args.training_depth}
     model = truerank.RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth)
-    qrels = common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
+    qrels = common.read_qrels(args, args.qrels)
     pool = truerank.RunPool(common.read_runs(args, args.runs), qrels)
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(

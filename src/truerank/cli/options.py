@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from truerank.core.errors import TruerankError
 from truerank.core.files import check_target, identity
 from truerank.core.method_names import called_here
+from truerank.io.judgements.places import AGGREGATES
 
 
 class UsageError(TruerankError):
@@ -266,6 +267,12 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "out-of-core": ("--out-of-core", "with --cluster: read rows again at each pass, to save memory", {"to": "cluster"}),
     "baseline": ("--baseline NAME", "system or column of --data to compare with (default: the first system)", {}),
+    "grades": ("--grades WORD=NUMBER …", "numbers of grades in words: 'Perfect=3 Good=2 Bad=0 Skip=-'", {}),
+    "aggregate": (
+        "--aggregate",
+        "how several grades of a document become one (default: they must be equal)",
+        {"choices": AGGREGATES},
+    ),
     "topics": (
         "--topics",
         "topics of the means: common, those of all runs; all, those of the qrels, where a missing topic counts 0 as in "

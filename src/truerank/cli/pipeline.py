@@ -46,7 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("--documents D", "documents, as for `truerank text index`", required=True)
     add("--queries Q", "queries, as for `truerank text search`", required=True)
-    add("--qrels QRELS", "TREC qrels, or the formats of Cranfield and CISI", required=True)
+    add("--qrels QRELS", "judgements: TREC qrels, Cranfield, CISI and what `truerank convert` reads", required=True)
+    options.share(parser, "grades", "aggregate")
     options.share(parser, "query-field")
     options.add_ranker_options(parser, prepare=False)
     add("--out DIR", "folder of index, model, probabilities, summary", type=options.OutputFolder, required=True)
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
     out = common.made_folder(args, args.out, OUTPUTS)
-    qrels = common.with_remarks(args, args.qrels, truerank.read_judgements(args.qrels))
+    qrels = common.read_qrels(args, args.qrels)
     queries, n_asked = _answered_queries(args, qrels)
     index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"{index.n_documents} documents indexed, {len(queries)} of {n_asked} queries have relevant ones")

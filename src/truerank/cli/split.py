@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from truerank.data.grouping import group_rows, id_text
     from truerank.io.letor.store import query_names
     from truerank.io.streams import open_outputs
+    from truerank.io.topics import carry_topics
 
     if args.data == "-":
         raise common.UsageError("split names its files after DATA: give a file instead of standard input (-)")
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
             rows = np.flatnonzero(np.isin(query, queries))
             source.write(rows, stream)
             report[name] = {"file": str(folder / written[name]), "queries": len(queries), "rows": len(rows)}
+    carry_topics(args.data, folder)
     text = common.table([list(part.values()) for part in report.values()], ["file", "queries", "rows"])
     text += f"\n\nnext: {source.next_command(args, str(folder / written['train']))}"
     return common.show(args, report, text)
@@ -154,7 +156,7 @@ class _Table:
             return described
         common.remark(argparse.Namespace(), args.data, about_data(data, trains=True))
         command = f"truerank train {shlex.join([train, *own, *words])} --model model.json"
-        return command if data.n_features else f"{described} {shlex.join(words)}".rstrip()
+        return command if data.n_features else f"{described}\n\n{common.without_features(train)}"
 
 
 class _Lines:
@@ -175,8 +177,9 @@ class _Lines:
             words = line.split()
             if found is None and len(words) not in (4, 6):
                 raise DataFileError(
-                    "expected LETOR text with qid:, qrels of 4 words or a run of 6 words in a line", path, number
-                )
+                    "expected LETOR text with qid:, qrels of 4 words or a run of 6 words in a line. For other "
+                    f"judgements make a table first: truerank convert {shlex.quote(path)} ratings.csv", path, number,
+                )  # fmt: skip
             queries.append(found.group(1) if found else words[0])
             self.lines.append(line if line.endswith(b"\n") else line + b"\n")
         if not queries:

@@ -68,6 +68,11 @@ CODES = {
         "files with different numbers of features",
         "read with n_features=N (--n-features N), or export all files with the same features",
     ),
+    "no-features": Code(
+        NOTE,
+        "judgements without features, of which no ranker can learn",
+        "add features from a search engine, from the texts, or from the columns of a catalogue",
+    ),
     "joined-query": Code(
         NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if this is not intended"
     ),
@@ -252,6 +257,8 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
         Remark(code, _list("query", items) if items else counted(count, "query"), count, items)
         for code, (count, items) in whole.seen.items()
     ]
+    if whole.n_rows and not data.n_features:
+        found.append(Remark("no-features", counted(whole.n_rows, "row"), whole.n_rows))
     return in_order([*found, *_of_features(whole)])
 
 

@@ -37,7 +37,7 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
 from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
-from truerank.io.letor.grammar import is_word
+from truerank.io.letor.grammar import NUMBER, is_word
 from truerank.io.streams import Source
 from truerank.io.tables import table_kind
 from truerank.io.text_table import holds_rows
@@ -176,6 +176,9 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
     queries: list[Document] = []
     seen: set[str] = set()
     for record in records:
+        if isinstance(record, _Bad) and record.unnamed is not None:  # the text of a query may be its id
+            text = next((record.unnamed.text[key] for key in (field, *QUERY_FIELDS) if key in record.unnamed.text), "")
+            record = record.unnamed._replace(id=text) if text.strip() else record
         if not isinstance(record, Document):
             raise DataFileError(record.reason, name, record.line)
         if record.id in seen:
@@ -194,8 +197,13 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
     return queries
 
 
+def queries_of(qrels: Qrels) -> list[Document]:
+    """Return the queries of qrels, with their texts; of others the id is the text."""
+    return [Document(query, {"text": qrels.texts.get(query, query)}, {}, {}) for query in qrels.query_ids.tolist()]
+
+
 def read_judgements(source: object) -> Qrels:
-    """Read TREC qrels, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, or `ir_datasets:NAME`.
+    """Read what `read_qrels` reads, Cranfield's `query doc grade` (1 is best), CISI's `query doc 0 0`, `ir_datasets:X`.
 
     Cranfield's grades 1, 2, 3, 4, -1 become 4, 3, 2, 1, 0, with a warning if no grade is -1. If a pair is judged twice
     in Cranfield or CISI, the higher grade counts.
@@ -212,6 +220,10 @@ def read_judgements(source: object) -> Qrels:
             (qrel.query_id, qrel.doc_id, float(qrel.relevance)) for qrel in _part(dataset, "qrels", str(source))
         )
     with Source(source) as stream:
+        first = next(filter(None, map(bytes.split, stream.peek().split(b"\n"))), [])
+        of_smart = (len(first) == 3 and NUMBER.fullmatch(first[2])) or (len(first) == 4 and first[2:3] == [b"0"])
+        if not of_smart:
+            return read_qrels(stream)
         name, text = stream.name, b"".join(stream.line_blocks())
     rows = [line.split() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
     if rows and all(len(row) == 3 for row in rows):

@@ -306,6 +306,17 @@ _FOREIGN = (
 )  # fmt: skip
 
 
+_SAVE = "Save the sheet as CSV (UTF-8)"
+_NOT_TEXT = (
+    (b"PK\x03\x04", "an Excel or OpenDocument workbook", _SAVE), (b"\xd0\xcf\x11\xe0", "an old Excel workbook", _SAVE),
+    (b"\x80\x04\x95", "a pickle, which is never loaded", "Write the table as CSV or Parquet"),
+    (b"\x80\x05\x95", "a pickle, which is never loaded", "Write the table as CSV or Parquet"),
+    (b"%PDF-", "a PDF", "Export the data as CSV"),
+    (b"SQLite format 3", "an SQLite database", "Export the table as CSV"),
+    (b"\x93NUMPY", "an array of NumPy", "Write text, or a table"),
+)  # fmt: skip
+
+
 def _inflater(head: bytes, name: str) -> _Inflater | None:
     """Return the decompressor of the file `name` by its first bytes, None for text."""
     if head.startswith(b"\x1f\x8b"):
@@ -319,6 +330,11 @@ def _inflater(head: bytes, name: str) -> _Inflater | None:
     if head.startswith(b"\x28\xb5\x2f\xfd"):
         library = _zstandard()
         return _ZstdInflater("zstd", lambda: library.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj())
+    for magic, kind, advice in _NOT_TEXT:
+        if head.startswith(magic) and (
+            magic != b"PK\x03\x04" or b"[Content_Types].xml" in head or b"opendocument" in head
+        ):
+            raise DataFileError(f"the file is {kind}. {advice}", name)
     for magic, kind, program in _FOREIGN:
         if head.startswith(magic):
             raise DataFileError(

@@ -74,6 +74,14 @@ def write_topics(target: object, query_ids: Iterable[str], texts: Mapping[str, s
     return words
 
 
+def carry_topics(source: str, folder: Path) -> None:
+    """Copy the texts of ids that were made of them from the folder of a file to another, where they are lacking."""
+    path = Path(source).parent / TOPICS
+    texts = {one: text for one, text in (_read(path) if path.is_file() else {}).items() if _is_of(one, text)}
+    if texts and path.parent.resolve() != folder.resolve():
+        write_topics(folder / "any", texts.values(), {}, "split")
+
+
 def _is_of(word: str, text: str) -> bool:
     return bool(_MADE.fullmatch(word)) and topic_id(text) == word
 

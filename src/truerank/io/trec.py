@@ -199,7 +199,7 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     plain = grades is None and aggregate is None
     if hasattr(source, "columns") or not plain:
         return _other_qrels(source, grades, aggregate)
-    with Source(source) as stream:
+    with source if isinstance(source, Source) else Source(source) as stream:
         if not is_trec(stream.peek(), 4):
             return _other_qrels(stream, None, None)
         names, offsets, doc_ids, values, *_ = _read(stream, 4, 3, "a grade", "topic iteration docno grade")
@@ -239,13 +239,13 @@ def as_qrels(qrels: object) -> Qrels:
 
 
 def run_name(path: str) -> str:
-    """Return the name of a run: its file's name without `.gz`, `.xz`, `.zst`, `.run`, `.txt`, `.trec`, `printable`.
+    """Return the name of a run: its file's name without the endings of compressed files, runs and tables, `printable`.
 
     >>> run_name("runs/bm25.run.gz")
     'bm25'
     """
     name = Path(path).name
-    for suffix in (*COMPRESSED, ".run", ".txt", ".trec"):
+    for suffix in (*COMPRESSED, ".run", ".txt", ".trec", ".csv", ".tsv", ".jsonl", ".parquet"):
         name = name.removesuffix(suffix)
     return printable(name or path)
 

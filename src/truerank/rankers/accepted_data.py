@@ -15,6 +15,7 @@ from truerank.core.checks import check_not_masked, check_plain
 from truerank.core.errors import InvalidInputError, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
+from truerank.data.checkup import CODES
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
@@ -182,6 +183,8 @@ class AcceptedData:
             )
         if data.n_rows == 0:
             raise InvalidInputError("these data have no rows; training needs some")
+        if data.n_features == 0:
+            raise InvalidInputError(f"these data have no features: {CODES['no-features'].remedy}")
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):

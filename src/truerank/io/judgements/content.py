@@ -17,6 +17,8 @@ from truerank.io.streams import Source
 
 _TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
 _LZ4 = b"\x04\x22\x4d\x18"
+BINARY = tuple(_TABLES)
+"""The first bytes of tables that are no text."""
 _BULK = {"index", "create", "update", "delete"}
 
 
@@ -50,10 +52,8 @@ class Content(NamedTuple):
         """Return the line of JSON on which the last of some texts is, each after the one before it."""
         place = 0
         for one in ids:
-            place = max(self.text.find(json.dumps(one, ensure_ascii=ascii), place) for ascii in (True, False))
-            if place < 0:
-                return None
-        return self.text.count("\n", 0, place) + 1
+            place = max(place, *(self.text.find(json.dumps(one, ensure_ascii=way), place) for way in (True, False)))
+        return self.text.count("\n", 0, place) + 1 if self.kind == "json" else None
 
 
 def read_content(source: Source) -> Content:
@@ -73,6 +73,11 @@ def read_content(source: Source) -> Content:
             raise DataFileError(f"the lz4 archive is damaged ({error}); fetch the file again", name) from error
     else:
         data = b"".join(source.line_blocks())
+    return of_text(data, name)
+
+
+def of_text(data: bytes, name: str) -> Content:
+    """Return what the bytes of a text hold."""
     check_bytes(data, name, 1)
     text = data.decode("utf-8")
     start = text.lstrip()[:1]

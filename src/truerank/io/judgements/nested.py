@@ -81,7 +81,7 @@ class _Walk:
         """Return the query, the document and the judge after the keys of an object."""
         known = {plain(name): value for name, value in own.items()}
         if known.get("id") is not None:
-            if lists_documents(key, self.what) and at.query is not None:
+            if at.query is not None and (lists_documents(key, self.what) or self.what in roles):
                 roles.setdefault("document", known["id"])
             elif "text" in roles or any(lists_documents(plain(name), self.what) for name in node):
                 roles.setdefault("query", known["id"])

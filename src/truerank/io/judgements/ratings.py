@@ -10,9 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
+import numpy as np
+
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, warn
 from truerank.core.printing import counted
+from truerank.data.ranking_data import RankingData
+from truerank.io.judgements.content import Content
+from truerank.io.judgements.places import AGGREGATES
 from truerank.io.judgements.roles import plain
 from truerank.io.trec import Qrels, as_qrels
 
@@ -39,7 +44,7 @@ def _majority(grades: Sequence[float]) -> float:
     return min(grade for grade, count in counts.items() if count == max(counts.values()))
 
 
-AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
+_COMBINED: dict[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "median": statistics.median,
     "majority": _majority,
@@ -86,9 +91,12 @@ class Ratings:
         queries = [query for query, rows in qrels.rows().items() for _ in range(rows.stop - rows.start)]
         return cls(queries, qrels.doc_ids.tolist(), qrels.grades.tolist(), texts=dict(qrels.texts))
 
+    def __str__(self) -> str:
+        judges = "" if self.judges is None else f" by {counted(len(set(self.judges)), 'judge')}"
+        return f"{counted(len(self.grades), 'grade')} for {counted(len(set(self.queries)), 'query')}{judges}"
+
     def __repr__(self) -> str:
-        judges = "" if self.judges is None else f", {counted(len(set(self.judges)), 'judge')}"
-        return f"Ratings({len(self.grades)} grades of {counted(len(set(self.queries)), 'query')}{judges})"
+        return f"Ratings({self})"
 
     def pairs(self) -> dict[tuple[str, str], list[int]]:
         """Return the rows of each query and document, in the order of the file."""
@@ -130,7 +138,7 @@ class Ratings:
         if len(pairs) == len(self.grades):
             return self if self.judges is None else Ratings(**vars(self) | {"judges": None})
         if aggregate is not None:
-            check_choice(aggregate, "aggregate", tuple(AGGREGATES))
+            check_choice(aggregate, "aggregate", AGGREGATES)
         grades = []
         for (query, document), rows in pairs.items():
             given = [self.grades[row] for row in rows]
@@ -141,11 +149,15 @@ class Ratings:
                     f'query {query!r}. There are {self.agreement()}. Choose how to combine them: aggregate="median", '
                     f"or one of {', '.join(AGGREGATES)} (--aggregate median)"
                 )
-            grades.append(given[0] if aggregate is None else float(AGGREGATES[aggregate](given)))
+            grades.append(given[0] if aggregate is None else float(_COMBINED[aggregate](given)))
         if aggregate is None:
             warn(f"{self.name}: dropped {len(self.grades) - len(pairs)} judgements that repeat an earlier one")
         queries, documents = map(list, zip(*pairs))
         return Ratings(queries, documents, grades, None, self.texts, self.left_out, self.name, self.format)
+
+    def rows(self) -> RankingData:
+        """Return rows without features, one for each grade."""
+        return RankingData(np.empty((len(self.grades), 0)), self.grades, self.queries, doc_ids=self.documents)
 
     def qrels(self, aggregate: str | None = None) -> Qrels:
         """Return qrels; `aggregate` combines several grades of a document: mean, median, majority or first."""
@@ -163,22 +175,20 @@ def _squares(grades: Sequence[float]) -> float:
     return 2 * (len(grades) * math.fsum(grade * grade for grade in grades) - math.fsum(grades) ** 2)
 
 
-def graded(
-    rows: Iterable[Row], name: str, format: str, grades: Mapping[str, float | None] | None = None, decimal: str = "."
-) -> Ratings:
-    """Return the ratings of rows; `grades` are numbers by word, and None for words that are no grade.
+def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[str, float | None] | None) -> Ratings:
+    """Return the ratings of a file's rows; `grades` are numbers by word, and None for words that are no grade.
 
     DataFileError: words without `grades`, with a proposal, and a text that is no word of `grades`, with its line.
     """
-    read = _Scale(grades, decimal)
-    found, judges = Ratings([], [], [], None, name=name, format=format), list[str | None]()
+    read = _Scale(grades, content.decimal)
+    found, judges = Ratings([], [], [], None, name=content.name, format=format), list[str | None]()
     left_out, words = Counter[str](), dict[str, list[Row]]()
     for row in rows:
         if row.text is not None and row.text != row.query:
             known = found.texts.setdefault(row.query, row.text)
             if known != row.text:
                 what = f"query {row.query!r} has two texts: {known!r} and {row.text!r}"
-                raise DataFileError(what, name, row.line)
+                raise DataFileError(what, content.name, row.line)
         grade = None if row.unrateable else read(row.grade)
         if isinstance(grade, str):
             words.setdefault(grade, []).append(row)
@@ -190,7 +200,7 @@ def graded(
             found.grades.append(grade)
             judges.append(row.judge)
     if words:
-        _refuse(words, found, grades)
+        _refuse(words, found, grades, content)
     found.left_out = dict(left_out)
     if any(judges):
         found.judges = [judge or "" for judge in judges]
@@ -263,21 +273,26 @@ def proposed(words: Iterable[str]) -> str:
     return " ".join([*(f"{word}={level}" for word, level in ordered), *(f"{word}=?" for word in unknown)])
 
 
-def _refuse(words: dict[str, list[Row]], found: Ratings, grades: Mapping[str, float | None] | None) -> NoReturn:
+def _refuse(
+    words: dict[str, list[Row]], found: Ratings, grades: Mapping[str, float | None] | None, content: Content
+) -> NoReturn:
     """Raise an error for grades in words: with a proposal, or with the line of a damaged number."""
     usual = any(plain(word) in level for word in words for level in _ORDER)
     word, rows = next(iter(words.items()))
+    line = rows[0].line or content.line_of(rows[0].text or rows[0].query, rows[0].document)
     if grades is not None or (found.grades and not usual):
         what = f"the grade of document {rows[0].document!r} for query {rows[0].query!r} is {word!r}; expected a number"
         known = "" if grades is None else f", or one of the given words: {', '.join(grades)}"
-        raise DataFileError(what + known, found.name, rows[0].line)
+        raise DataFileError(what + known, found.name, line)
     counts = sorted(words, key=lambda word: -len(words[word]))
     shown = ", ".join(f"{word!r} ({len(words[word])})" for word in counts[:8])
     proposal = proposed(counts[:20])
     unknown = " (replace each ? by a number)" if "?" in proposal else ""
     also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""
     raise DataFileError(
-        f"grades are words: {shown}{also}. Give their numbers{unknown}: --grades {proposal!r}", found.name, rows[0].line
+        f'grades are words: {shown}{also}. Give their numbers{unknown}: grades="{proposal}" (--grades "{proposal}")',
+        found.name,
+        line,
     )
 
 
@@ -307,13 +322,12 @@ def _tell(found: Ratings, esci: bool, grades: object) -> None:
         counts = " and ".join(f"{count} {reason}" for reason, count in found.left_out.items())
         warn(f"{found.name}: left out {counts}; {counted(len(found.grades), 'grade')} remain")
     if esci:
-        warn(f"{found.name}: E, S, C, I are read as 3, 2, 1, 0. Other numbers: --grades 'E=3 S=2 C=1 I=0'")
+        warn(f'{found.name}: E, S, C, I are read as 3, 2, 1, 0. Other numbers: grades="E=3 S=2 C=1 I=0"')
     levels = sorted(set(found.grades))
     shown = ", ".join(f"{level:g}" for level in levels)
     if grades is None and 1 < len(levels) <= 10 and levels[-1] > _WORST_GAIN and levels[0] >= 0:
         mapping = " ".join(f"{level:g}={place}" for place, level in enumerate(levels))
         warn(
-            f"{found.name}: the grades {shown} are gains rather than levels; with "
-            f'exponential gains (2^g - 1) the highest decides alone. Map them (--grades "{mapping}"), or measure '
-            'nDCG(gain="linear")'
+            f"{found.name}: the grades {shown} are gains rather than levels; with exponential gains (2^g - 1) the "
+            f'highest decides. Map them: grades="{mapping}" (--grades "{mapping}"), or measure nDCG(gain="linear")'
         )

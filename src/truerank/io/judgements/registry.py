@@ -7,39 +7,20 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from truerank.core.checks import column_labels
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
 from truerank.core.names import Table, resolve, unknown
-from truerank.io.judgements.content import Content, read_content
+from truerank.core.types import PathLike
+from truerank.io.judgements.content import BINARY, Content, of_text, read_content
 from truerank.io.judgements.formats import Format
+from truerank.io.judgements.places import PLACES
 from truerank.io.judgements.ratings import Ratings, graded, read_scale
 from truerank.io.judgements.roles import has, roles_of
-from truerank.io.judgements.tables import content_of_frame, judges_of
+from truerank.io.judgements.tables import content_of_frame, is_about, judges_of
 from truerank.io.streams import Source
 
-_HERE = "truerank.io.judgements"
 FORMATS: Table[Format] = Table(
     "truerank.judgements",
-    {
-        name: resolve(f"{_HERE}.{place}")
-        for name, place in {
-            "qrels": "trec:TREC",
-            "ms-marco": "trec:MS_MARCO",
-            "ranklib": "trec:RANKLIB",
-            "beir": "sets:BEIR",
-            "esci": "tables:ESCI_FRAME",
-            "pyterrier": "tables:PYTERRIER",
-            "ir-measures": "tables:IR_MEASURES",
-            "quepid": "quepid:CSV",
-            "quepid-json": "quepid:JSON",
-            "search-relevance": "search_relevance:SEARCH_RELEVANCE",
-            "rank-eval": "rank_eval:RANK_EVAL",
-            "rre": "rre:RRE",
-            "ranx": "sets:RANX",
-            "gold": "sets:GOLD",
-            "ratings": "tables:TABLE",
-            "json": "tables:JSON",
-        }.items()
-    },
+    {name: resolve(f"truerank.io.judgements.{place}") for name, place in PLACES.items()},
     lambda point: point.load(),
 )
 """The formats by name, in the order in which a file is tried, those of other packages last."""
@@ -72,7 +53,7 @@ def read_ratings(source: object, *, grades: Scale | None = None, format: str | N
     >>> import io
     >>> ratings = read_ratings(io.StringIO("query,docid,Ann,Bob\\nred shoes,d1,3,2\\nred shoes,d2,0,\\n"))
     >>> ratings, ratings.judges, ratings.grades
-    (Ratings(3 grades of 1 query, 2 judges), ['Ann', 'Bob', 'Ann'], [3.0, 2.0, 0.0])
+    (Ratings(3 grades for 1 query by 2 judges), ['Ann', 'Bob', 'Ann'], [3.0, 2.0, 0.0])
     >>> ratings.qrels("first").to_dict()
     {'red shoes': {'d1': 3, 'd2': 0}}
     """
@@ -99,12 +80,36 @@ def ratings_of(
     found = FORMATS[format] if format is not None else recognised(content)
     if found is None:
         refuse(content)
-    ratings = graded(found.rows(content), content.name, found.title, grades, content.decimal)
+    ratings = graded(found.rows(content), content, found.title, grades)
     if not ratings.grades and not ratings.left_out:
         refuse(content)
     if not ratings.grades:
         raise DataFileError(f"the file has no grade ({found.title}); nobody has judged its documents yet", content.name)
     return ratings
+
+
+def holds_judgements(path: PathLike) -> bool:
+    """Return whether a file holds judgements and nothing to learn from, by its first bytes or its columns.
+
+    A table with a column that has no role, and LETOR text with features, do not.
+    """
+    with Source(path) as source:
+        head = source.peek()
+        if head.lstrip()[:1] in (b"{", b"["):
+            return True
+        try:
+            lines = head[: head.rfind(b"\n") + 1] or head
+            content = read_content(source) if head.startswith(BINARY) else of_text(lines, source.name)
+        except TruerankError:
+            return False
+    if content.kind == "text":
+        found, line = recognised(content), next(content.lines(), (1, []))[1]
+        return found is not None and not (found.name == "ranklib" and re.match(r"\d+:", line[2]))
+    roles = roles_of(content.header)
+    others = [name for name in content.header if name not in roles.values() and not is_about(name)]
+    if "document" not in roles or not {"query", "text"} & set(roles):
+        return False
+    return not others if "grade" in roles else bool(judges_of(content)) and has(content.header, "query", "docid")
 
 
 def recognised(content: Content) -> Format | None:
@@ -138,7 +143,7 @@ def _other_json(content: Content) -> tuple[str, str] | None:
     if {"impression", "clicked"} <= known:
         return "a click log", "Read it with `truerank clicks examine FILE`"
     if "querySetQueries" in known:
-        return "a query set without judgements", "Name the judgement list; a query set is for --queries"
+        return "a query set without judgements", "Name the judgement list"
     if (
         known & {"_id", "id", "docid", "doc_id"}
         and known & {"text", "title", "contents", "body"}
@@ -150,7 +155,7 @@ def _other_json(content: Content) -> tuple[str, str] | None:
     if "_rank_eval" not in known and {"metric_score", "details"} <= known:
         return "the answer of _rank_eval", "Name the request, which has the ratings"
     if known & {"tree_info", "learner", "oblivious_trees", "truerank", "trees"}:
-        return "a model", "Name it where a model is expected, with --data for judged rows"
+        return "a model", "Name it where a model is expected"
     if (
         known & {"hits", "responseHeader", "took"}
         and "judgmentRatings" not in content.text[:100_000]
@@ -158,7 +163,7 @@ def _other_json(content: Content) -> tuple[str, str] | None:
     ):
         return "the answer of a search engine", "Results are a run; judgements have a grade for each document"
     if {"featureset", "features"} & known and "ratings" not in content.text:
-        return "a feature set", "It is for --features of `truerank text features --engine`"
+        return "a feature set", "It belongs to `truerank text features`"
     return None
 
 
@@ -210,15 +215,15 @@ def _other_text(content: Content) -> tuple[str, str] | None:
     if start.startswith(("<!doctype", "<html")):
         return "a web page", "Was it saved after a login? Export the file again"
     if start.startswith("<"):
-        return "XML or TREC topics", "Topics are for --queries; judgements have a grade for each document"
+        return "XML or TREC topics", "Topics are queries; judgements have a grade for each document"
     if re.search(r"(^|\s)qid:", " ".join(words)):
         if re.search(r"\s\d+:\S+", " ".join(words)) and "#" not in content.text:
-            return "LETOR features without document ids", "Name it as --data; qrels need document ids in comments"
+            return "LETOR features without document ids", "Name it as judged rows; qrels need document ids in comments"
         return None
     if len(words) == 6:
         return "a TREC run (6 columns)", "Name it as a run; qrels have 4 columns 'topic iteration docno grade'"
     if len(words) == 1 and re.fullmatch(r"[-+.\deE]+", words[0]):
-        return "a file of scores", "Scores are for --scores, with --data"
+        return "a file of scores", "Scores belong to judged rows"
     return None
 
 

@@ -85,7 +85,7 @@ def _refuse(content: Content) -> None:
     judgements = recognised(content)
     looks, advice = other_kind(content) or ("another file", "")
     if judgements is not None and judgements.name not in ("ratings", "json"):
-        looks, advice = f"judgements ({judgements.title})", "Name it as judgements (--qrels)"
+        looks, advice = f"judgements ({judgements.title})", "Name it as judgements"
     raise DataFileError(
         f"expected a run, but this looks like {looks}. {advice}{'. ' * bool(advice)}A run has the columns 'topic Q0 "
         "docno rank score tag', or is a table with columns such as query_id, doc_id and score",

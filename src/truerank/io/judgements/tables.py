@@ -10,18 +10,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from truerank.core.checks import as_array
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.data.grouping import id_text, is_missing
-from truerank.io.judgements.content import Content
+from truerank.core.types import PathLike
+from truerank.data.grouping import as_ids, id_text, is_missing
+from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
 from truerank.io.judgements.ratings import ESCI, Ratings, Row, read_grade
 from truerank.io.judgements.roles import has, plain, roles_of, usual
-from truerank.io.streams import COMPRESSED, open_output
-from truerank.io.tables import table_kind
+from truerank.io.streams import COMPRESSED, Source, open_output
+from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
 
 COLUMNS = ("query_id", "query", "doc_id", "grade", "judge")
-_NO_JUDGES = {"rank", "position", "pos", "title", "notes", "note", "comment", "explanation", "description", "id", "url",
-              "informationneed", "timestamp", "date", "locale", "productlocale", "split"}  # fmt: skip
+_ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "explanation", "description", "id", "url",
+          "uri", "informationneed", "timestamp", "date", "locale", "productlocale", "split", "exampleid", "iteration",
+          "iter", "judge", "rater", "user", "query", "smallversion", "largeversion", "unrateable", "product", "name",
+          "text", "snippet", "body", "brand", "category", "color"}  # fmt: skip
 
 
 def table_rows(content: Content) -> Iterator[Row]:
@@ -38,6 +42,8 @@ def table_rows(content: Content) -> Iterator[Row]:
     if lacking:
         shown, role = ", ".join(map(repr, content.header[:12])), lacking[0]
         what = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}"
+        if any(read_grade(name) is not None for name in content.header):
+            what += ". Is the line of their names missing?"
         raise DataFileError(what, content.name, 1)
     for line, row in content.rows:
         cells = {role: row[k] if k < len(row) else None for role, k in roles.items()}
@@ -68,12 +74,17 @@ def _guarded(text: str) -> str:
     return text[1:] if text[:1] == " " and text[1:2] in tuple("-=+@") else text
 
 
+def is_about(name: str) -> bool:
+    """Return whether a column tells about a row, and is neither a grade nor a feature."""
+    return plain(name) in _ABOUT or not name or name.startswith(("Unnamed:", "__index_level"))
+
+
 def judges_of(content: Content) -> dict[str, int]:
     """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades."""
     taken = set(roles_of(content.header).values())
     found: dict[str, int] = {}
     for k, name in enumerate(content.header):
-        if name in taken or not name or plain(name) in _NO_JUDGES:
+        if name in taken or is_about(name):
             continue
         cells = [row[k] for _, row in content.rows if k < len(row) and not is_missing(row[k]) and row[k] != ""]
         numbers = [read_grade(cell) for cell in cells]
@@ -86,12 +97,50 @@ def judges_of(content: Content) -> dict[str, int]:
 
 def content_of_frame(table: Any, names: dict[str, Any]) -> Content:
     """Return the content of a data frame; `names` are its columns by their text."""
-    columns = [_values(table[label]) for label in names.values()]
-    return Content("the table", "table", header=list(names), rows=[(None, list(row)) for row in zip(*columns)])
+    roles = roles_of(names)
+    ids = {roles.get("query", roles.get("text")), roles.get("document")}
+    columns = [as_array(table[label], name) for name, label in names.items()]
+    columns = [as_ids(own, f"column {name!r}") if name in ids else own for name, own in zip(names, columns)]
+    rows = zip(*(column.tolist() for column in columns))
+    return Content("the table", "table", header=list(names), rows=[(None, list(row)) for row in rows])
 
 
-def _values(column: Any) -> list[Any]:
-    return column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[dict[str, list[Any]], list[str]]:
+    """Return rows `qid`, `y`, `docid` with the columns of a table of documents, and the judged documents that it lacks.
+
+    `on` is the table's column of document ids. Columns of text whose cells are all numbers become numbers.
+    """
+    with Source(source) as stream:
+        content = read_content(stream)
+    records = [row for _, row in content.rows]
+    if content.kind != "table":
+        objects = [one for _, value in content.values for one in (value if isinstance(value, list) else [value])]
+        header = list(dict.fromkeys(key for one in objects if isinstance(one, dict) for key in one))
+        content = content._replace(header=header)
+        records = [[one.get(key) for key in header] for one in objects if isinstance(one, dict)]
+    header = content.header
+    found = on or roles_of(header).get("document") or next((name for name in header if plain(name) == "id"), None)
+    if found not in header:
+        what = f"there is no column {found or 'of document ids'!r}; expected one of {', '.join(header[:12])}"
+        raise DataFileError(what, str(source))
+    place = header.index(found)
+    others = [k for k, name in enumerate(header) if k != place and name and name not in (QUERY, GRADE, DOCUMENT)]
+    rows = {id_text(row[place]).strip(): row for row in records if not is_missing(row[place])}
+    if len(rows) < sum(not is_missing(row[place]) for row in records):
+        raise DataFileError(f"the column {found!r} has an id twice; a document has one row", str(source))
+    kept = [k for k, document in enumerate(ratings.documents) if document in rows]
+    columns: dict[str, list[Any]] = {
+        QUERY: [ratings.queries[k] for k in kept],
+        GRADE: [whole(ratings.grades[k]) for k in kept],
+        DOCUMENT: [ratings.documents[k] for k in kept],
+    }
+    for k in others:
+        cells = [rows[document][k] if k < len(rows[document]) else None for document in columns[DOCUMENT]]
+        filled = [None if is_missing(cell) or cell == "" else cell for cell in cells]
+        numbers = [None if cell is None else read_grade(cell) for cell in filled]
+        are_numbers = all(number is not None for cell, number in zip(filled, numbers) if cell is not None)
+        columns[header[k]] = numbers if are_numbers else filled
+    return columns, [document for document in dict.fromkeys(ratings.documents) if document not in rows]
 
 
 def kind_of(target: object) -> str | None:

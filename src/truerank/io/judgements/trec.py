@@ -11,6 +11,7 @@ from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, whole, write_lines
 from truerank.io.judgements.ratings import Ratings, Row
 from truerank.io.letor.grammar import NUMBER, is_word
+from truerank.io.topics import topic_texts
 from truerank.io.trec import write_qrels
 
 _LINE = re.compile(r"\s*(\S+)\s+qid:(\S+)((?:\s+\d+:\S+)*)\s*(?:#\s*(.*?))?\s*$")
@@ -24,12 +25,16 @@ def _is_trec(content: Content) -> bool:
 
 
 def _trec_rows(content: Content) -> Iterator[Row]:
-    texts = _queries_beside(content.name)
-    for number, words in content.lines():
+    lines = list(content.lines())
+    topics = list(dict.fromkeys(words[0] for _, words in lines))
+    named, known = topic_texts(topics, content.name)
+    names, texts = dict(zip(topics, named.tolist())), known | _queries_beside(content.name)
+    for number, words in lines:
         if len(words) != 4:
             what = f"expected 4 columns 'topic iteration docno grade', got {len(words)}: {' '.join(words)[:60]!r}"
             raise DataFileError(what, content.name, number)
-        yield Row(words[0], words[2], words[3], text=texts.get(words[0]), line=number)
+        query = names[words[0]]
+        yield Row(query, words[2], words[3], text=texts.get(query), line=number)
 
 
 def _queries_beside(name: str) -> dict[str, str]:

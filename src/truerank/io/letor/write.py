@@ -134,7 +134,8 @@ def number_texts(values: np.ndarray) -> list[str]:
 def _query(name: object) -> str:
     if isinstance(name, bool) or not isinstance(name, str | int) or not is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
-            f"query id {name!r} cannot be written to a LETOR file: it must be an integer or one word without '#'"
+            f"query id {name!r} cannot be written to a LETOR file: it must be an integer or one word without "
+            "'#'. Write a table (.csv, .parquet), whose query ids are any text"
         )
     return str(name)
 
