@@ -28,7 +28,8 @@ from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.printing import note, plain, print_json, table
 from truerank.core.threads import resolve_n_jobs
 from truerank.data.grouping import offsets_of, places_of
-from truerank.io.trec import Qrels, Run, files_of
+from truerank.io.streams import files_of
+from truerank.io.trec import Qrels, Run
 from truerank.measures import parse_measure
 from truerank.report.plots import Figure
 from truerank.significance import wilcoxon, win_loss

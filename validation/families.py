@@ -56,7 +56,8 @@ def tables(every: bool) -> Mapping[str, np.ndarray]:
 
 
 def _of_runs(name: str, folder: Path, qrels_file: str, measures: tuple[str, ...]) -> dict[str, np.ndarray]:
-    from truerank.io.trec import files_of, judge_run, read_qrels, read_run
+    from truerank.io.streams import files_of
+    from truerank.io.trec import judge_run, read_qrels, read_run
     from truerank.measures import parse_measure
 
     qrels = read_qrels(folder / qrels_file)

@@ -165,7 +165,8 @@ def trec9(every: bool = False) -> np.ndarray | None:
     folder = collections()
     if folder is None:
         return None
-    from truerank.io.trec import files_of, judge_run, read_qrels, read_run
+    from truerank.io.streams import files_of
+    from truerank.io.trec import judge_run, read_qrels, read_run
     from truerank.measures import AP
 
     runs = folder / "trec9-web-runs"

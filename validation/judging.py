@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import stdtrit
 from scipy.stats import kendalltau
 
-from truerank.io.trec import Run, as_qrels, as_run, files_of, judge_run, read_qrels, read_run
+from truerank.io.streams import files_of
+from truerank.io.trec import Run, as_qrels, as_run, judge_run, read_qrels, read_run
 from truerank.judging.estimate import FEWEST_RESIDUALS, Sampled, estimate, gain_estimates, spread_of
 from truerank.judging.plan import allocate, plan_judgements
 from truerank.judging.predictions import Factors, make_factors

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truerank.io.trec import files_of, judge_run, read_qrels, read_run
+from truerank.io.streams import files_of
+from truerank.io.trec import judge_run, read_qrels, read_run
 from truerank.measures import parse_measure
 from truerank.significance.intervals import Interval, Verdict, decided, student_quantile, with_one_more
 from truerank.significance.paired import paired_tests
