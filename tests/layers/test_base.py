@@ -40,6 +40,8 @@ def files(tmp_path_factory) -> Path:
     with contextlib.chdir(folder), contextlib.redirect_stderr(io.StringIO()):
         with contextlib.redirect_stdout(io.StringIO()):
             assert main(["sample", "."]) == 0
+            promise = ["--at-most", "0.3", "-o", "cutoff.json"]
+            assert main(["cutoff", "fit", "--runs", "bm25.run", "--qrels", "qrels.txt", *promise]) == 0
             assert main(["judge", "plan", "few-bm25.run", "few-latent.run", "-o", "judge.csv"]) == 0
         data = truerank.read_letor("test.txt.gz")
         few = take_columns(data, [0, 1, 2])
@@ -74,6 +76,11 @@ BASE = {
     "judge agree": "judge agree few-human.txt few-judge.txt",
     "trec-eval": "trec-eval -q -m all_trec qrels.txt bm25.run",
     **{f"fuse, {rule}": f"fuse few-bm25.run few-latent.run --method {rule}" for rule in METHODS},
+    "cutoff fit": "cutoff fit --runs bm25.run --qrels qrels.txt --at-most 0.3 -o OUT.cutoff.json",
+    "cutoff fit on CSV": "cutoff fit --data rows.csv --scores scores.txt --loss missed-relevant --at-most 0.5 -o OUT.j",
+    "cutoff apply": "cutoff apply cutoff.json --runs bm25.run",
+    "judging page": "judge plan few-bm25.run few-latent.run -o OUT.2.csv --page OUT.html",
+    "gate": "gate bm25.run --baseline latent.run --gold qrels.txt --at-least nDCG@10=0.1 --margin 0.5",
     "describe CSV": "describe rows.csv",
     "split CSV": "split rows.csv --test 0.2 -o OUT.parts --replace",
     "convert to CSV": "convert rows.txt OUT.csv",
@@ -162,3 +169,20 @@ def test_rows_written_by_either_layer_are_read_as_the_same_rows(tmp_path, monkey
                 assert (one.y.tolist(), one.qid.tolist(), one.doc_ids.tolist(), one.comments.tolist()) == (
                     data.y.tolist(), data.qid.tolist(), data.doc_ids.tolist(), data.comments.tolist()
                 )  # fmt: skip
+
+
+def test_the_decisions_of_probabilities_are_functions_of_the_base(files):
+    code = """
+import json, truerank
+from truerank.calibration.decisions import cost_threshold, decide, expected_relevant
+p = [0.1, 0.2, 0.7]
+cutoff = truerank.Cutoff("missed-relevant", at_most=0.25).fit([0.9, 0.7, 0.4, 0.8, 0.3, 0.6], [1, 0, 1, 1, 0, 1],
+                                                               qid=[1, 1, 1, 2, 2, 3])
+print(json.dumps([cost_threshold(cost_fn=5), decide(p, cost_fn=5).tolist(),
+                  expected_relevant(p, 2).tolist(), cutoff.depth([0.9, 0.5, 0.2], qid=[7, 7, 8]).tolist()]))
+"""
+    done = run("base", files, code)
+    assert done.returncode == 0, done.stderr
+    threshold, decisions, expected, depth = json.loads(done.stdout)
+    assert threshold == pytest.approx(1 / 6)
+    assert (decisions, expected, depth) == ([0, 1, 1], [pytest.approx(0.9)], [2, 0])

@@ -22,6 +22,10 @@ OF_LAYERS = {  # code that imports the layer's libraries, and a command
     "train,tables": ("truerank.read_table", "evaluate model.json --data rows.parquet --allow-training-queries"),
     "tables": ("truerank.read_table", "evaluate --data rows.parquet --scores scores.txt"),
     "text": ("truerank.TextClassifier", "text index texts.jsonl -o OUT.index"),
+    "report": (
+        "import vl_convert",
+        "report bm25.run latent.run --qrels qrels.txt --cutoff cutoff.json -o OUT.html",
+    ),
     "zstd": ("import zstandard", "convert rows.txt OUT.txt.zst"),
     "plots": ("import matplotlib", "evaluate bm25.run --qrels qrels.txt"),
     "onnx": ("import onnx", "export model.json --to onnx -o OUT.onnx"),
@@ -36,6 +40,7 @@ MISSING = {
     "evaluate --data rows.parquet --scores scores.txt": "tables",
     "convert rows.txt OUT.parquet": "tables",
     "convert rows.txt OUT.txt.zst": "zstd",
+    "report bm25.run latent.run --qrels qrels.txt -o OUT.html": "report",
     "text index texts.jsonl -o OUT.index": "text",
 }
 

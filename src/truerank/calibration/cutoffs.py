@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, betaincinv, ndtri
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from truerank.calibration import QUERY_SCORES
-from truerank.calibration.log_odds_fits import fit_standardised
+from truerank.calibration.estimator import BaseEstimator, check_is_fitted
 from truerank.calibration.query_losses import STATISTICS, QueryLoss, denominator, list_statistics, parse_loss
 from truerank.core.checks import as_numbers, check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
@@ -349,6 +347,8 @@ class Cutoff(BaseEstimator):
         n_aside = math.ceil(_ASIDE * len(losses)) if self.query_score == "learned" else 0
         aside, tested = order[:n_aside], order[n_aside:]
         if n_aside:  # log-odds of no loss, linear in the standardised statistics
+            from truerank.calibration.log_odds_fits import fit_standardised
+
             known, right = self.reference_[aside], 1 - losses[aside]
             coef, self.centre_, self.scale_ = fit_standardised(known, right, None, _RIDGE, 1e-3)
             self.coef_ = coef[:-1]

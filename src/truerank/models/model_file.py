@@ -21,6 +21,7 @@ import inspect
 import json
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -123,8 +124,9 @@ def _checked_reading(reading: Any) -> dict[str, str]:
 
 def _try(model: Scorer) -> None:
     """Raise if a ranker cannot score rows of plain numbers because its attributes do not fit together."""
+    if (base := sys.modules.get("truerank.rankers.base")) is None:
+        return  # none of the decoded objects is a ranker
     from truerank.rankers.accepted_data import any_category
-    from truerank.rankers.base import Ranker
 
     def rank() -> None:
         rows = np.outer([0.0, 0.5, 1.0], np.ones(width))
@@ -136,7 +138,7 @@ def _try(model: Scorer) -> None:
 
     first, last = (model.steps[0][1], model.steps[-1][1]) if hasattr(model, "steps") else (model, model)
     width: Any = getattr(first, "n_features_in_", None)
-    is_ranker = isinstance(last, Ranker) and getattr(last, "bin_edges_", None) is None
+    is_ranker = isinstance(last, base.Ranker) and getattr(last, "bin_edges_", None) is None
     if is_ranker and type(width) is int and width <= _MOST_TRIED:
         _guarded(type(model).__name__, rank)
 

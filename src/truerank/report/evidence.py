@@ -10,18 +10,16 @@ import html
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truerank.calibration.cutoffs import Cutoff
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted
 from truerank.core.types import MeasuresLike
 from truerank.data.columns import as_in_training, shown_names
 from truerank.data.provenance import UNRECOGNISED, training_queries, warn_of_training_queries
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.inspection.explanation import row_contributions
 from truerank.measures import mean_of, parse_measure, parse_measures
 from truerank.measures.base import Measure
 from truerank.measures.coverage import over_topics, settle_topics
@@ -45,6 +43,9 @@ from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import differences_of
 from truerank.significance.tables import CHOSEN, Comparison
 from truerank.significance.unjudged import about_unjudged, doubtful_pairs, judged_shares
+
+if TYPE_CHECKING:
+    from truerank.calibration.cutoffs import Cutoff
 
 _RANKED_QUERIES = 60  # queries whose rankings are on the page
 _RANKED_DOCUMENTS = 10
@@ -406,10 +407,10 @@ def _weights(system: System) -> str:
 
 
 def _probabilities(system: System, data: RankingData | None) -> str:
-    from truerank.calibration.diagnostics import reliability
-
     if data is None or not hasattr(system.model, "predict_proba") or data.y is None:
         return ""
+    from truerank.calibration.diagnostics import reliability
+
     p = data.grouped(np.asarray(system.model.predict_proba(_seen(system, data)))[:, -1])
     relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
     if relevant.all() or not relevant.any() or data.n_queries < 2:  # one query is no sample
@@ -512,6 +513,8 @@ def _reasons(system: System, data: RankingData | None) -> Any:
     """A function from the rows of a query to the largest contributions of each document, or None."""
     if data is None or system.model is None:
         return None
+    from truerank.inspection.explanation import row_contributions
+
     data = _seen(system, data)
     if row_contributions(system.model, data.X[:1], data.X) is None:
         return None
