@@ -9,11 +9,12 @@ from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_json
 from truerank.io.judgements.ratings import Ratings
 from truerank.io.judgements.roles import has
-from truerank.io.judgements.tables import table_rows, write_csv
+from truerank.io.judgements.tables import lacking, table_rows, write_csv
 
 
 def _is_csv(content: Content) -> bool:
-    return content.kind == "table" and has(content.header, "query", "docid") and not has(content.header, "queryid")
+    is_table = content.kind == "table" and lacking(content) is None
+    return is_table and has(content.header, "query", "docid") and not has(content.header, "queryid")
 
 
 def _is_json(content: Content) -> bool:

@@ -28,45 +28,60 @@ _ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "expla
           "text", "snippet", "body", "brand", "category", "color"}  # fmt: skip
 
 
-def table_rows(content: Content) -> Iterator[Row]:
-    """Yield the rows of a table by the roles of its columns.
+def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
+    """Return the columns of a table by role; scores of a system are no grades."""
+    roles, header = roles_of(content.header, what), content.header
+    if plain(roles.get("grade", "")) in ("score", "value"):
+        numbers = [read_grade(row[header.index(roles["grade"])]) for _, row in content.rows if len(row) == len(header)]
+        ranked = "rank" in roles_of(header, "score")
+        if ranked or any(number is not None and not number.is_integer() for number in numbers):
+            del roles["grade"]
+    return roles
+
+
+def lacking(content: Content, what: str = "grade") -> str | None:
+    """Return the role that a table of judgements, or of a run, lacks; None if it has all."""
+    roles = roles_in(content, what)
+    if not {"query", "text"} & set(roles):
+        return "query"
+    if "document" not in roles:
+        return "document"
+    return None if what in roles or ("rank" in roles if what == "score" else judges_of(content)) else what
+
+
+def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
+    """Yield the rows of a table by the roles of its columns; `what` is "grade" or "score".
 
     In a table without a column of grades, the columns that hold nothing but grades are judges, as in Quepid's books.
     """
-    places = {name: k for k, name in reversed(list(enumerate(content.header)))}
-    roles = {role: places[name] for role, name in roles_of(content.header).items()}
-    wide = {} if "grade" in roles else judges_of(content)
-    lacking = [role for role in ("document", "grade") if role not in roles and not (role == "grade" and wide)]
-    if not {"query", "text"} & set(roles):
-        lacking.insert(0, "query")
-    if lacking:
-        shown, role = ", ".join(map(repr, content.header[:12])), lacking[0]
-        what = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}"
+    role = lacking(content, what)
+    if role is not None:
+        shown, hint = ", ".join(map(repr, content.header[:12])), ""
         if any(read_grade(name) is not None for name in content.header):
-            what += ". Is the line of their names missing?"
-        raise DataFileError(what, content.name, 1)
+            hint = ". Is the line of their names missing?"
+        wanted = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}{hint}"
+        raise DataFileError(wanted, content.name, 1)
+    roles = {role: content.header.index(name) for role, name in roles_in(content, what).items()}
+    wide = {} if what in roles or what == "score" else judges_of(content)
     for line, row in content.rows:
-        cells = {role: row[k] if k < len(row) else None for role, k in roles.items()}
-        text = None if is_missing(cells.get("text")) else _guarded(id_text(cells["text"]))
-        query = text if is_missing(cells.get("query")) else id_text(cells["query"])
-        if not query:
-            raise DataFileError("the row has no query", content.name, line)
-        document = "" if is_missing(cells.get("document")) else id_text(cells["document"]).strip()
+        cells = {role: row[k] for role, k in roles.items() if k < len(row) and not is_missing(row[k]) and row[k] != ""}
+        text = _guarded(id_text(cells["text"])) if "text" in cells else None
+        query = id_text(cells["query"]) if "query" in cells else text
+        document = id_text(cells.get("document", "")).strip()
+        if not query or (not document and what in cells):
+            raise DataFileError(f"the row has no {'document' if query else 'query'}", content.name, line)
         if not document:
-            if not is_missing(cells.get("grade")) and str(cells["grade"]).strip():
-                raise DataFileError(f"the row of query {query!r} has a grade and no document", content.name, line)
             continue  # a query that nobody has judged
-        if "grade" in roles:
-            judge = None if is_missing(cells.get("judge")) else id_text(cells["judge"])
-            yield Row(query, document, cells["grade"], judge, text, line)
-            continue
-        given = [
-            (judge, row[k]) for judge, k in wide.items() if k < len(row) and not is_missing(row[k]) and row[k] != ""
-        ]
-        for judge, grade in given:
-            yield Row(query, document, grade, judge, text, line)
-        if not given:
-            yield Row(query, document, None, None, text, line)
+        if what == "score" and what not in roles:
+            rank = read_grade(cells.get("rank"))
+            yield Row(query, document, None if rank is None else -rank, None, text, line)
+        elif not wide:
+            judge = id_text(cells["judge"]) if "judge" in cells else None
+            yield Row(query, document, cells.get(what), judge, text, line)
+        else:
+            given = [(judge, row[k]) for judge, k in wide.items() if k < len(row) and row[k] not in ("", None)]
+            for judge, grade in given or [("", None)]:
+                yield Row(query, document, grade, judge or None, text, line)
 
 
 def _guarded(text: str) -> str:
@@ -81,6 +96,8 @@ def is_about(name: str) -> bool:
 
 def judges_of(content: Content) -> dict[str, int]:
     """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades."""
+    if has(content.header, "clicked"):  # a log
+        return {}
     taken = set(roles_of(content.header).values())
     found: dict[str, int] = {}
     for k, name in enumerate(content.header):
@@ -220,6 +237,12 @@ PYTERRIER = Format("pyterrier", "PyTerrier's frame", _has("qid", "docno", "label
                    _of_frame("qid", "docno", "label"), judges=True)  # fmt: skip
 IR_MEASURES = Format("ir-measures", "ir_measures' frame", _has("queryid", "docid", "relevance"), table_rows,
                      _of_frame("query_id", "doc_id", "relevance"), judges=True)  # fmt: skip
-TABLE = Format("ratings", "a table of judgements", lambda content: content.kind == "table", table_rows, _write,
-               judges=True)  # fmt: skip
+TABLE = Format(
+    "ratings",
+    "a table of judgements",
+    lambda content: content.kind == "table" and lacking(content) is None,
+    table_rows,
+    _write,
+    judges=True,
+)
 JSON = Format("json", "JSON of judgements", lambda content: content.kind == "json", json_rows)

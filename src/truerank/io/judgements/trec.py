@@ -62,7 +62,7 @@ def _write_ms_marco(ratings: Ratings, target: object) -> None:
 
 
 def _is_letor(content: Content) -> bool:
-    return content.kind == "text" and bool(re.search(r"^\s*[^#\s]\S*\s+qid:\S", content.text, re.MULTILINE))
+    return content.kind == "text" and bool(re.search(r"^\s*[^#\s]\S*\s+qid:\S.*#", content.text, re.MULTILINE))
 
 
 def _letor_rows(content: Content) -> Iterator[Row]:

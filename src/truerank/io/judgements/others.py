@@ -1,0 +1,62 @@
+"""What a file that holds no judgements, or no run, looks like, and what to do with it."""
+
+from __future__ import annotations
+
+import re
+
+from truerank.io.judgements.content import Content
+from truerank.io.judgements.roles import plain, roles_of
+
+_CLICKS = "Read it with `truerank clicks`; clicks are no judgements"
+_RUN = "Name it as a run; judgements have a grade for each document"
+_COMMENTS = r"\A(?:\s*#.*\n|\s*\n)*[ \t]*"
+_LOOKS = (
+    ("json", r'"(action_name|event_attributes|query_response_hit_ids)"', "UBI events or queries", _CLICKS),
+    ("json", r'"impression"[\s\S]*"clicked"', "a click log", _CLICKS),
+    ("table", r"impression.* clicked|clicked.* impression|actionname", "a click log", _CLICKS),
+    ("json", r'"querySetQueries"', "a query set without judgements", "Name the judgement list"),
+    ("json", r'"metric_score"', "the answer of _rank_eval", "Name the request, which has the ratings"),
+    ("json", r'"error"\s*:[\s\S]*"status"\s*:', "the error answer of a search engine", "Repeat the request"),
+    ("json", r'"(tree_info|learner|oblivious_trees|truerank-model)"', "a model", "Name it where a model is expected"),
+    ("json", r'"(took|responseHeader)"\s*:', "the answer of a search engine", _RUN),
+    ("json", r'"featuresets?"', "a feature set", "It belongs to `truerank text features`"),
+    ("json", r'\A\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\.\d', "a run (scores of a system)", _RUN),
+    ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),
+    ("json", r'"_?(doc_?)?id"[\s\S]*"(text|title|contents|body)"', "documents or queries (a corpus)", _RUN),
+    ("text", r"\A\s*<(!doctype|html)", "a web page", "Was it saved after a login? Export the file again"),
+    ("text", r"\A\s*<", "XML or TREC topics", "Topics are queries; judgements have a grade for each document"),
+    ("text", _COMMENTS + r"\S+[ \t]+qid:[^#\n]*$", "LETOR features without document ids",
+     "Name it as judged rows; qrels need document ids in comments"),
+    ("text", _COMMENTS + r"(\S+[ \t]+){5}\S+\s*$", "a TREC run (6 columns)",
+     "Name it as a run; qrels have 4 columns 'topic iteration docno grade'"),
+    ("text", _COMMENTS + r"(\S+[ \t]+){3}\S+\s*$", "judgements (TREC qrels)", "Name it as judgements"),
+    ("text", r"\A\s*[-+.\deE]+\s*$", "a file of scores", "Scores belong to judged rows"),
+)  # fmt: skip
+_MOST = 1 << 16  # characters that are looked at
+
+
+def looks_like(content: Content) -> tuple[str, str]:
+    """Return what a file looks like, and what to do with it; for other files what is in it."""
+    text = " ".join(map(plain, content.header)) if content.kind == "table" else content.text[:_MOST]
+    for kind, pattern, looks, advice in _LOOKS:
+        if kind == content.kind and re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
+            return looks, advice
+    if content.kind == "json":
+        return f"other JSON ({', '.join(map(repr, list(content.first())[:8])) or 'no object'})", ""
+    if content.kind == "text":
+        return f"other text ({' '.join(next(content.lines(), (1, ['no row']))[1])[:60]!r})", ""
+    return _table(content)
+
+
+def _table(content: Content) -> tuple[str, str]:
+    roles, shown = roles_of(content.header), ", ".join(map(repr, content.header[:12]))
+    about = f"(columns {shown})"
+    if "document" in roles and {"query", "text"} & set(roles):
+        if roles_of(content.header, "score").keys() & {"score", "rank"}:
+            return "a run (scores of a system)", _RUN
+        return f"a table of features or documents without grades {about}", "Add a column of grades, such as 'rating'"
+    if "document" in roles:
+        return f"documents without queries {about}", "Judgements have a column such as 'query'"
+    if {"query", "text"} & set(roles):
+        return f"queries without documents {about}", "Judgements have a column such as 'doc_id'"
+    return f"a table with the columns {shown}", "Is the line of their names missing?"
