@@ -273,3 +273,17 @@ def test_times_that_cannot_be_are_counted(unit):
     assert any("times in the future: 2 rows" in finding for finding in examine_log(log))
     counter = ClickLog([1, 1, 2, 2], ["x"] * 4, ["a", "b"] * 2, [1, 2] * 2, [0, 1] * 2, time=[0, 0, 1, 1])
     assert not any("times" in finding for finding in examine_log(counter))
+
+
+@pytest.mark.parametrize("form", ["array", "indented", "response", "bulk"])
+def test_ubi_as_one_json_value_and_as_a_bulk_request(tmp_path, form):
+    rows, path = [event("impression", "a", 1), event("impression", "b", 2), event("click", "b", 2)], tmp_path / "e.json"
+    lines = "".join(f'{{"index": {{"_index": "ubi_events"}}}}\n{json.dumps(row)}\n' for row in rows)
+    response = {"took": 1, "hits": {"hits": [{"_id": str(k), "_source": row} for k, row in enumerate(rows)]}}
+    texts = {"array": json.dumps(rows), "indented": json.dumps(rows, indent=1),
+             "response": json.dumps(response, indent=1), "bulk": lines}  # fmt: skip
+    path.write_text(texts[form])
+    assert told(read_clicks(path, format="ubi")) == [(0, "cat", "a", 1, False), (0, "cat", "b", 2, True)]
+    path.write_text(texts[form].replace('"query_id"', '"query_id', 1))
+    with pytest.raises(DataFileError, match="line"):
+        read_clicks(path, format="ubi")

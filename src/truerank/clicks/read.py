@@ -20,6 +20,7 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import id_text
 from truerank.io import tables
 from truerank.io.columnar import first_line, open_columnar
+from truerank.io.judgements.content import is_action, read_content
 from truerank.io.streams import COMPRESSED, Source
 
 REQUIRED = ("impression", "query", "document", "position", "clicked")
@@ -158,23 +159,38 @@ def _coded_batch(batch: Any) -> Any:
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """Objects of JSON lines with their file and line; search responses and hits are replaced by their `_source`."""
+    """Objects of JSON with their file and line; search responses and hits are replaced by their `_source`.
+
+    The text is an object in each line, also of a `_bulk` request with its action lines, or one JSON value.
+    """
     with Source(path) as stream:
-        for line, text in stream.lines(_LONGEST):
+        for line, row in _values(stream, os.fspath(path)):
             place = os.fspath(path), line
-            if text is not None and not text.strip():
-                continue
-            try:
-                row = json.loads(text) if text is not None else None
-            except (ValueError, RecursionError) as error:
-                message = f"expected one JSON object per line, got invalid JSON ({first_line(error)})"
-                raise DataFileError(message, *place) from error
             hits = row["hits"].get("hits") if isinstance(row, dict) and isinstance(row.get("hits"), dict) else [row]
             for hit in hits if isinstance(hits, list) else [None]:
                 source = hit.get("_source", hit) if isinstance(hit, dict) else None
                 if not isinstance(source, dict):
                     raise DataFileError("expected one JSON object per line", *place)
                 yield place, source
+
+
+def _values(stream: Source, name: str) -> Iterator[tuple[int, Any]]:
+    """Values of JSON lines with their lines, or the items of one JSON array that may have any lines."""
+    head = stream.peek().lstrip()
+    if head.startswith(b"[") or head.partition(b"\n")[0].strip() == b"{":
+        for _, value in read_content(stream).values:
+            yield from ((1, one) for one in (value if isinstance(value, list) else [value]))
+        return
+    for line, text in stream.lines(_LONGEST):
+        if text is not None and not text.strip():
+            continue
+        try:
+            row = json.loads(text) if text is not None else None
+        except (ValueError, RecursionError) as error:
+            message = f"expected one JSON object per line, got invalid JSON ({first_line(error)})"
+            raise DataFileError(message, name, line) from error
+        if not is_action(row):
+            yield line, row
 
 
 def _at(row: object, path: str) -> Any:

@@ -140,11 +140,14 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
                 ) from error
             message, at = getattr(whole, "msg", str(whole)), getattr(whole, "lineno", 1)
             raise DataFileError(f"the JSON is damaged: {message}", name, at) from whole
-        keys = list(value) if isinstance(value, dict) else []
-        if len(keys) == 1 and keys[0] in _BULK and isinstance(value[keys[0]], dict):
-            continue
-        values.append((number, value["doc"] if keys and keys[0] == "doc" and isinstance(value["doc"], dict) else value))
+        if not is_action(value):
+            values.append((number, value))
     return values
+
+
+def is_action(value: object) -> bool:
+    """Return whether a line of JSON is the action of a `_bulk` request, whose document is the next line."""
+    return isinstance(value, dict) and len(value) == 1 and any(isinstance(value.get(name), dict) for name in _BULK)
 
 
 def _of_arrow(source: Source, kind: str) -> Content:

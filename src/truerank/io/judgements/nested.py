@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from truerank.core.errors import DataFileError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.ratings import Row
 from truerank.io.judgements.roles import has, lists_documents, plain, roles_of
@@ -43,7 +44,10 @@ def rows_of(value: Any, line: int | None = None, what: str = "grade") -> Iterato
     >>> [(row.query, row.grade) for row in rows_of({"q1": {"d1": 1}, "q2": {"d1": 2}})]
     [('q1', 1), ('q2', 2)]
     """
-    yield from _Walk(line, what).visit(value, _At(), "")
+    try:
+        yield from _Walk(line, what).visit(value, _At(), "")
+    except RecursionError as error:
+        raise DataFileError("the JSON is nested too deeply", line=line) from error
 
 
 class _Walk:
@@ -136,7 +140,7 @@ def is_number(value: object) -> bool:
     """Return whether a value is a number, or the text of one."""
     try:
         float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

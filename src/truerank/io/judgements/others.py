@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from truerank.io.judgements.content import Content
-from truerank.io.judgements.roles import plain, roles_of
+from truerank.io.judgements.roles import few, plain, roles_of
 
 _CLICKS = "Read it with `truerank clicks`; clicks are no judgements"
 _RUN = "Name it as a run; judgements have a grade for each document"
@@ -42,14 +42,14 @@ def looks_like(content: Content) -> tuple[str, str]:
         if kind == content.kind and re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return looks, advice
     if content.kind == "json":
-        return f"other JSON ({', '.join(map(repr, list(content.first())[:8])) or 'no object'})", ""
+        return f"other JSON ({few(content.first()) or 'no object'})", ""
     if content.kind == "text":
         return f"other text ({' '.join(next(content.lines(), (1, ['no row']))[1])[:60]!r})", ""
     return _table(content)
 
 
 def _table(content: Content) -> tuple[str, str]:
-    roles, shown = roles_of(content.header), ", ".join(map(repr, content.header[:12]))
+    roles, shown = roles_of(content.header), few(content.header)
     about = f"(columns {shown})"
     if "document" in roles and {"query", "text"} & set(roles):
         if roles_of(content.header, "score").keys() & {"score", "rank"}:

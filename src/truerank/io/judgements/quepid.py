@@ -34,7 +34,7 @@ def _write_csv(ratings: Ratings, target: object) -> None:
         for row in own:
             judge = judges[0] if ratings.judges is None else ratings.judges[row]
             if judge in given:
-                raise InvalidInputError(f"{judge!r} graded document {document!r} twice for query {query!r}")
+                raise InvalidInputError(f"{judge!r:.80} graded document {document!r:.80} twice for query {query!r:.80}")
             given[judge] = whole(ratings.grades[row])
         text = ratings.text(query)
         rows.append(

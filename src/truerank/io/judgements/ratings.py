@@ -143,11 +143,12 @@ class Ratings:
         for (query, document), rows in pairs.items():
             given = [self.grades[row] for row in rows]
             if aggregate is None and len(set(given)) > 1:
+                shown = ", ".join(f"{grade:g}" for grade in given[:4])
                 who = "" if self.judges is None else f" by {', '.join(self.judges[row] for row in rows[:4])}"
                 raise InvalidInputError(
-                    f"document {document!r} has the grades {', '.join(f'{grade:g}' for grade in given[:4])}{who} for "
-                    f'query {query!r}. There are {self.agreement()}. Choose how to combine them: aggregate="median", '
-                    f"or one of {', '.join(AGGREGATES)} (--aggregate median)"
+                    f"document {document!r:.80} of query {query!r:.80} has the grades {shown}{who}. There are "
+                    f'{self.agreement()}. Choose how to combine them: aggregate="median", or one of '
+                    f"{', '.join(AGGREGATES)} (--aggregate median)"
                 )
             grades.append(given[0] if aggregate is None else float(_COMBINED[aggregate](given)))
         if aggregate is None:
@@ -187,7 +188,7 @@ def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[s
         if row.text is not None and row.text != row.query:
             known = found.texts.setdefault(row.query, row.text)
             if known != row.text:
-                what = f"query {row.query!r} has two texts: {known!r} and {row.text!r}"
+                what = f"query {row.query!r:.80} has two texts: {known!r:.80} and {row.text!r:.80}"
                 raise DataFileError(what, content.name, row.line)
         grade = None if row.unrateable else read(row.grade)
         if isinstance(grade, str):
@@ -220,7 +221,7 @@ class _Scale:
         if given is None or given != given:
             return None
         if isinstance(given, bool | int | float):
-            number = float(given)
+            number = float(given) if abs(given) < 1e300 else math.inf
         else:
             word = str(given).strip()
             folded = word.casefold()
@@ -280,12 +281,13 @@ def _refuse(
     usual = any(plain(word) in level for word in words for level in _ORDER)
     word, rows = next(iter(words.items()))
     line = rows[0].line or content.line_of(rows[0].text or rows[0].query, rows[0].document)
-    if grades is not None or (found.grades and not usual):
-        what = f"the grade of document {rows[0].document!r} for query {rows[0].query!r} is {word!r}; expected a number"
+    if grades is not None or (found.grades and not usual) or word in ("inf", "-inf"):
+        pair = f"document {rows[0].document!r:.80} for query {rows[0].query!r:.80}"
+        what = f"the grade of {pair} is {word!r:.80}; expected a number"
         known = "" if grades is None else f", or one of the given words: {', '.join(grades)}"
         raise DataFileError(what + known, found.name, line)
     counts = sorted(words, key=lambda word: -len(words[word]))
-    shown = ", ".join(f"{word!r} ({len(words[word])})" for word in counts[:8])
+    shown = ", ".join(f"{word!r:.40} ({len(words[word])})" for word in counts[:8])
     proposal = proposed(counts[:20])
     unknown = " (replace each ? by a number)" if "?" in proposal else ""
     also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""

@@ -67,6 +67,11 @@ def roles_of(names: Iterable[str], value: str = "grade") -> dict[str, str]:
     return {role: name for role, name in found.items() if name is not None}
 
 
+def few(names: Iterable[str]) -> str:
+    """Return the first names of columns or keys, for messages."""
+    return ", ".join(f"{name!r:.40}" for name, _ in zip(names, range(12)))
+
+
 def usual(role: str) -> str:
     """Return the names that are expected of a role, for messages."""
     return {"query": "query_id, qid, query", "document": "doc_id, docno, product_id", "score": "score, rank",

@@ -24,8 +24,8 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
     for row in rows_in(content):
         score, own = read_grade(row.grade), lists.setdefault(row.query, {})
         if score is None or row.document in own:
-            pair = f"document {row.document!r} for query {row.query!r}"
-            wrong = f"is {row.grade!r}; expected a number"
+            pair = f"document {row.document!r:.80} for query {row.query!r:.80}"
+            wrong = f"is {row.grade!r:.80}; expected a number"
             what = f"the score of {pair} {wrong}" if score is None else f"{pair} is listed twice; a query has it once"
             raise DataFileError(what, content.name, row.line or content.line_of(row.query, row.document))
         own[row.document] = score
@@ -63,10 +63,11 @@ def rows_in(content: Content) -> list[Row]:
 
 def _refuse(content: Content) -> NoReturn:
     looks, advice = looks_like(content)
-    if content.kind == "table" and lacking(content) is None:
-        looks, advice = "judgements (a table with grades)", "Name it as judgements"
+    judged = next((row for line, value in content.values for row in rows_of(value, line)), None) is not None
+    if judged or (content.kind == "table" and lacking(content) is None):
+        looks, advice = "judgements (with grades)", "Name it as judgements"
     raise DataFileError(
-        f"expected a run, but this looks like {looks}. {advice}{'. ' * bool(advice)}A run has the columns 'topic "
-        "Q0 docno rank score tag', or is a table with columns such as query_id, doc_id and score",
+        f"expected a run, but this looks like {looks}. {advice.rstrip('?')}{'. ' * bool(advice)}A run has the columns "
+        "'topic Q0 docno rank score tag', or is a table with columns such as query_id, doc_id and score",
         content.name,
     )

@@ -17,7 +17,7 @@ from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
 from truerank.io.judgements.ratings import ESCI, Ratings, Row, read_grade
-from truerank.io.judgements.roles import has, plain, roles_of, usual
+from truerank.io.judgements.roles import few, has, plain, roles_of, usual
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
 
@@ -56,7 +56,7 @@ def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
     """
     role = lacking(content, what)
     if role is not None:
-        shown, hint = ", ".join(map(repr, content.header[:12])), ""
+        shown, hint = few(content.header), ""
         if any(read_grade(name) is not None for name in content.header):
             hint = ". Is the line of their names missing?"
         wanted = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}{hint}"
@@ -138,7 +138,7 @@ def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[d
     header = content.header
     found = on or roles_of(header).get("document") or next((name for name in header if plain(name) == "id"), None)
     if found not in header:
-        what = f"there is no column {found or 'of document ids'!r}; expected one of {', '.join(header[:12])}"
+        what = f"there is no column {found or 'of document ids'!r}; expected one of {few(header)}"
         raise DataFileError(what, str(source))
     place = header.index(found)
     others = [k for k, name in enumerate(header) if k != place and name and name not in (QUERY, GRADE, DOCUMENT)]

@@ -52,7 +52,7 @@ def _write_ms_marco(ratings: Ratings, target: object) -> None:
     for one in (*ratings.queries, *ratings.documents):
         if not is_word(one):
             raise DataFileError(
-                f"the id {one!r} is not one word; MS MARCO's text needs words. Write a table", str(target)
+                f"the id {one!r:.80} is not one word; MS MARCO's text needs words. Write a table", str(target)
             )
     write_lines((f"{query}\t0\t{document}\t{whole(grade)}" for query, document, grade in rows), target)
     if isinstance(target, str | Path) and ratings.texts and "qrels" in Path(target).name:
