@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import ObliviousBoosting, load_sample
 from truerank.cluster import connect, from_parts
 from truerank.core.errors import ClusterError
@@ -92,7 +93,7 @@ def test_a_killed_scheduler_is_reported_as_such(tmp_path):
                     scheduler.wait()
 
             trees = ObliviousBoosting("constant", n_estimators=2_000, depth=2, n_jobs=1)
-            with pytest.raises(ClusterError, match=r"the scheduler at tcp://.* has ended"):
+            with refused(ClusterError, code="no-scheduler"):
                 trees.fit(data, callbacks=[kill])
     finally:
         for one in (worker, scheduler):

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
+from support.refusals import refused
 from truerank import CalibratedClassifier, PairwiseDescent, RankingData, RidgeRanker
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import MOST_THREADS, resolve_n_jobs
@@ -31,7 +32,7 @@ def test_every_ranker_refuses_values_whose_products_overflow(name, value):
     except TypeError:
         pytest.skip("made of other rankers")
     for data in ((X, y, qid), (RankingData(X, y, qid), None, None)):
-        with pytest.raises(InvalidInputError, match="column 'f2' holds .*Divide the column"):
+        with refused(InvalidInputError, code="overflow"):
             ranker.fit(data[0], data[1], qid=data[2])
 
 
@@ -39,12 +40,12 @@ def test_sparse_rows_and_rows_to_score_too():
     X, y, qid = judged()
     ranker = RidgeRanker().fit(X, y, qid=qid)
     X[3, 2] = LARGEST
-    with pytest.raises(InvalidInputError, match="column 'f3' holds 1.8e"):
+    with refused(InvalidInputError, code="overflow"):
         ranker.predict(X)
-    with pytest.raises(InvalidInputError, match="column 'f3' holds 1.8e"):
+    with refused(InvalidInputError, code="overflow"):
         RidgeRanker().fit(sparse.csr_matrix(X), y, qid=qid)
     frame = pd.DataFrame(X, columns=["bm25", "age", "price"])
-    with pytest.raises(InvalidInputError, match="column 'price'"):
+    with refused(InvalidInputError, code="overflow"):
         RidgeRanker().fit(frame, y, qid=qid)
 
 
@@ -52,7 +53,7 @@ def test_two_columns_of_one_name():
     X, y, qid = judged()
     frame = pd.DataFrame(X, columns=["a", "b", "a"])
     for call in (lambda: RidgeRanker().fit(frame, y, qid=qid), lambda: RankingData(frame, y, qid)):
-        with pytest.raises(InvalidInputError, match="two columns named 'a'"):
+        with refused(InvalidInputError, argument="X"):
             call()
 
 

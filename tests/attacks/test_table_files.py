@@ -10,6 +10,7 @@ pa = pytest.importorskip("pyarrow")
 resource = pytest.importorskip("resource")
 from pyarrow import feather, parquet  # noqa: E402
 
+from support.refusals import refused  # noqa: E402
 from truerank.io.tables import read_table  # noqa: E402
 
 SPACE = 6 << 30  # bytes of addresses that the process may use
@@ -71,7 +72,7 @@ def test_nested_columns_are_no_features(values, kind, tmp_path):
     path = tmp_path / f"nested.{kind}"
     write = parquet.write_table if kind == "parquet" else feather.write_feather
     write(pa.table(columns(10, f1=values)), str(path))
-    with pytest.raises(ValueError, match="column 'f1' is not numeric"):
+    with refused(ValueError, code="columns"):
         read_table(path)
 
 
@@ -97,6 +98,6 @@ def test_changed_bytes_are_read_or_refused(kind, tmp_path):
 def test_a_giant_text_is_not_repeated_in_the_message(tmp_path):
     """The message had 200 million letters of a file of 7 kB."""
     parquet.write_table(pa.table(columns(2, f1=pa.array(["x" * 1_000_000, "y"]))), tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="column 'f1' is not numeric") as caught:
+    with refused(ValueError, code="columns") as caught:
         read_table(tmp_path / "rows.parquet")
     assert len(str(caught.value)) < 500

@@ -13,6 +13,7 @@ from scipy import integrate
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from support.refusals import refused
 from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.calibration.densities import DensityCalibrator
 from truerank.core.errors import InvalidInputError, TruerankWarning
@@ -131,7 +132,7 @@ def test_a_weight_is_so_many_copies(name, overlapping):
 @pytest.mark.parametrize("name", NAMES)
 def test_monotone(name):
     if calibrator_class(name).always_monotone and name != "identity":
-        with pytest.raises(InvalidInputError, match="has no effect; omit it"):
+        with refused(InvalidInputError, argument="monotone"):
             calibrator_class(name)(monotone=True).fit([0.0, 1.0, 2.0, 0.5], [0, 0, 1, 1])
     rng = np.random.default_rng(2)
     y = (rng.uniform(size=300) < 0.4).astype(int)
@@ -158,7 +159,7 @@ def test_densities_integrate_to_one_and_invert_by_bayes(name, overlapping):
     minus = calibrator.prior_[0] * calibrator.density(grid, 0)
     np.testing.assert_allclose(calibrator.predict_proba(grid)[:, 1], plus / (plus + minus), rtol=1e-12)
     assert calibrator.prior_[1] == (y.sum() + 1) / (len(y) + 2)
-    with pytest.raises(InvalidInputError, match="cls must be one of"):
+    with refused(InvalidInputError, argument="cls"):
         calibrator.density(grid, 2)
 
 
@@ -285,15 +286,15 @@ def test_bad_input_is_refused(name):
         calibrator.fit([1.0, np.nan], [0, 1])
     with pytest.raises(ValueError, match="infinity"):
         calibrator.fit([1.0, np.inf], [0, 1])
-    with pytest.raises(InvalidInputError, match=r"\(n,\) or \(n, 1\)"):
+    with refused(InvalidInputError, argument="scores"):
         calibrator.fit(np.ones((4, 2)), [0, 1, 0, 1])
-    with pytest.raises(InvalidInputError, match="3 classes"):
+    with refused(InvalidInputError, code="not-binary"):
         calibrator.fit([1.0, 2.0, 3.0], [0, 1, 2])
-    with pytest.raises(InvalidInputError, match="has one class"):
+    with refused(InvalidInputError, argument="y"):
         calibrator.fit([1.0, 2.0], ["no", "no"])
-    with pytest.raises(InvalidInputError, match="one label for each of the 2 scores"):
+    with refused(InvalidInputError, argument="y"):
         calibrator.fit([1.0, 2.0], [0, 1, 1])
-    with pytest.raises(InvalidInputError, match="sample_weight"):
+    with refused(InvalidInputError, argument="sample_weight"):
         calibrator.fit([1.0, 2.0], [0, 1], sample_weight=[1.0, -1.0])
 
 
@@ -308,7 +309,7 @@ def test_labels_of_any_kind(overlapping):
 
 @pytest.mark.parametrize("setting", [0.0, 2.0, -1.0, "x"])
 def test_a_floor_outside_its_interval_is_refused(setting):
-    with pytest.raises(InvalidInputError, match="smallest_scale"):
+    with refused(InvalidInputError, argument="smallest_scale"):
         make("laplace", smallest_scale=setting).fit([0.0, 1.0], [0, 1])
     assert issubclass(calibrator_class("laplace"), DensityCalibrator)
 
@@ -324,7 +325,7 @@ def test_limits_of_the_paper_keep_the_density(name):
     default = make(name, smallest_scale=0.01).fit(scores, y)
     np.testing.assert_array_equal(default.density(new, 1), paper.density(new, 1))
     assert not np.allclose(default.log_odds(new), paper.log_odds(new))
-    with pytest.raises(InvalidInputError, match="limits"):
+    with refused(InvalidInputError, argument="limits"):
         make(name, limits="both").fit(scores, y)
 
 
@@ -381,10 +382,10 @@ def test_labels_of_a_column_of_objects_and_labels_that_are_none():
         fitted = make("platt").fit(s, np.array(labels, dtype=object))
         np.testing.assert_array_equal(fitted.log_odds(s), plain.log_odds(s))
     for labels in ([0.25, 0.5, 0.25, 0.5], np.array([None, True, False, True], dtype=object)):
-        with pytest.raises(InvalidInputError, match="Two labels are needed"):
+        with refused(InvalidInputError, argument="y"):
             make("platt").fit(s, labels)
 
 
 def test_weights_are_counts_of_rows():
-    with pytest.raises(InvalidInputError, match=r"must not exceed 1e\+09, got 1e\+300"):
+    with refused(InvalidInputError, argument="sample_weight"):
         make("platt").fit([0.0, 1.0], [0, 1], [1.0, 1e300])

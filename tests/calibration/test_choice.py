@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank.calibration.pool import choose_calibrator
 from truerank.core.errors import InvalidInputError, TruerankWarning
 
@@ -36,7 +37,7 @@ def test_groups_stay_together(bent):
     shuffled = np.random.default_rng(1).permutation(3000)
     other = choose_calibrator(s[shuffled], y[shuffled], methods=["platt", "beta"], groups=groups[shuffled])
     assert choice.method == other.method
-    with pytest.raises(InvalidInputError, match="two groups"):
+    with refused(InvalidInputError, argument="groups"):
         choose_calibrator(s, y, groups=np.zeros(3000))
 
 
@@ -50,5 +51,5 @@ def test_few_positives_warn():
     y[1:] = 0
     with pytest.warns(TruerankWarning, match="only 1 positive"):
         assert choose_calibrator(s, y).method == "platt"
-    with pytest.raises(InvalidInputError, match="methods is empty"):
+    with refused(InvalidInputError, argument="methods"):
         choose_calibrator(s, y, methods=[])

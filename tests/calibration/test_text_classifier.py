@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from support.refusals import refused
 from truerank.calibration.text_classifier import CLASSIFIERS, TextClassifier
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.models.model_file import load_model, save_model
@@ -93,7 +94,7 @@ def test_a_table_in_place_of_texts(tmp_path):
     assert (fitted.predict(X) == np.array(["no", "yes"])[y]).mean() > 0.75
     save_model(fitted, tmp_path / "model.json")
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(X), fitted.predict_proba(X))
-    with pytest.raises(InvalidInputError, match="trained on a table and is given texts"):
+    with refused(InvalidInputError, code="other-input"):
         fitted.predict(["words"])
 
 
@@ -108,10 +109,10 @@ def test_columns_of_a_data_frame_go_by_their_names(library, tmp_path):
     save_model(fitted, tmp_path / "model.json")
     other = make({"c": X[:, 1], "b": X[:, 1], "a": X[:, 0]})
     np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict_proba(other), fitted.predict_proba(X))
-    with pytest.raises(InvalidInputError, match="the data lack 'a', a column that"):
+    with refused(InvalidInputError, code="lost-column"):
         fitted.predict(make({"b": X[:, 1], "c": X[:, 0]}))
     assert not hasattr(fitted.fit(X, y), "feature_names_in_")
-    with pytest.raises(InvalidInputError, match="3 names of columns for"):
+    with refused(InvalidInputError, code="column-names"):
         fitted.fit(X, y, feature_names=["a", "b", "c"])
 
 
@@ -122,15 +123,15 @@ def test_a_missing_text_is_named_by_its_row(missing):
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(InvalidInputError, match="at least two labels"):
+    with refused(InvalidInputError, code="one-label"):
         TextClassifier().fit(["a text"] * 3, ["x"] * 3)
-    with pytest.raises(InvalidInputError, match="2 entries for 3"):
+    with refused(InvalidInputError, argument="y"):
         TextClassifier().fit(["a text"] * 3, ["x", "y"])
-    with pytest.raises(InvalidInputError, match="classifier must be"):
+    with refused(InvalidInputError, argument="classifier"):
         TextClassifier("forest").fit(["a text"] * 3, ["x", "y", "x"])
-    with pytest.raises(InvalidInputError, match="holds a word"):
+    with refused(InvalidInputError, code="no-word"):
         TextClassifier(method="platt").fit(["1 2"] * 4, ["x", "y", "x", "y"])
-    with pytest.raises(InvalidInputError, match="one text"):
+    with refused(InvalidInputError, argument="X"):
         TextClassifier().fit("a text", ["x"])
 
 
@@ -166,5 +167,5 @@ def test_scores_that_say_nothing_have_a_model_file(tmp_path):
 
 
 def test_as_many_labels_as_documents():
-    with pytest.raises(InvalidInputError, match="classes of one row each"):
+    with refused(InvalidInputError, code="nothing-held-out"):
         TextClassifier("naive-bayes").fit([f"word{i} heat" for i in range(6)], [f"label {i}" for i in range(6)])

@@ -111,5 +111,5 @@ def test_misuse(folder, monkeypatch, capsys, words, message):
 def test_a_column_that_is_not_there(folder, monkeypatch, capsys):
     code, _, err = ran(folder, monkeypatch, capsys, "examine", "log.parquet", "--columns", "ranker=buckt")
     assert code == 1
-    assert "(--columns ranker=...)" in err
+    assert "Add --columns ranker=COLUMN" in err
     assert read_clicks(folder / "log.parquet").n_impressions == 20_000

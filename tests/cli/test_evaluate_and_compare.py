@@ -303,7 +303,7 @@ def test_runs_of_different_topics_are_compared_as_asked_for(tmp_path, capsys, mo
     Path("part.run").write_text("1 Q0 a 1 5 y\n")
     files = ["part.run", "whole.run"]
     wanted = {"common": {"part": 1.0, "whole": 1.0}, "all": {"part": 1 / 3, "whole": 0.5}}
-    choice = "part 1, whole 2, of 3 in the qrels. Choose .*--topics common.* have \\(1\\), or .*--topics all.* \\(3\\)"
+    choice = "part 1, whole 2, of 3 in the qrels.*topics.*common.* \\(1\\), or .*topics.*all.* \\(3\\)"
     for options in ([], ["--convention", "trec"], ["--convention", "gdeval"]):
         convention = options[-1] if options else None
         command = ["compare", "--qrels", "q", *files, "--measure", "AP", *options]

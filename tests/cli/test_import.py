@@ -19,7 +19,7 @@ def test_an_imported_model_predicts_and_ranks(tmp_path, capsys):
     scores = [float(line) for line in capsys.readouterr().out.split()]
     np.testing.assert_allclose(scores, 0.75 * data.X[:, 0] + 0.25 * data.X[:, 2])
     (tmp_path / "names").write_text("a\nb\nc\nd\n")
-    assert main(["import", str(tmp_path / "ranklib.txt"), "-o", model, "--features", str(tmp_path / "names")]) == 0
+    assert main(["import", str(tmp_path / "ranklib.txt"), "-o", model, "--feature-names", str(tmp_path / "names")]) == 0
     assert load_model(model).feature_names_ == ["a", "b", "c", "d"]
     assert main(["import", str(tmp_path / "names"), "-o", model]) == 1
     assert "no known format" in capsys.readouterr().err

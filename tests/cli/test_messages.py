@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import json
 import os
 import re
@@ -15,14 +16,14 @@ import pytest
 
 import truerank
 from truerank.cli import COMMANDS, main
-from truerank.cli.guard import with_options
+from truerank.cli.options import OPTION_NAMES, OptionWording
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.models.model_file import save_model
 from truerank.rankers.baselines import RidgeRanker
 
 SOURCE = Path(truerank.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*+(?!\{)")
 OF_ANOTHER = re.compile(r"`?truerank ((?:text )?[a-z-]+)[^`;]*?$")
-IN_PARENTHESES = re.compile(r" \((--[a-z][a-z0-9-]*)[^()]*\)")
 
 
 def options_of(command: str) -> set[str]:
@@ -102,26 +103,39 @@ def test_what_commands_share_names_options_that_all_of_them_have(options):
     assert not [found for found in wrong if found[2] not in only_if_given]
 
 
-def test_the_library_names_options_so_that_a_command_without_them_can_leave_them_out(options):
-    known = set.union(*options.values())
-    files = [path for path in SOURCE.rglob("*.py") if not {"cli", "report"} & set(path.parts)]
-    files = [
-        path for path in files if path.name not in ("tables.py", "table_problems.py", "method_names.py")
-    ]  # guard.py leaves them out
-    wrong = []
-    for path in files:
-        for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
-            if "\n" in text:  # a program in another language
-                continue
-            bare = IN_PARENTHESES.sub("", text)
-            wrong += [(path.name, o, text) for of, o in named(bare, "") if of == "" or o not in options[of]]
-            wrong += [(path.name, o, text) for o in IN_PARENTHESES.findall(text) if o not in known]
-    assert not wrong
+def test_only_the_command_line_names_options():
+    files = [path for path in SOURCE.rglob("*.py") if "cli" not in path.relative_to(SOURCE).parts]
+    assert not [(path.name, found) for path in files if (found := OPTION.findall(path.read_text(encoding="utf-8")))]
+
+
+def test_every_argument_of_a_remedy_is_an_option_or_an_argument_of_a_public_function(options):
+    known = {word for command in options.values() for word in command}
+    public = [getattr(truerank, name) for name in truerank.__all__]
+    functions = [own for cls in public if isinstance(cls, type) for own in vars(cls).values() if callable(own)]
+    arguments = {name for one in [*public, *functions] if callable(one) for name in parameters_of(one)}
+    arguments |= {name for cls in public if isinstance(cls, type) for name in parameters_of(cls)}
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Remedy":
+                found |= {own.arg for own in node.keywords if own.arg is not None}
+    spelled = {name for name in found if f"--{OPTION_NAMES.get(name, name).replace('_', '-')}" in known}
+    assert len(spelled) > 20
+    assert found - spelled <= arguments
+
+
+def parameters_of(function: object) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return []
 
 
 def test_options_that_a_command_lacks_are_left_out():
-    text = "the line is long; read with max_line=2 (--max-line 2), or sparse=True (--sparse)."
-    assert with_options(text, {"--sparse"}) == "the line is long; read with max_line=2, or sparse=True (--sparse)."
+    error = InvalidInputError("the line is long", remedies=[Remedy(max_line=2), Remedy("for wide data", sparse=True)])
+    assert str(error) == "the line is long. Pass max_line=2, or pass sparse=True for wide data"
+    assert error.worded(OptionWording({"--sparse": ""})) == "the line is long. Add --sparse for wide data"
+    assert error.worded(OptionWording({})) == "the line is long"
 
 
 def test_bad_documents_of_classify_can_be_skipped_as_its_message_says(tmp_path, capsys):
@@ -130,7 +144,7 @@ def test_bad_documents_of_classify_can_be_skipped_as_its_message_says(tmp_path, 
     words = ["text", "classify", "--train", str(tmp_path / "d.jsonl"), "--model", str(tmp_path / "m.json")]
     words += ["--method", "platt", "--classifier", "naive-bayes"]
     assert main(words) == 1
-    assert "(--bad skip)" in capsys.readouterr().err
+    assert "--bad skip" in capsys.readouterr().err
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # else an error before it is printed
         assert main([*words, "--bad", "skip"]) == 0
@@ -214,7 +228,7 @@ def test_careless_input_is_refused_before_the_work(words, code, said, careless, 
     "words",
     [
         "text features --engine http://127.0.0.1:9 --spec latin.json --queries q --qrels r -o o.csv",
-        "export ridge.json --to painless --features latin.json -o x",
+        "export ridge.json --to painless --feature-names latin.json -o x",
         "deploy --verify-only ridge.json --engine http://127.0.0.1:9 --name n --queries q --requests latin.json",
     ],
 )

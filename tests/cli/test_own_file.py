@@ -40,7 +40,7 @@ def shop(tmp_path, monkeypatch):
 def test_all_problems_of_a_table_come_at_once_with_the_options_that_solve_them(shop, capsys):
     assert main(["train", "shop.parquet", "--model", "m.json"]) == 1
     said = capsys.readouterr().err
-    assert said.endswith(f"Add: {OPTIONS}\n")
+    assert said.endswith(f"Add {OPTIONS}\n")
     for text in ("no column 'qid' (query); 'query_id' is probably", "no column 'y' (grade); 'relevance' is probably"):
         assert text in said
     assert "'price' has no value in row" in said
@@ -153,7 +153,7 @@ def test_messages_on_the_way_to_an_export_name_the_next_words(shop, capsys):
     assert "add --data FILE (--data shop.parquet if this is the file of judged rows)" in capsys.readouterr().err
     export = ["export", "m.json", "--to", "opensearch-ltr", "-o", "out.json"]
     assert main(export) == 1
-    assert "a number in place of each category (--statistics FILE)" in capsys.readouterr().err
+    assert "Add --statistics FILE" in capsys.readouterr().err
     export += ["--statistics", "brands.json", "--certify", "shop.parquet"]
     assert main(export) == 1
     assert "--missing zero" in capsys.readouterr().err

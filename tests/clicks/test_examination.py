@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from reference import clicks as slow
+from support.refusals import refused
 from truerank import ClickLog, Examination, RankingData, load_sample, simulate
 from truerank.clicks.simulation import relevance_of, trust_of
 from truerank.core.errors import InvalidInputError
@@ -137,7 +138,7 @@ def test_em_finds_examination_through_features_that_know_relevance(data):
     assert np.abs(seen.propensities_ - TRUTH).max() < 0.06
     assert not seen.identified_
     assert "rest on the features" in seen.reasons_[-1]
-    with pytest.raises(InvalidInputError, match="fit\\(log, features\\)"):
+    with refused(InvalidInputError, argument="method"):
         Examination(method="em").fit(log)
 
 
@@ -153,13 +154,13 @@ def test_same_seed_same_bits_and_order_of_rows(data):
 
 
 def test_refusals(data):
-    with pytest.raises(InvalidInputError, match="read_clicks makes one"):
+    with refused(InvalidInputError, argument="log"):
         Examination().fit([1])
-    with pytest.raises(InvalidInputError, match="no clicks"):
+    with refused(InvalidInputError, code="no-clicks"):
         Examination().fit(ClickLog([1], ["q"], ["d"], [1], [0]))
-    with pytest.raises(InvalidInputError, match="'position', 'trust'"):
+    with refused(InvalidInputError, argument="model"):
         Examination("cascade")
-    with pytest.raises(InvalidInputError, match="fits the position model"):
+    with refused(InvalidInputError, argument="method"):
         Examination("trust", method="em")
 
 
@@ -180,11 +181,11 @@ def test_simulated_clicks_have_the_stated_probabilities(model):
 
 
 def test_simulation_refuses(data):
-    with pytest.raises(InvalidInputError, match="do not rise"):
+    with refused(InvalidInputError, argument="examination"):
         log_of(data, impressions=5, examination=np.ones(10) + np.arange(10))
-    with pytest.raises(InvalidInputError, match="score for each"):
+    with refused(InvalidInputError, argument="rankers"):
         simulate(data, {"a": [1.0]})
-    with pytest.raises(InvalidInputError, match="need grades"):
+    with refused(InvalidInputError, code="no-grades"):
         simulate(RankingData([[1.0]]), {"a": [1.0]})
 
 

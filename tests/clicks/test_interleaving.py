@@ -8,6 +8,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import ClickLog, compare_arms, compare_interleaved, interleave
 from truerank.clicks.interleaving import team_draft
 from truerank.clicks.sequences import confidence_sequence
@@ -57,9 +58,9 @@ def test_a_scaled_sequence_is_the_same():
 
 
 def test_sequence_refuses():
-    with pytest.raises(InvalidInputError, match=r"in \[-1, 1\]"):
+    with refused(InvalidInputError, argument="values"):
         confidence_sequence([2.0])
-    with pytest.raises(InvalidInputError, match="looks must rise"):
+    with refused(InvalidInputError, argument="looks"):
         confidence_sequence([0.0, 1.0], looks=[2, 2])
 
 
@@ -169,7 +170,7 @@ def test_interleave_takes_runs_of_several_rankers():
     assert mixed == interleave(runs, length=2, random_state=0)
     assert {document for document, _ in mixed["q1"]} == {"x", "y"}
     assert [len(own) for own in mixed.values()] == [2, 1]
-    with pytest.raises(InvalidInputError, match="two or more"):
+    with refused(InvalidInputError, argument="rankers"):
         interleave({"a": {}})
 
 
@@ -218,14 +219,14 @@ def test_arms():
     found = compare_arms(clicked.astype(float), arm, share=0.25)
     assert found.mean == pytest.approx(0.3, abs=0.06)
     assert 0 < found.low < 0.3 < found.high
-    with pytest.raises(InvalidInputError, match="with two names"):
+    with refused(InvalidInputError, argument="outcomes"):
         compare_arms([1.0], ["a"])
 
 
 def test_refusals():
-    with pytest.raises(InvalidInputError, match="team="):
+    with refused(InvalidInputError, code="no-teams"):
         compare_interleaved(ClickLog([1], ["q"], ["d"], [1], [1]))
-    with pytest.raises(InvalidInputError, match="has no sessions"):
+    with refused(InvalidInputError, code="no-sessions"):
         compare_interleaved(log_of((1, 0)), unit="session")
-    with pytest.raises(InvalidInputError, match="has no sessions"):
+    with refused(InvalidInputError, code="no-sessions"):
         compare_interleaved(log_of((1, 0), session=[""] * 400))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import pytest
 
+from support.refusals import refused
 from truerank import ClickLog, read_clicks
 from truerank.clicks.checkup import examine_log
 from truerank.core.errors import DataFileError, InvalidInputError
@@ -62,7 +63,7 @@ def test_a_frame_and_columns_by_other_names(tmp_path):
     assert told(read_clicks(other, columns=names)) == EXPECTED
     other["rank"] -= 1
     assert told(read_clicks(other, columns=names, first_position=0)) == EXPECTED
-    with pytest.raises(InvalidInputError, match=r"no column 'document'.*it has 'impression'.*columns=\{\"document\""):
+    with refused(InvalidInputError, argument="columns", code="no-column"):
         read_clicks(other)
     nested = tmp_path / "log.jsonl"
     nested.write_text(
@@ -109,11 +110,11 @@ def test_bad_rows_are_refused_by_line_or_counted(tmp_path, changes, reason, mess
 
 
 def test_a_log_without_a_good_impression_says_so():
-    with pytest.raises(InvalidInputError, match=r"no impression is left. left out \(gap\): 2. Log all shown documents"):
+    with refused(InvalidInputError, code="no-impression"):
         ClickLog([1, 2], ["a", "b"], ["d", "e"], [2, 2], [0, 1], bad="skip")
-    with pytest.raises(InvalidInputError, match="no rows"):
+    with refused(InvalidInputError, code="no-rows"):
         ClickLog([], [], [], [], [])
-    with pytest.raises(InvalidInputError, match="document has 1 entries, but impression has 2"):
+    with refused(InvalidInputError, argument="document"):
         ClickLog([1, 2], ["a", "b"], ["d"], [1, 1], [0, 1])
 
 
@@ -145,24 +146,24 @@ def test_ubi_events(tmp_path):
     assert log.ranker_ids.tolist() == ["B"]
     with open(events, "a") as more:
         more.write("\n" + json.dumps(event("click", "z", 9)))
-    with pytest.raises(DataFileError, match=r"line 6: the clicked document .z. was not shown for query_id 'q1'"):
+    with refused(DataFileError, code="not-shown", line=6):
         read_clicks(events, format="ubi")
     assert read_clicks(events, format="ubi", bad="skip").skipped == {"clicks on documents that were not shown": 1}
-    with pytest.raises(DataFileError, match="no event has the action_name 'view'"):
+    with refused(DataFileError, argument="shown_action", code="nothing-shown"):
         read_clicks(events, format="ubi", shown_action="view")
 
 
 def test_damaged_json_names_the_line(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"impression": 1, "query": "a", "document": "b", "position": 1, "clicked": 0}\n{"impression": \n')
-    with pytest.raises(DataFileError, match=r"line 2: .*got invalid JSON"):
+    with refused(DataFileError, code="not-json", line=2):
         read_clicks(path)
     path.write_text("[1, 2]\n")
-    with pytest.raises(DataFileError, match=r"line 1: expected one JSON object"):
+    with refused(DataFileError, code="not-json", line=1):
         read_clicks(path)
     with gzip.open(tmp_path / "log.xyz", "wb") as other:
         other.write(b"x")
-    with pytest.raises(DataFileError, match="file name of a click log must end in"):
+    with refused(DataFileError, code="file-name"):
         read_clicks(tmp_path / "log.xyz")
 
 
@@ -185,7 +186,7 @@ def test_ubi_of_real_exports(tmp_path):
     path.write_text(json.dumps({"hits": {"hits": [{"_source": event("impression", "a", 1)}] * 2}}))
     assert told(read_clicks(path, format="ubi")) == [(0, "cat", "a", 1, False)]
     path.write_text(json.dumps(event("impression", "a", "first")))
-    with pytest.raises(DataFileError, match=r"line 1: the position must be an integer from 1"):
+    with refused(DataFileError, code="position", line=1):
         read_clicks(path, format="ubi")
 
 
@@ -193,7 +194,7 @@ def test_values_that_are_no_numbers_are_refused_by_line(tmp_path):
     rows = [dict(zip(ROWS, values)) for values in zip(*ROWS.values())]
     rows[3]["position"], path = "two", tmp_path / "log.jsonl"
     path.write_text("\n\n".join(map(json.dumps, rows)))
-    with pytest.raises(DataFileError, match="line 7: the position must be an integer"):
+    with refused(DataFileError, code="position", line=7):
         read_clicks(path)
     assert read_clicks(path, bad="skip").n_impressions == 1
 
@@ -202,7 +203,7 @@ def test_times_with_and_without_a_zone():
     times = ["2026-01-01T00:00:00Z", "2026-01-01 00:00:00", "2026-01-01T02:00:00+02:00", "2026-01-01"]
     log = ClickLog([1, 2, 3, 4], ["q"] * 4, ["d"] * 4, [1] * 4, [0] * 4, time=times)
     assert set(log.time.tolist()) == {1767225600 * 10**9}
-    with pytest.raises(InvalidInputError, match="row 2: time must be a number or a date .* got 'yesterday'"):
+    with refused(InvalidInputError, code="time"):
         ClickLog([1, 2], ["q"] * 2, ["d"] * 2, [1, 1], [0, 0], time=["2026-01-01", "yesterday"])
     assert ClickLog([1, 2], ["q"] * 2, ["d"] * 2, [1, 1], [0, 0], time=["2026-01-01", None]).time is None
 
@@ -255,8 +256,8 @@ def test_what_is_left_out_names_its_remedy(tmp_path):
     one = {"impression": [1, 1, 2, 2], "query": ["x"] * 4, "document": ["a", "b", "a", "b"], "clicked": [0, 1, 0, 0]}
     log = ClickLog(**one, position=[1, 2, 0, 1], bad="skip")
     assert log.skipped == {"position": 1}
-    assert any("--first-position 0" in finding for finding in examine_log(log))
-    with pytest.raises(InvalidInputError, match=r"left out \(position\): 2. .*--first-position 0"):
+    assert any("first_position=0" in finding for finding in examine_log(log))
+    with refused(InvalidInputError, code="no-impression"):
         ClickLog(**one, position=[0, 1, 0, 1], bad="skip")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reference import clicks as slow
+from support.refusals import refused
 from truerank import ClickLog, Examination, evaluate_from_clicks, load_sample, simulate
 from truerank.clicks.simulation import relevance_of, trust_of
 from truerank.clicks.value import ESTIMATORS
@@ -140,13 +141,13 @@ def test_a_ranker_differs_from_itself_by_nothing_and_a_better_one_is_found(data,
 
 
 def test_refusals(log, seen, new):
-    with pytest.raises(InvalidInputError, match="is known to position 10; use cutoff=10"):
+    with refused(InvalidInputError, argument="cutoff", value=11, remedy={"cutoff": 10}):
         evaluate_from_clicks(log, {"new": new}, examination=seen, cutoff=11)
-    with pytest.raises(InvalidInputError, match="share no query"):
+    with refused(InvalidInputError, code="no-common-query"):
         evaluate_from_clicks(log, {"new": {"other": {"d": 1.0}}}, examination=seen)
-    with pytest.raises(InvalidInputError, match="not fitted"):
+    with refused(InvalidInputError, code="not-fitted"):
         evaluate_from_clicks(log, {"new": new}, examination=Examination())
-    with pytest.raises(InvalidInputError, match="must hold 10 numbers"):
+    with refused(InvalidInputError, argument="discount"):
         evaluate_from_clicks(log, {"new": new}, examination=seen, discount=[1.0])
     part = dict(list(new.items())[:100])
     assert (

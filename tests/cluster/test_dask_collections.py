@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 import truerank
+from support.refusals import refused
 from truerank import CalibratedRanker, ObliviousBoosting, RankSVM, evaluate
 from truerank.cluster import from_dask_collections
 from truerank.core.errors import InvalidInputError, TruerankWarning
@@ -72,7 +73,7 @@ def test_a_column_qid_of_a_frame(rows):
     dX, dy, dqid = as_frames(X, y, qid)
     fitted = trees().fit(dX.assign(qid=dqid), dy)
     assert (fitted.n_features_in_, fitted.n_queries_in_) == (5, 40)
-    with pytest.raises(InvalidInputError, match="drop one"):
+    with refused(InvalidInputError, argument="X"):
         trees().fit(dX.assign(qid=dqid), dy, qid=dqid)
 
 

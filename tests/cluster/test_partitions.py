@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression
 
 import truerank
+from support.refusals import refused
 from truerank import (
     AdaRank,
     ListNet,
@@ -136,7 +137,7 @@ def test_rank_boost_finds_the_same_stumps(judged, k):
     np.testing.assert_allclose(many.weight_, one.weight_, rtol=1e-9)
     np.testing.assert_allclose(many.exponential_loss_, one.exponential_loss_, rtol=1e-9)
     np.testing.assert_array_equal(many.validation_scores_, one.validation_scores_)
-    with pytest.raises(InvalidInputError, match="thresholds=1000"):
+    with refused(InvalidInputError, argument="thresholds"):
         RankBoost(thresholds="all").fit(from_parts(cut(train, 2)))
 
 
@@ -263,9 +264,9 @@ def test_files_without_rows_are_left_out_and_columns_are_matched_by_name(judged,
     got, expected = make().fit(data).predict(train), make().fit(train).predict(train)
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
     pq.write_table(other.rename_columns([*other.column_names[:-1], "other"]), tmp_path / "3.parquet")
-    with pytest.raises(InvalidInputError, match="partition [1-9] has other columns.*'other'"):
+    with refused(InvalidInputError, code="different-columns"):
         read_parquet(str(tmp_path / "*.parquet"), qid="qid", y="y")
-    with pytest.raises(DataFileError, match="holds rows"):
+    with refused(DataFileError, code="no-rows"):
         read_parquet(str(tmp_path / "[02].parquet"))
 
 
@@ -283,24 +284,24 @@ def test_a_partition_without_rows_changes_nothing(judged, leaves):
 def test_query_ids_of_two_kinds_are_refused(judged):
     first, second = cut(judged[0], 2)
     texts = second.replaced(query_ids=np.array([str(name) for name in second.query_ids]))
-    with pytest.raises(InvalidInputError, match="numbers in partition 0 and texts in partition 1"):
+    with refused(InvalidInputError, code="mixed-ids"):
         from_parts([first, texts])
 
 
 def test_errors_name_the_file_and_the_line(judged, tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:0.5\n")
     (tmp_path / "b.txt").write_text("1 qid:2 1:0.5\n0 qid:2 1:oops\n")
-    with pytest.raises(DataFileError, match=r"b\.txt.*2"):
+    with refused(DataFileError, code="not-a-number", line=2):
         read_letor(str(tmp_path / "*.txt"))
-    with pytest.raises(InvalidInputError, match="no such file"):
+    with refused(InvalidInputError, code="no-file"):
         read_letor(str(tmp_path / "c*.txt"))
     with pytest.raises(InvalidInputError, match="fit_file"):
         PairwiseDescent().fit(from_parts(cut(judged[0], 2)))
-    with pytest.raises(InvalidInputError, match="do not pass y"):
+    with refused(InvalidInputError, code="on-a-cluster"):
         RidgeRanker().fit(from_parts(cut(judged[0], 2)), [1.0])
     ranker = RidgeRanker().fit(judged[0])
     before = ranker.coef_.copy()
-    with pytest.raises(InvalidInputError, match="alpha"):
+    with refused(InvalidInputError, argument="alpha"):
         ranker.set_params(alpha=-1.0).fit(from_parts(cut(judged[0], 2)))
     np.testing.assert_array_equal(ranker.coef_, before)
 
@@ -390,13 +391,13 @@ def test_a_checkpoint_of_another_fit_or_of_nobody_is_refused(judged, tmp_path):
     data = from_parts(cut(judged[0], 3))
     data.checkpoint = tmp_path
     Checkpoint(tmp_path, {"settings": "another"}).close()
-    with pytest.raises(InvalidInputError, match="another fit"):
+    with refused(InvalidInputError, code="another-fit"):
         RidgeRanker().fit(data)
     (tmp_path / "rounds.bin").unlink()
     log = Checkpoint(tmp_path, {})
     log.add("round", pickle.Pickler)
     log.close()
-    with pytest.raises(DataFileError, match="delete the file"):
+    with refused(DataFileError, code="not-a-checkpoint"):
         Checkpoint(tmp_path, {})
 
 
@@ -407,7 +408,7 @@ def test_comparison_calibration_and_folds(judged):
     here = truerank.compare_rankers(valid, {"ridge": ridge.predict(valid), "single": single.predict(valid)})
     there = truerank.compare_rankers(held, {"ridge": ridge, "single": single.predict(held)})
     assert str(there) == str(here)
-    with pytest.raises(InvalidInputError, match="one for each partition"):
+    with refused(InvalidInputError, argument="scores"):
         truerank.evaluate("AP", held, ridge.predict(valid))
     one = truerank.CalibratedRanker(ridge, "platt", cv="prefit").fit(valid)
     many = truerank.CalibratedRanker(ridge, "platt", cv="prefit").fit(held)
@@ -440,7 +441,7 @@ def test_cross_validation_gives_what_it_gives_on_one_machine(judged):
             train.grouped(one.scores[name]), np.cumsum([part.n_rows for part in parts])[:-1]))]  # fmt: skip
         for got, own in zip(many.scores[name], expected, strict=True):
             np.testing.assert_allclose(got, own, rtol=1e-9, atol=1e-12)
-    with pytest.raises(InvalidInputError, match="own rankers"):
+    with refused(InvalidInputError, code="on-a-cluster"):
         truerank.cross_validate(LinearRegression(), from_parts(parts), folds=3)
 
 
@@ -457,7 +458,7 @@ def test_a_parquet_file_is_cut_between_its_row_groups(judged, tmp_path, capsys, 
         np.testing.assert_allclose(make().fit(data).predict(train), make().fit(train).predict(train), rtol=1e-9)
     assert read_parquet(tmp_path / "all.parquet").n_partitions == 1
     (tmp_path / "all.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(DataFileError, match=r"all\.parquet"):
+    with refused(DataFileError, code="unreadable"):
         read_parquet(tmp_path / "all.parquet")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from support.refusals import refused
 from truerank import ObliviousBoosting, RankingData, RidgeRanker
 from truerank.cluster import from_parts, read_parquet
 from truerank.cluster.crew import Crew
@@ -101,9 +102,9 @@ def test_texts_of_files_are_numbered_alike(tmp_path):
         many = fitted(data, categorical=["kind"], random_state=0)
         assert many.category_names == texts
         equal(fitted(data.gather(), categorical=["kind"], random_state=0), many)
-    with pytest.raises(InvalidInputError, match="which RidgeRanker cannot use"):
+    with refused(InvalidInputError, code="categories"):
         RidgeRanker().fit(data)
-    with pytest.raises(InvalidInputError, match="number the texts of a column differently"):
+    with refused(InvalidInputError, code="different-categories"):
         read_parquet(tmp_path / "*.parquet", categories=["kind"])
 
 
@@ -154,7 +155,7 @@ def test_a_fit_that_is_continued_is_the_longer_fit(judged, settings, watched):
     many.set_params(n_estimators=6).fit(parts, **late)
     whole = ObliviousBoosting(**settings | {"n_estimators": 6}).fit(parts, **late)
     equal(whole, many)
-    with pytest.raises(InvalidInputError, match="warm_start: depth was 3"):
+    with refused(InvalidInputError, code="other-parameters"):
         many.set_params(depth=2).fit(parts)
 
 
@@ -170,10 +171,10 @@ def test_a_checkpoint_of_other_trees_is_not_gone_on_with(judged, tmp_path):
 
 def test_what_is_not_there_is_said(judged):
     train, _ = judged
-    with pytest.raises(InvalidInputError, match="categorical features cannot be continued"):
+    with refused(InvalidInputError, argument="categorical"):
         parts = cut(train, 2)
         fitted(parts, categorical=[4], warm_start=True).set_params(n_estimators=9).fit(parts)
-    with pytest.raises(InvalidInputError, match="objective must be one of"):
+    with refused(InvalidInputError, argument="objective"):
         fitted(cut(train, 2), objective="unbiased-lambdarank")
 
 
@@ -231,11 +232,11 @@ def test_a_tree_that_may_ask_about_nothing_has_one_leaf():
 def test_what_partitions_cannot_take_is_refused(judged, name):
     data = cut(judged[0], 2)
     given = {"position": judged[0].y}.get(name, fitted(data))
-    with pytest.raises(InvalidInputError, match="gather"):
+    with refused(InvalidInputError, code="on-a-cluster"):
         ObliviousBoosting("constant", n_estimators=2, depth=3).fit(data, **{name: given})
 
 
 @pytest.mark.parametrize("objective", ["unbiased-lambdarank", ["mse", "lambdarank"]])
 def test_objectives_that_partitions_do_not_know_are_refused(judged, objective):
-    with pytest.raises(InvalidInputError, match="gather"):
+    with refused(InvalidInputError, argument="objective"):
         fitted(cut(judged[0], 2), objective=objective)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import ObliviousBoosting, RidgeRanker, load_model, load_sample, read_letor, read_table, write_letor
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
@@ -58,7 +59,7 @@ def test_a_model_finds_its_columns_again():
     assert few.feature_names == ["c4", "c1"]
     np.testing.assert_array_equal(as_in_training(named, few.feature_names).X, data.X[:, [4, 1]])
     assert as_in_training(named, None) is named
-    with pytest.raises(InvalidInputError, match=r"lack 'price' and 1 more"):
+    with refused(InvalidInputError, code="lost-column"):
         as_in_training(named, ["price", "c1", "c99"])
     plain = RankingData.from_grouped(data.X, data.y, data.offsets)
     np.testing.assert_array_equal(as_in_training(plain, ["f5", "f2"]).X, data.X[:, [4, 1]])
@@ -152,20 +153,20 @@ def test_categories_help_and_codes_of_other_tables_are_refused(shop, capsys):
     assert main(["train", "train.parquet", "--ranker", "ridge", "--model", "r.json", "--features", "brand",
                  "--categorical", "brand"]) == 2  # fmt: skip
     read = read_table("train.parquet", features=["brand", "bm25*"], categories=["brand"])
-    with pytest.raises(InvalidInputError, match="RidgeRanker cannot use"):
+    with refused(InvalidInputError, code="categories"):
         RidgeRanker().fit(read)
-    with pytest.raises(InvalidInputError, match=r"categorical=\['brand'\]"):
+    with refused(InvalidInputError, code="categories"):
         ObliviousBoosting().fit(read)
     model = ObliviousBoosting(n_estimators=3, categorical=["brand"]).fit(read)
     other = read_table("later.csv", features=["brand", "bm25*"], categories=["brand"])
     other = as_in_training(other, read.feature_names)
-    with pytest.raises(InvalidInputError, match="other numbers"):
+    with refused(InvalidInputError, code="categories"):
         model.predict(other)
     others = pandas.read_csv("later.csv").assign(brand=range(200, 200 + len(other.y)))
     with pytest.warns(TruerankWarning, match="'brand': no row has a known category. The column has '200', for example"):
         read_table(others, features=read.feature_names, categories=model.category_names)
     others.assign(brand="").to_csv("empty.csv", index=False)
-    with pytest.raises(DataFileError, match="column 'brand' has no value in row 1"):
+    with refused(DataFileError, code="columns"):
         read_table("empty.csv", features=read.feature_names, categories=model.category_names)
     same = read_table("later.csv", features=read.feature_names, categories=model.category_names)
     assert np.isfinite(model.predict(same)).all()

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.refusals import refused
 from truerank.calibration.decisions import expected_relevant
 from truerank.calibration.posteriors import PlattCalibrator
 from truerank.core.errors import InvalidInputError
@@ -96,7 +97,7 @@ def test_taking_queries_keeps_rows_together():
 def test_query_weights_by_row_must_be_constant_in_a_query():
     data = RankingData(np.zeros((3, 1)), [0, 1, 0], [1, 2, 1], query_weight=[2.0, 5.0, 2.0])
     assert data.query_weight.tolist() == [2, 5]
-    with pytest.raises(InvalidInputError, match="constant within a query"):
+    with refused(InvalidInputError, argument="query_weight"):
         RankingData(np.zeros((3, 1)), [0, 1, 0], [1, 2, 1], query_weight=[2.0, 5.0, 1.0])
 
 
@@ -144,7 +145,7 @@ def test_names_beyond_the_largest_signed_integer_stay_what_they_are():
 
 def test_what_is_missing_is_refused_as_a_query_and_no_text_as_a_document():
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(InvalidInputError, match="missing .* in row 1"):
+    with refused(InvalidInputError, argument="qid"):
         group_rows(pandas.array(["a", None], dtype="string"))
     for missing in (None, float("nan"), pandas.NA, pandas.NaT):
         ids = np.array(["d1", missing], dtype=object)
@@ -165,7 +166,7 @@ def test_arrow_arrays_are_columns_too(encoded):
         [[1.0], [2.0], [3.0]], pa.array([1, 0, 2]), names.dictionary_encode() if encoded else names, doc_ids=names
     )
     assert (data.query_ids.tolist(), data.y.tolist(), data.doc_ids.tolist()) == (["b", "a"], [1, 2, 0], ["b", "b", "a"])
-    with pytest.raises(InvalidInputError, match="row 1 has grade nan"):
+    with refused(InvalidInputError, argument="y"):
         RankingData([[1.0], [2.0]], pa.array([1, None]), [1, 1])
     assert RankingData([[1.0], [2.0]], pa.table({"grade": [1, 0]}), [1, 1]).y.tolist() == [1, 0]
 
@@ -210,7 +211,7 @@ def test_learners_take_no_dates_and_no_masks(values, what):
         SingleFeature().fit(column, [1, 0], qid=[1, 1])
     if values is DATES:
         frame = pd.DataFrame({"age": [1, 2], "day": values})
-        with pytest.raises(InvalidInputError, match="column 'day' has dates"):
+        with refused(InvalidInputError, argument="X"):
             SingleFeature().fit(frame, [1, 0], qid=[1, 1])
 
 
@@ -224,7 +225,7 @@ def test_a_masked_id_is_refused():
 def test_parts_with_other_columns_are_not_put_together():
     a = RankingData([[1.0, 2.0]], [1], ["q"], feature_names=["bm25", "age"])
     b = RankingData([[2.0, 1.0]], [0], ["r"], feature_names=["age", "bm25"])
-    with pytest.raises(InvalidInputError, match="part 2 has column 'age' where those before have 'bm25'"):
+    with refused(InvalidInputError, argument="parts"):
         RankingData.concatenate([a, b])
     unnamed = RankingData([[3.0, 4.0]], [2], ["s"])
     assert RankingData.concatenate([unnamed, a]).feature_names == ["bm25", "age"]
@@ -268,7 +269,7 @@ FORGOTTEN = np.arange(1_001)
     ],
 )
 def test_a_forgotten_qid_is_an_error_wherever_rows_are_ranked(call):
-    with pytest.raises(InvalidInputError, match=r"got 1001 rows and no qid.* pass qid=np.zeros\(1001\)"):
+    with refused(InvalidInputError, argument="qid"):
         call()
 
 

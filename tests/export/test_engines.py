@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import (
     CalibratedRanker,
     ObliviousBoosting,
@@ -145,7 +146,7 @@ def test_nothing_is_overwritten_without_replace(engine, models):
     assert first["kind"] == "painless"
     assert first["params"]["names"] == NAMES
     assert deploy(models["linear"], engine.url, "m")["replaced"] is False  # the same source: nothing to do
-    with pytest.raises(InvalidInputError, match="already has 'm'"):
+    with refused(InvalidInputError, argument="name", code="exists"):
         deploy(models["trees"], engine.url, "m")
     assert [method for method, *_ in engine.log].count("PUT") == 1
     assert deploy(models["trees"], engine.url, "m", replace=True)["replaced"] is True
@@ -155,7 +156,7 @@ def test_nothing_is_overwritten_without_replace(engine, models):
 @pytest.mark.parametrize("name", ["", "..", "-m", "modèle", "a/b", "m\n"])
 def test_a_name_that_no_address_can_hold_is_refused(engine, models, name):
     asked = len(engine.log)
-    with pytest.raises(InvalidInputError, match="the name must be"):
+    with refused(InvalidInputError, argument="name"):
         deploy(models["linear"], engine.url, name, replace=True)
     assert len(engine.log) == asked
 
@@ -163,31 +164,31 @@ def test_a_name_that_no_address_can_hold_is_refused(engine, models, name):
 def test_solr_and_the_ltr_plugin(engine, models):
     assert deploy(models["trees"], f"{engine.url}/solr/films", "m")["kind"] == "solr"
     assert engine.store["m"]["class"].endswith("MultipleAdditiveTreesModel")
-    with pytest.raises(InvalidInputError, match="Solr's model store already"):
+    with refused(InvalidInputError, argument="name", code="exists"):
         deploy(models["trees"], f"{engine.url}/solr/films", "m")
-    with pytest.raises(InvalidInputError, match="feature_set"):
+    with refused(InvalidInputError, argument="feature_set"):
         deploy(models["trees"], engine.url, "m", kind="ltr")
     deploy(models["linear"], engine.url, "m", kind="ltr", feature_set="films")
     stored = dict(engine.store)
     assert stored["/_ltr/_model/m"]["model"]["model"]["type"] == "model/linear"
     engine.broken = True
-    with pytest.raises(EngineError, match="status 400"):
+    with refused(EngineError, code="engine-refused"):
         deploy(models["trees"], engine.url, "m", kind="ltr", feature_set="films", replace=True)
     assert engine.store == stored  # what was there is put back
     assert [method for method, *_ in engine.log][-4:] == ["DELETE", "POST", "PUT", "GET"]
     (kept,) = Path().glob("m.*.json")
     assert json.loads(kept.read_text()) == engine.log[-2][2]  # the body that puts it there
-    with pytest.raises(EngineError, match="did not confirm that it holds 'm'"):
+    with refused(EngineError, code="not-confirmed"):
         deploy(models["linear"], f"{engine.url}/solr/films", "m", replace=True)
     assert engine.store == stored
     engine.store.clear()
-    with pytest.raises(EngineError, match="did not confirm that it holds 'm'"):
+    with refused(EngineError, code="not-confirmed"):
         deploy(models["linear"], f"{engine.url}/solr/films", "m")
 
 
 def test_verify_needs_the_scores_of_named_queries(engine, models):
     engine.old = True
-    with pytest.raises(EngineError, match=r"without their scores. Use OpenSearch 2\.12"):
+    with refused(EngineError, code="old-engine"):
         verify(models["linear"], engine.url, "m", "films", QUERIES, ["one"])
 
 
@@ -200,7 +201,7 @@ def test_verify_compares_with_the_model(engine, models, name):
     assert own.largest_difference < 1e-6
     engine.broken = True
     assert verify(models[name], engine.url, "m", "films", QUERIES, ["one"]).orders_equal == 0
-    with pytest.raises(InvalidInputError, match="lack"):
+    with refused(InvalidInputError, argument="queries"):
         verify(models[name], engine.url, "m", "films", {"features": {}}, ["one"])
 
 
@@ -210,16 +211,16 @@ def test_credentials_limits_and_redirects(engine, monkeypatch):
     client = Engine(engine.url, timeout=60)
     client.request("GET", "_scripts/x", missing_ok=True)
     assert engine.log[-1][3].startswith("Basic ")
-    with pytest.raises(EngineError, match="status 302"):
+    with refused(EngineError, code="engine-refused"):
         client.request("GET", "moved")
-    with pytest.raises(EngineError, match="status 403") as caught:
+    with refused(EngineError, code="engine-refused") as caught:
         client.request("GET", "denied")
     assert "secret" not in str(caught.value)
-    with pytest.raises(InvalidInputError, match="without a password"):
+    with refused(InvalidInputError, argument="url"):
         Engine("http://me:secret@127.0.0.1:1")
-    with pytest.raises(InvalidInputError, match="http"):
+    with refused(InvalidInputError, argument="url"):
         Engine("file:///etc/passwd")
-    with pytest.raises(EngineError, match="no answer"):
+    with refused(EngineError, code="no-answer"):
         Engine("http://127.0.0.1:9", timeout=1).request("GET", "")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from reference import fusion as reference
 from support.made_up_runs import planted
+from support.refusals import refused
 from truerank import RunFusion, RunPool, save_model
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
@@ -102,16 +103,16 @@ def test_certificates_count_what_differs(model, runs_and_qrels):
 def test_what_an_engine_does_not_compute_is_refused(runs_and_qrels, model):
     percentiles = RunFusion(nonnegative=True, features="percentile").fit(*runs_and_qrels)
     for engine in ENGINES:
-        with pytest.raises(InvalidInputError, match="computes"):
+        with refused(InvalidInputError, argument="model"):
             export_fusion(percentiles, engine)
-    with pytest.raises(InvalidInputError, match="nonnegative"):
+    with refused(InvalidInputError, code="negative-weights"):
         export_fusion(RunFusion(features="min-max").fit(*runs_and_qrels), "opensearch")
-    with pytest.raises(InvalidInputError, match="engine"):
+    with refused(InvalidInputError, argument="engine"):
         export_fusion(model, "solr")
-    with pytest.raises(InvalidInputError, match="no run is called"):
+    with refused(InvalidInputError, argument="queries"):
         export_fusion(model, "vespa", queries={"bm26": "x"})
     three = RunFusion(nonnegative=True).fit(*planted(1, n_topics=6))
-    with pytest.raises(InvalidInputError, match="two runs"):
+    with refused(InvalidInputError, code="two-runs"):
         export_fusion(three, "weaviate")
 
 

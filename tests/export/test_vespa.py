@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import RankingData, RidgeRanker, export_model
 from truerank.core.errors import InvalidInputError
 from truerank.export import vespa
@@ -43,7 +44,7 @@ def test_each_row_takes_its_own_side_and_nan_compares_false():
 
 @pytest.mark.parametrize("expression", ["1 +", "(1", "foo(1)", "1 $ 2", "height", "1 2", "if (1, 2, 3", ""])
 def test_what_is_no_expression_is_refused(expression):
-    with pytest.raises(InvalidInputError, match="expression"):
+    with refused(InvalidInputError, code="expression"):
         scores(expression, [[0, 0, 0]])
 
 
@@ -55,9 +56,9 @@ def test_names_of_features():
     assert text.certificate.largest_difference == 0
     text = export_model(ranker, "vespa", NAMES, name="age")
     assert text.startswith("rank-profile age_ inherits default {")  # no function is called like a feature
-    with pytest.raises(InvalidInputError, match="no feature of Vespa"):
+    with refused(InvalidInputError, argument="feature_names"):
         export_model(ranker, "vespa", ["a b", "c", "d"])
-    with pytest.raises(InvalidInputError, match="'min' is no feature of Vespa"):
+    with refused(InvalidInputError, argument="feature_names"):
         export_model(ranker, "vespa", ["min", "c", "d"])
 
 
@@ -69,5 +70,5 @@ def test_trees_that_are_too_deep_are_refused():
         np.array([0]), np.zeros(count, dtype=np.int64), number.astype(float), np.zeros(count, dtype=bool),
         np.zeros(count, dtype=bool), ~number, right, np.arange(count + 1.0),
     )  # fmt: skip
-    with pytest.raises(InvalidInputError, match="depth 250"):
+    with refused(InvalidInputError, code="too-deep"):
         vespa.write(ModelForm(("age",), Plain(trees)), "deep", False)

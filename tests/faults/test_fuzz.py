@@ -7,6 +7,7 @@ import random
 import pytest
 
 from support.fuzz_readers import NEEDS_PYARROW, READERS, SEEDS, check, mutated
+from support.refusals import refused
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -33,9 +34,9 @@ def test_a_damaged_arrow_file_is_refused_and_memory_beside_it_is_not_read(tmp_pa
     ends = (1).to_bytes(4, "little") + (2).to_bytes(4, "little") + (3).to_bytes(4, "little")
     assert whole.count(ends) == 2  # of qid and of docid
     (tmp_path / "d.arrow").write_bytes(whole.replace(ends, ends[:4] + (2**20).to_bytes(4, "little") + ends[8:]))
-    with pytest.raises(DataFileError, match="cannot be read as"):
+    with refused(DataFileError, code="unreadable"):
         read_table(tmp_path / "d.arrow")
-    with pytest.raises(DataFileError, match="cannot be read as"):
+    with refused(DataFileError, code="unreadable"):
         list(read_documents(tmp_path / "d.arrow"))
 
 

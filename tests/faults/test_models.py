@@ -9,6 +9,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from support.edited_models import fuzz, models
+from support.refusals import refused
 from truerank import cli
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.errors import InvalidInputError, ModelFileError
@@ -41,7 +42,7 @@ def test_no_model_where_the_model_should_be(tmp_path, content):
 
 
 def test_a_model_that_was_never_fitted_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="AdaRank is not fitted"):
+    with refused(InvalidInputError, code="not-fitted"):
         save_model(AdaRank(), tmp_path / "m.json")
     assert not (tmp_path / "m.json").exists()
 

@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank.calibration import CALIBRATORS, calibrator_class
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core import interrupts
@@ -78,15 +79,15 @@ def test_a_refused_fit_leaves_the_ranker_as_it_was(name, tmp_path):
     ranker = make(name).fit(wide)
     scores = ranker.predict(wide)
     before, frozen = dict(vars(ranker)), pickle.dumps(ranker)
-    for refused in refusals(wide):
+    for refusal in refusals(wide):
         with pytest.raises((ValueError, TypeError)):
-            refused(ranker)
+            refusal(ranker)
         assert same_state(vars(ranker), before)
     assert pickle.dumps(ranker) == frozen
     assert ranker.n_features_in_ == WIDE
-    with pytest.raises(ValueError, match="features"):
+    with refused(ValueError, code="width"):
         ranker.predict(judged(NARROW))
-    with pytest.raises(ValueError, match="features"):
+    with refused(ValueError, code="width"):
         ranker.predict(judged(NARROW).X)
     np.testing.assert_array_equal(ranker.predict(wide), scores)
     if name != "random":
@@ -117,9 +118,9 @@ def test_partial_fit_is_refused_whole():
     wide = judged(WIDE)
     ranker = ranker_class("pairwise-descent")(max_iter=2000).fit(wide)
     before, frozen = dict(vars(ranker)), pickle.dumps(ranker)
-    with pytest.raises(ValueError, match="features"):
+    with refused(ValueError, code="width"):
         ranker.partial_fit(judged(NARROW))
-    with pytest.raises(ValueError, match="n_steps"):
+    with refused(ValueError, argument="n_steps"):
         ranker.partial_fit(wide, n_steps=-1)
     assert same_state(vars(ranker), before)
     assert pickle.dumps(ranker) == frozen

@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from support.refusals import refused
 from truerank import (
     CalibratedRanker,
     ObliviousBoosting,
@@ -119,7 +120,7 @@ def test_rankers_are_compared_over_the_same_folds(data):
     assert "trees" in str(found)
     again = cross_validate(clone(rankers["trees"]), data, "nDCG@10", folds=3, random_state=4)
     np.testing.assert_array_equal(again.scores["ObliviousBoosting"], found.scores["trees"])
-    with pytest.raises(InvalidInputError, match=r"one of nDCG@10"):
+    with refused(InvalidInputError, argument="measure"):
         found.compare("AP")
 
 
@@ -137,7 +138,7 @@ def test_learners_are_compared_over_repeated_folds(data):
     once = cross_validate(rankers, data, "nDCG@10", folds=3, random_state=4)
     np.testing.assert_array_equal(once.scores["ridge"], found.scores["ridge"])
     assert found.fold_means["ridge"]["nDCG@10"][:3] == once.fold_means["ridge"]["nDCG@10"]
-    with pytest.raises(InvalidInputError, match="about must be"):
+    with refused(InvalidInputError, argument="about"):
         found.compare(about="models")
 
 
@@ -163,11 +164,11 @@ def test_validation_queries_go_to_rankers_that_use_them(data):
     stops = ObliviousBoosting(n_estimators=40, patience=2)
     found = cross_validate({"stops": stops, "ridge": RidgeRanker()}, data, "AP", folds=3, validate=True)
     assert np.isfinite(found.scores["stops"]).all()
-    with pytest.raises(InvalidInputError, match="patience needs eval_set"):
+    with refused(InvalidInputError, argument="patience"):
         cross_validate(stops, data, folds=3)
-    with pytest.raises(InvalidInputError, match="folds must be"):
+    with refused(InvalidInputError, argument="folds"):
         cross_validate(stops, data, folds=2, validate=True)
-    with pytest.raises(InvalidInputError, match="data must be a RankingData, got ndarray"):
+    with refused(InvalidInputError, argument="data"):
         cross_validate(stops, data.X)
     for nothing in ({}, object()):
         with pytest.raises(InvalidInputError):

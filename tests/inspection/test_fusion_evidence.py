@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.made_up_runs import planted, random_qrels, random_runs
+from support.refusals import refused
 from truerank import RunFusion, RunPool, compare_rankers, cross_validate_fusion, fuse
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
@@ -119,9 +120,9 @@ def test_what_no_run_found_counts(worth):
 
 def test_errors(worth):
     runs, _, pool = worth
-    with pytest.raises(InvalidInputError, match="qrels"):
+    with refused(InvalidInputError, argument="qrels"):
         cross_validate_fusion(RunPool(runs))
-    with pytest.raises(InvalidInputError, match="folds"):
+    with refused(InvalidInputError, code="too-few-queries"):
         cross_validate_fusion(pool, n_folds=99)
 
 
@@ -132,7 +133,7 @@ def test_runs_of_different_topics_need_a_rule(worth):
              for name, run in runs.items()}  # fmt: skip
     pool = RunPool(short, qrels)
     assert pool.topics_without_runs == ["t03"]
-    with pytest.raises(InvalidInputError, match="--topics common.*--topics all"):
+    with refused(InvalidInputError, argument="topics", code="different-topics", remedy={"topics": "common"}):
         cross_validate_fusion(pool)
     common = cross_validate_fusion(pool, n_folds=3, topics="common")
     everything = cross_validate_fusion(pool, n_folds=3, topics="all")

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from support.refusals import refused
 from truerank.core.errors import DataFileError, TruerankWarning
 from truerank.io import documents as module
 from truerank.io.documents import BETWEEN, read_documents, read_judgements, read_queries
@@ -44,17 +45,16 @@ BAD = [
 def test_a_bad_document_stops_or_is_left_out(monkeypatch, record, message):
     monkeypatch.setattr(module, "LONGEST_LINE", 1000)
     after = {"id": "z", "text": "flow"}
-    with pytest.raises(DataFileError) as caught:
+    with refused(DataFileError, code="bad-document", line=2, remedy={"bad": "skip"}) as caught:
         list(read_documents(lines(GOOD, record, after)))
     assert message in str(caught.value)
-    assert "--bad skip" in str(caught.value)
     with pytest.warns(TruerankWarning, match="1 bad documents were left out"):
         kept = list(read_documents(lines(GOOD, record, after), bad="skip"))
     assert [document.id for document in kept] == ["a", "z"]
 
 
 def test_an_id_that_came_before_and_an_empty_text():
-    with pytest.raises(DataFileError, match="document 'a' is repeated as number 2"):
+    with refused(DataFileError, code="bad-document"):
         list(read_documents(lines(GOOD, GOOD)))
     with pytest.warns(TruerankWarning, match="1 documents have no text; they are kept with length 0"):
         assert len(list(read_documents(lines(GOOD, {"id": "b", "text": " "})))) == 2
@@ -78,9 +78,9 @@ def test_trec_sgml_with_open_and_nested_tags():
     first, second = read_documents(io.BytesIO(text))
     assert first == ("A-1", {"title": "Big & small", "text": "one\ntwo"}, {}, {})
     assert second == ("B", {"text": "café body"}, {}, {})
-    with pytest.raises(DataFileError, match="no <DOCNO>"):
+    with refused(DataFileError, code="bad-document", line=1):
         list(read_documents(io.BytesIO(b"<DOC>text</DOC>")))
-    with pytest.raises(DataFileError, match="<doc> is not closed"):
+    with refused(DataFileError, code="bad-document", line=1):
         list(read_documents(io.BytesIO(b"<DOC><DOCNO>1</DOCNO>text")))
 
 
@@ -88,7 +88,7 @@ def test_trec_topics_and_the_field_that_is_asked_for():
     text = b"<top>\n<num> Number: 451\n<title> Bengals\n\n<desc> Description:\nWhat?\n<narr> Narrative: Long.\n</top>\n"
     assert read_queries(io.BytesIO(text))[0].text == {"text": "Bengals"}
     assert read_queries(io.BytesIO(text), field="desc")[0].text == {"text": "What?"}
-    with pytest.raises(DataFileError, match="no text field 'body'; it has: title, desc, narr"):
+    with refused(DataFileError, code="no-field"):
         read_queries(io.BytesIO(text), field="body")
 
 
@@ -148,7 +148,7 @@ def test_no_column_of_a_table_is_lost(tmp_path):
     parquet.write_table(pa.table({"id": ["a"], "text": ["x"], "price": [Decimal("1.5")]}), tmp_path / "d.parquet")
     assert [document.numbers for document in read_documents(tmp_path / "d.parquet")] == [{"price": 1.5}]
     (tmp_path / "twice.csv").write_text("id,text,text\n1,a,b\n")
-    with pytest.raises(DataFileError, match="two columns have one name"):
+    with refused(DataFileError, code="twice"):
         list(read_documents(tmp_path / "twice.csv"))
 
 
@@ -168,7 +168,7 @@ def test_three_columns_whose_best_grade_may_be_the_highest_are_said():
 def test_judgements_of_all_forms():
     assert read_judgements(io.BytesIO(b"1 0 a 2\n")).to_dict() == {"1": {"a": 2}}
     assert read_judgements(io.BytesIO(b"1 a 1 \n1 b 4\n1 a -1\n")).to_dict() == {"1": {"a": 4, "b": 1}}
-    with pytest.raises(DataFileError, match="Cranfield's 'query doc grade'"):
+    with refused(DataFileError, code="columns", line=1):
         read_judgements(io.BytesIO(b"1 a 7\n"))
     with pytest.raises(DataFileError):
         read_judgements(io.BytesIO(b"1 2 3 4 5\n"))
@@ -176,7 +176,7 @@ def test_judgements_of_all_forms():
 
 def test_a_collection_that_ir_datasets_does_not_know():
     pytest.importorskip("ir_datasets")
-    with pytest.raises(DataFileError, match="no collection of this name"):
+    with refused(DataFileError, code="no-collection"):
         list(read_documents("ir_datasets:no-such-collection"))
 
 
@@ -184,7 +184,7 @@ def test_a_quotation_mark_in_a_tsv_file_swallows_no_documents(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "d.tsv"
     path.write_text('id\ttext\na\tone\nb\t"two\nc\tthree"\n')
-    with pytest.raises(DataFileError, match=r"d\.tsv: document 2: a cell starts with a quotation mark"):
+    with refused(DataFileError, code="open-quote"):
         list(read_documents(path))
     path.write_text('id\ttext\na\t"one\nmore"\nb\ttwo\n')
     assert [document.id for document in read_documents(path)] == ["a", "b"]

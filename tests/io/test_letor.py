@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from support.refusals import refused
 from truerank import RankingData, iter_letor, read_letor, write_letor
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io.letor.grammar import split_comment
@@ -125,7 +126,7 @@ def test_query_ids_that_are_not_whole_numbers_stay_strings():
 
 def test_missing_values():
     text = "1 qid:1 1:NULL 2:nan 3:NaN 4:1\n"
-    with pytest.raises(DataFileError, match=r"line 1, column 9: .*'NULL'.*missing=\"nan\" \(--missing nan\)"):
+    with refused(DataFileError, line=1, column=9, code="no-value", remedy={"missing": "nan"}):
         read(text)
     data = read(text, missing="nan", sparse=False)
     assert np.isnan(data.X[0]).tolist() == [True, True, True, False]
@@ -146,9 +147,9 @@ def test_sparse_and_dense_agree():
 
 def test_width():
     assert read("1 qid:1 1:1\n", n_features=3).X.tolist() == [[1, 0, 0]]
-    with pytest.raises(DataFileError, match="feature 2 found, but n_features is 1"):
+    with refused(DataFileError, argument="n_features", line=1):
         read("1 qid:1 2:1\n", n_features=1)
-    with pytest.raises(DataFileError, match="sparse=True"):
+    with refused(DataFileError, code="too-wide", line=1):
         read("1 qid:1 2000000000:1\n")
     assert read("1 qid:1 2000000000:1\n", sparse=True).X.shape == (1, 2_000_000_000)
     assert read("1 qid:1\n").X.shape == (1, 0)
@@ -177,7 +178,7 @@ def test_names_of_features_survive():
     write_letor(data, stream)
     assert read(stream.getvalue()).feature_names == ["bm25", "length"]
     assert read("# features: a b c\n1 qid:1 1:2\n").X.shape == (1, 3)
-    with pytest.raises(DataFileError, match="feature 2 found, but the header line names 1"):
+    with refused(DataFileError, argument="n_features", line=2):
         read("# features: a\n1 qid:1 2:2\n")
 
 
@@ -241,13 +242,13 @@ def test_what_a_file_cannot_hold_is_refused():
     def write(**options):
         write_letor(RankingData(**({"X": [[1.0]], "y": [1]} | options)), io.BytesIO())
 
-    with pytest.raises(InvalidInputError, match="infinite"):
+    with refused(InvalidInputError, code="infinite"):
         write(X=[[np.inf]])
-    with pytest.raises(InvalidInputError, match="query id 'a b'"):
+    with refused(InvalidInputError, code="query-id"):
         write(qid=["a b"])
-    with pytest.raises(InvalidInputError, match="document id 'a b'"):
+    with refused(InvalidInputError, code="document-id"):
         write(doc_ids=["a b"])
-    with pytest.raises(InvalidInputError, match="line break"):
+    with refused(InvalidInputError, code="comment"):
         write(comments=["a\nb"])
 
 

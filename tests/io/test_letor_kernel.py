@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.fuzz_letor import fuzz
 from support.letor_texts import compiled_parser, damaged_text, outcome, python_parser, random_text
+from support.refusals import refused
 from truerank import read_letor
 from truerank.core.errors import DataFileError
 from truerank.io.letor import read as letor
@@ -103,10 +104,10 @@ def test_real_files_are_read_alike(collections, monkeypatch):
 def test_an_error_far_down_names_its_line(monkeypatch):
     line = b"0 qid:1 1:0.25 2:1e-3 # docid = D\n"
     text = line * 100_000 + b"0 qid:1 1:0.25 2:x\n" + line * 10
-    with pytest.raises(DataFileError, match=r"line 100001, column 16: expected a number .* got 'x'"):
+    with refused(DataFileError, code="not-a-number", line=100001):
         read_letor(io.BytesIO(text))
     text = line * 100_000 + b"0 qid:1 1:12345678901234567890e500\n" + line * 10 + b"broken"
-    with pytest.raises(DataFileError, match=r"line 100001, column 9: .* too large"):
+    with refused(DataFileError, code="too-large", line=100001):
         read_letor(io.BytesIO(text))
 
 

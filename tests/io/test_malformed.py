@@ -97,8 +97,8 @@ LETOR = [
     (
         "1 qid:1 70000:1\n",
         {},
-        "f, line 1: feature index 70000 would make a dense matrix of 70000 columns; read with sparse=True (--sparse), "
-        "or with n_features=70000 (--n-features 70000) if that is meant",
+        "f, line 1: feature index 70000 would make a dense matrix of 70000 columns. Pass sparse=True, or pass "
+        "n_features=70000 if that is meant",
     ),
     ("#\n\n" + GOOD + "1 qid:1 3:1\n" + GOOD, {"n_features": 2}, "f, line 4: feature 3 found, but n_features is 2"),
     ("# features: a b\n1 qid:1 3:1\n", {}, "f, line 2: feature 3 found, but the header line names 2"),

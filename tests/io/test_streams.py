@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
+from support.refusals import refused
 from truerank.core import printing
 from truerank.io import streams
 from truerank.io.streams import Source, open_output
@@ -88,7 +89,7 @@ def test_a_failure_leaves_the_old_file(tmp_path, name):
 
 def test_not_a_source():
     for bad in (None, 3, b"bytes"):
-        with pytest.raises(TypeError, match="expected a path"):
+        with refused(TypeError, argument="source"):
             Source(bad)
 
 

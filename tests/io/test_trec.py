@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import judge_run, read_qrels, read_run, write_qrels, write_run
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io import trec
@@ -120,18 +121,18 @@ def test_what_a_run_cannot_hold_is_refused():
     def write(queries=("q",), offsets=(0, 1), docs=("d",), scores=(1.0,), tag="t"):
         write_run(io.BytesIO(), list(queries), list(offsets), list(docs), list(scores), tag=tag)
 
-    with pytest.raises(InvalidInputError, match="disagree"):
+    with refused(InvalidInputError, code="different-shapes"):
         write(offsets=(0, 2))
-    with pytest.raises(InvalidInputError, match="not finite"):
+    with refused(InvalidInputError, code="not-finite"):
         write(scores=(np.nan,))
-    with pytest.raises(InvalidInputError, match="document id 'a b'"):
+    with refused(InvalidInputError, code="not-one-word"):
         write(docs=("a b",))
-    with pytest.raises(InvalidInputError, match="tag ''"):
+    with refused(InvalidInputError, code="not-one-word"):
         write(tag="")
-    with pytest.raises(InvalidInputError, match="listed twice"):
+    with refused(InvalidInputError, code="twice"):
         write(offsets=(0, 2), docs=("d", "d"), scores=(1, 2))
     twice = trec.Qrels(np.array(["q"]), np.array([0, 2]), np.array(["d", "d"]), np.array([1.0, 0.0]))
-    with pytest.raises(InvalidInputError, match="write_qrels: document 'd' is listed twice for topic 'q'"):
+    with refused(InvalidInputError, code="twice"):
         write_qrels(twice, io.BytesIO())
 
 

@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io.documents import Document
@@ -57,7 +58,7 @@ def test_hostrank_by_hand():
     # Hosts: a → b twice, b → a once, so that both rank ½. Shares: a: 1·1 and .36·2; b: 1·2 and .6·2.
     wanted = [0.5 * 1 / 1.72, 0.5 * 0.72 / 1.72, 0.5 * 2 / 3.2, 0.5 * 1.2 / 3.2]
     assert hostrank(graph, urls) == pytest.approx(wanted)
-    with pytest.raises(InvalidInputError, match="2 URLs for 4 nodes"):
+    with refused(InvalidInputError, argument="urls"):
         hostrank(graph, urls[:2])
 
 
@@ -123,16 +124,16 @@ def test_runs_of_all_variants(pages):
     for variant in VARIANTS:
         alone = propagated_run(index, {"q": "heat flow"}, graph, variant, parents=parents, alpha=1.0).to_dict()["q"]
         assert alone == pytest.approx(first["q"])
-    with pytest.raises(InvalidInputError, match="needs parents"):
+    with refused(InvalidInputError, argument="parents"):
         propagated_run(index, {"q": "heat"}, graph, "score-uniform-child")
 
 
 def test_bad_edges_are_named():
-    with pytest.raises(DataFileError, match="line 3: expected 'source target', got 3 columns"):
+    with refused(DataFileError, code="columns", line=3):
         read_links(io.BytesIO(b"# links\na b\na b c\n"))
-    with pytest.raises(DataFileError, match="holds no links"):
+    with refused(DataFileError, code="no-rows"):
         read_links(io.BytesIO(b"\n"))
-    with pytest.raises(InvalidInputError, match="numbered 0 to 1"):
+    with refused(InvalidInputError, code="node-numbers"):
         LinkGraph([0], [5], 2)
 
 

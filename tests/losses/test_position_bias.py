@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from support.refusals import refused
 from truerank import ObliviousBoosting, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.losses.position_bias import UnbiasedLambdaRank
@@ -108,17 +109,17 @@ def test_held_out_rankings_gain_where_the_display_was_a_rankers():
 def test_positions_are_checked():
     X, clicks, qid, position, _ = click_log(20, 1, skill=0)
     ranker = ObliviousBoosting("constant", objective="unbiased-lambdarank", n_estimators=2)
-    with pytest.raises(InvalidInputError, match="needs the position of every training row"):
+    with refused(InvalidInputError, argument="position"):
         ranker.fit(X, clicks, qid=qid)
-    with pytest.raises(InvalidInputError, match=r"integers >= 1 .* got 0"):
+    with refused(InvalidInputError, argument="position"):
         ranker.fit(X, clicks, qid=qid, position=position - 1)
-    with pytest.raises(InvalidInputError, match=r"got \d+\.5"):
+    with refused(InvalidInputError, argument="position"):
         ranker.fit(X, clicks, qid=qid, position=position + 0.5)
-    with pytest.raises(InvalidInputError, match="only; leave it out"):
+    with refused(InvalidInputError, argument="position"):
         ObliviousBoosting(n_estimators=2).fit(X, clicks, qid=qid, position=position)
     few = ObliviousBoosting(
         "constant", objective="unbiased-lambdarank", objective_params={"max_position": 3}, n_estimators=2
     ).fit(X, clicks, qid=qid, position=position)
     assert few.click_propensities_.shape == (3,)
-    with pytest.raises(InvalidInputError, match="cannot be continued"):
+    with refused(InvalidInputError, code="continued"):
         few.set_params(warm_start=True, n_estimators=4).fit(X, clicks, qid=qid, position=position)

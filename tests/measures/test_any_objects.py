@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import compare_rankers, evaluate, read_qrels, read_run, write_qrels, write_run
 from truerank.core.errors import InvalidInputError
 from truerank.io.trec import as_qrels, as_run
@@ -98,12 +99,12 @@ def test_runs_are_compared_by_name(files):
 
 def test_what_is_no_run_is_explained():
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(InvalidInputError, match="one of query_id"):
+    with refused(InvalidInputError, code="columns"):
         evaluate("AP", pandas.DataFrame({"a": [1]}), RUN)
     twice = pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "a"], "score": [1.0, 2.0]})
-    with pytest.raises(InvalidInputError, match="listed twice"):
+    with refused(InvalidInputError, code="twice"):
         evaluate("AP", QRELS, twice)
-    with pytest.raises(InvalidInputError, match="no qid"):
+    with refused(InvalidInputError, argument="qrels"):
         evaluate("AP", QRELS, RUN, qid=[1, 2])
 
 
@@ -170,7 +171,7 @@ def test_set_recall_of_the_first_documents_is_recall():
 
 def test_measures_come_first():
     qrels, run = {"q": {"d": 1}}, {"q": {"d": 0.5}}
-    with pytest.raises(InvalidInputError, match="the measures come first"):
+    with refused(InvalidInputError, code="order"):
         evaluate(qrels, run, "AP")  # ranx's order
 
 
@@ -179,9 +180,9 @@ def test_arguments_by_name(files):
     assert evaluate(measures=MEASURES, qrels=QRELS, run=RUN) == expected
     assert evaluate(MEASURES, QRELS, run=files / "mine.run") == expected
     assert list(evaluate(measures="AP", qrels=QRELS, run={"one": RUN, "two": OTHER})) == ["one", "two"]
-    with pytest.raises(InvalidInputError, match="takes scores or run, neither was given"):
+    with refused(InvalidInputError, code="lost-argument"):
         evaluate("AP", QRELS)
-    with pytest.raises(InvalidInputError, match="takes y or qrels, both were given"):
+    with refused(InvalidInputError, code="lost-argument"):
         evaluate("AP", QRELS, RUN, qrels=QRELS)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.refusals import refused
 from truerank import evaluate
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements, RankingData
@@ -105,7 +106,7 @@ def test_degenerate_queries(name):
     values = evaluate(name, y, np.zeros(10), qid=qid).per_query[name]
     assert len(values) == 5
     assert np.isfinite(values[~np.isnan(values)]).all()
-    with pytest.raises(InvalidInputError, match="nothing to evaluate: no ranked document"):
+    with refused(InvalidInputError, code="nothing"):
         evaluate(name, [], [], qid=[])
     only_missing = Judgements(
         np.zeros(0), np.array([0, 0]), missing_grades=np.array([1.0, 0.0]), missing_offsets=np.array([0, 2])
@@ -226,18 +227,18 @@ def test_refusals(arguments, message):
 
 def test_more_refusals():
     for name in ("nDCG@3", "ERR", "MeanNDCG"):
-        with pytest.raises(InvalidInputError, match="grade of 2000 is too large"):
+        with refused(InvalidInputError, code="large-grade"):
             evaluate(name, [2000, 0], [1, 2])
     assert evaluate("nDCG(gain='linear')", [2000, 0], [2, 1])["nDCG(gain='linear')"] == 1.0
     assert evaluate("nDCG", [1000, 1000], [2, 1])["nDCG"] == 1.0
-    with pytest.raises(InvalidInputError, match="max_grade is 1 but a document has grade 2"):
+    with refused(InvalidInputError, code="max-grade"):
         evaluate("ERR(max_grade=1)", [2, 0], [1, 2])
-    with pytest.raises(InvalidInputError, match="qid has 1 entries"):
+    with refused(InvalidInputError, argument="qid"):
         evaluate("AP", [2, 0], [1, 2], qid=[1])
     judgements = Judgements(np.array([1.0]), np.array([0, 1]))
-    with pytest.raises(InvalidInputError, match="bring their own"):
+    with refused(InvalidInputError, argument="qid"):
         evaluate("AP", judgements, [1], qid=[1])
-    with pytest.raises(InvalidInputError, match=r"shape \(1,\); got \(2, 1\)"):
+    with refused(InvalidInputError, argument="scores"):
         evaluate("AP", judgements, [[1], [2]])
 
 
@@ -286,5 +287,5 @@ def test_every_measure_is_covered_here():
     ],
 )
 def test_empty_qrels_and_runs_are_errors(qrels, run):
-    with pytest.raises(InvalidInputError, match="nothing to evaluate"):
+    with refused(InvalidInputError, code="nothing"):
         evaluate("AP", qrels, run)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from support.refusals import refused
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.files import atomic_write
 from truerank.models.model_file import decode, encode, load_model
@@ -40,7 +41,7 @@ def test_numbers_strings_and_nested_values_come_back():
 
 @pytest.mark.parametrize("value", [lambda x: x, {1.5: 2}, {(1, 2): 2}, np.array([1j]), {3, 4}])
 def test_what_has_no_form_is_refused(value):
-    with pytest.raises(InvalidInputError, match="cannot keep|texts and whole numbers"):
+    with refused(InvalidInputError, code="cannot-keep"):
         encode(value)
 
 
@@ -55,7 +56,7 @@ def test_a_dict_with_keys_of_an_array_of_texts_is_written_as_an_object():
 
 @pytest.mark.parametrize("pairs", [1, [[1]], [[[1], 2]], [[None, 2]]])
 def test_a_damaged_dict_is_refused(pairs):
-    with pytest.raises(ModelFileError, match="dict"):
+    with refused(ModelFileError, code="dict"):
         decode({"$dict": pairs})
 
 

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from rankers.conformance import ranker_checks
 from reference import adarank as reference
+from support.refusals import refused
 from truerank import AdaRank, RankingData, evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError, TruerankWarning
 from truerank.core.random_streams import stream
@@ -189,12 +190,12 @@ def test_a_users_function_and_its_range():
     theirs = AdaRank(reference.average_precision, n_estimators=8).fit(data)  # tied documents: the worst order
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9)
     np.testing.assert_allclose(ours.history_["train"], theirs.history_["train"], rtol=1e-12)
-    with pytest.raises(InvalidInputError, match=r"values in \[-1, 1\].*gave 3 for query"):
+    with refused(InvalidInputError, code="measure-range"):
         AdaRank(lambda grades: grades[0]).fit([[1.0], [2.0]], [3, 3])
     # Either feature alone stays within the range; their sum puts the middle document of query 0 first, which does not.
     X = [[3.0, 0.0], [2.0, 2.0], [0.0, 3.0], [3.0, 0.0], [0.0, 3.0]]
     values = {1: 0.9, 2: 2.0, 3: -0.3, 4: 0.95, 5: -0.3}
-    with pytest.raises(InvalidInputError, match="gave 2 for query 0"):
+    with refused(InvalidInputError, code="measure-range"):
         AdaRank(lambda grades: values[grades[0]]).fit(X, [1, 2, 3, 5, 4], qid=[0, 0, 0, 1, 1])
 
 
@@ -278,10 +279,10 @@ def test_the_model_file_keeps_everything(tmp_path):
         np.testing.assert_array_equal(loaded.history_[name], column)
         assert loaded.history_[name].dtype == column.dtype
     loaded.history_["alpha"] = loaded.history_["alpha"][1:]
-    with pytest.raises(ModelFileError, match="9 entries"):
+    with refused(ModelFileError, argument="history_"):
         loaded.check_model()
     del loaded.history_["alpha"]
-    with pytest.raises(ModelFileError, match="columns feature"):
+    with refused(ModelFileError, argument="history_"):
         loaded.check_model()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rankers.conformance import ranker_checks
+from support.refusals import refused
 from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.data.grouping import ranks_by_query
 from truerank.data.ranking_data import RankingData
@@ -65,21 +66,21 @@ def test_ranks_start_at_one_and_keep_row_order_among_ties():
 def test_what_does_not_fit_together_is_refused(judged):
     X, y, qid = judged
     ranker = LeastSquares().fit(RankingData(X, y, qid))
-    with pytest.raises(InvalidInputError, match="expecting 3"):
+    with refused(InvalidInputError, code="width"):
         ranker.predict(RankingData(X[:, :2], y, qid))
-    with pytest.raises(InvalidInputError, match="own y and qid"):
+    with refused(InvalidInputError, code="given-twice"):
         ranker.fit(RankingData(X, y, qid), y)
-    with pytest.raises(InvalidInputError, match="own y and qid"):
+    with refused(InvalidInputError, code="given-twice"):
         ranker.score(RankingData(X, y, qid), 2 - y)
-    with pytest.raises(InvalidInputError, match="own y and qid"):
+    with refused(InvalidInputError, code="given-twice"):
         ranker.permutation_importance(RankingData(X, y, qid), qid=qid)
-    with pytest.raises(InvalidInputError, match="no grades"):
+    with refused(InvalidInputError, argument="y", code="no-grades"):
         ranker.fit(RankingData(X, None, qid))
-    with pytest.raises(InvalidInputError, match="NaN or infinity at index"):
+    with refused(InvalidInputError, argument="X"):
         ranker.fit(RankingData(np.where(X > 2, np.nan, X), y, qid))
-    with pytest.raises(InvalidInputError, match="eval_set must be"):
+    with refused(InvalidInputError, argument="eval_set"):
         RankBoost().fit(X, y, eval_set=(X, y))
-    with pytest.raises(InvalidInputError, match="eval_set: LeastSquares has nothing that validation queries"):
+    with refused(InvalidInputError, argument="eval_set", code="unused"):
         ranker.fit(X, y, eval_set=(X, y, qid))
 
 
@@ -87,7 +88,7 @@ def test_feature_names_are_kept_and_checked(judged):
     X, y, qid = judged
     ranker = LeastSquares().fit(RankingData(X, y, qid, feature_names=["a", "b", "c"]))
     assert ranker.feature_names_in_.tolist() == ["a", "b", "c"]
-    with pytest.raises(InvalidInputError, match="column 1 was 'b' and is 'x'"):
+    with refused(InvalidInputError, code="feature-names"):
         ranker.predict(RankingData(X, y, qid, feature_names=["a", "x", "c"]))
 
 
@@ -95,10 +96,10 @@ def test_a_forgotten_qid_is_an_error_and_one_query_on_purpose_is_not():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1001, 3)), rng.integers(0, 2, 1001)
     ranker = LeastSquares().fit(X[:1000], y[:1000])
-    with pytest.raises(InvalidInputError, match="1001 rows and no qid.*enable_metadata_routing.*qid=np.zeros"):
+    with refused(InvalidInputError, argument="qid"):
         ranker.fit(X, y)
     assert LeastSquares().fit(X, y, qid=np.zeros(1001)).n_queries_in_ == 1
-    with pytest.raises(InvalidInputError, match=r"rank got 1001 rows and no qid.*rank\(X, qid=qid\)"):
+    with refused(InvalidInputError, argument="qid"):
         ranker.rank(X)
     assert sorted(ranker.rank(X, qid=np.zeros(1001))) == list(range(1, 1002))
     assert len(ranker.rank(X[:1000])) == 1000
@@ -111,7 +112,7 @@ def test_groups_without_routing_do_not_train_on_one_merged_query():
 
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(2000, 3)), rng.integers(0, 2, 2000), np.repeat(np.arange(100), 20)
-    with pytest.raises((InvalidInputError, ValueError), match="no qid"):
+    with refused((InvalidInputError, ValueError), argument="qid"):
         cross_validate(LeastSquares(), X, y, groups=qid, cv=QueryKFold(3), error_score="raise")
 
 
@@ -120,10 +121,10 @@ def test_predict_and_rank_check_qid(judged):
     X, y, qid = judged
     ranker = LeastSquares().fit(X, y, qid=qid)
     for call in (ranker.predict, ranker.rank):
-        with pytest.raises(InvalidInputError, match="one query id for each row, got the text 'nonsense'"):
+        with refused(InvalidInputError, argument="qid"):
             call(X, qid="nonsense")
-        with pytest.raises(InvalidInputError, match="qid has 1 entries"):
+        with refused(InvalidInputError, argument="qid"):
             call(X, qid=[1])
-        with pytest.raises(InvalidInputError, match="own qid"):
+        with refused(InvalidInputError, argument="X"):
             call(RankingData(X, y, qid), qid=qid)
     np.testing.assert_array_equal(ranker.predict(X, qid=qid), ranker.predict(X))

@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from rankers.conformance import ranker_checks
+from support.refusals import refused
 from truerank import RandomRanker, RidgeRanker, SingleFeature, evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 
@@ -55,7 +56,7 @@ def test_ridge_with_repeated_and_constant_columns():
 
 def test_ridge_says_at_once_that_wide_data_are_not_for_it():
     X = sparse.csr_matrix(([1.0, 1.0], ([0, 1], [5, 99_999])), shape=(4, 100_000))
-    with pytest.raises(InvalidInputError, match=r"100,000 columns need 75 GiB.*rank-svm.*--sparse"):
+    with refused(InvalidInputError, argument="X", code="too-wide"):
         RidgeRanker().fit(X, [0, 1, 0, 1], qid=[1, 1, 2, 2])
 
 
@@ -105,14 +106,14 @@ def test_single_feature_puts_missing_values_last(tmp_path):
     save_model(ranker, tmp_path / "m.json")
     assert np.array_equal(load_model(tmp_path / "m.json").predict(X), ranker.predict(X))
     ranker.feature_ = 3
-    with pytest.raises(ModelFileError, match="no column"):
+    with refused(ModelFileError, argument="feature_"):
         ranker.check_model()
 
 
 @pytest.mark.parametrize("feature", [-1, 6, 1.5, True, "title"])
 def test_single_feature_names_what_is_wrong(feature):
     X, y, qid = some_data(6)
-    with pytest.raises(InvalidInputError, match="feature"):
+    with refused(InvalidInputError, argument="feature"):
         SingleFeature(feature).fit(X, y, qid=qid)
 
 

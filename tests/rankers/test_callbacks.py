@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import (
     AdaRank,
     CalibratedRanker,
@@ -144,7 +145,7 @@ def test_scripts_of_other_libraries_run_without_their_callbacks(sets, tmp_path):
     other = XGBRanker()
     other.load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(other.predict(valid.X), ranker.predict(valid.X))
-    with pytest.raises(Exception, match="holds a ObliviousBoosting"):
+    with refused(Exception, code="other-class"):
         RidgeRanker().load_model(tmp_path / "m.json")
 
 
@@ -172,20 +173,20 @@ def test_settings_of_one_fit(sets, capfd):
     np.testing.assert_array_equal(ranker.coef_, same.coef_)
     assert "AP" in ranker.evals_result_["valid_0"]
     for bad in (3, ["x"]):
-        with pytest.raises(InvalidInputError, match="callbacks must be functions"):
+        with refused(InvalidInputError, argument="callbacks"):
             ranker.fit(train, callbacks=bad)
     with pytest.raises(InvalidInputError, match="names no measure"):
         ranker.fit(train, eval_set=valid, eval_metric=[])
-    with pytest.raises(InvalidInputError, match="watches one set"):
+    with refused(InvalidInputError, argument="eval_set"):
         ranker.fit(train, eval_set=valid, eval_metric=["AP", "RR"])
 
 
 def test_weights_of_queries_given_as_weights_of_rows_are_explained(sets):
     train = sets[0]
     weight = np.arange(1.0, train.n_queries + 1)
-    with pytest.raises(InvalidInputError, match=r"15 queries.*query_weight"):
+    with refused(InvalidInputError, argument="sample_weight"):
         XGBRanker(n_estimators=1).fit(train.X, train.y, qid=train.qid, sample_weight=weight)
-    with pytest.raises(InvalidInputError, match="query_weight"):
+    with refused(InvalidInputError, argument="sample_weight"):
         AdaRank().fit(train.X, train.y, qid=train.qid, sample_weight=weight)
 
 

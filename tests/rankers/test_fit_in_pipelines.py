@@ -9,6 +9,7 @@ import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from support.refusals import refused
 from truerank import AdaRank, ObliviousBoosting, RidgeRanker
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
@@ -64,9 +65,9 @@ def test_several_sets_and_arguments_that_contradict():
         {"eval_y": Y[VALID]},
         {"eval_X": X[VALID], "eval_y": Y[VALID], "eval_set": (X[VALID], Y[VALID], QID[VALID])},
     ):
-        with pytest.raises(InvalidInputError, match="eval_X and eval_y"):
+        with refused(InvalidInputError, argument="eval_X"):
             fit(**more)
-    with pytest.raises(InvalidInputError, match="eval_qid"):
+    with refused(InvalidInputError, argument="eval_qid"):
         fit(eval_qid=QID[VALID])
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
+from support.refusals import refused
 from truerank import ObliviousBoosting, RandomRanker, RankBoost, RankerPipeline, RidgeRanker
 from truerank.core.errors import InvalidInputError
 
@@ -21,9 +22,7 @@ def test_columns_are_found_by_name_and_missing_ones_are_named(ranker):
     expected = ranker.predict(X, qid=QID)
     np.testing.assert_array_equal(ranker.predict(more, qid=QID), expected)
     np.testing.assert_array_equal(ranker.predict(X[["b", "a", "c"]], qid=QID), expected)
-    with pytest.raises(
-        InvalidInputError, match=r"(?s)- c\n.*3 columns, of which this data frame has 2: make the missing"
-    ):
+    with refused(InvalidInputError, code="feature-names"):
         ranker.predict(X[["a", "b"]], qid=QID)
 
 
@@ -32,7 +31,7 @@ def test_categories_are_found_by_name_too():
     ranker = ObliviousBoosting(n_estimators=3, depth=2, categorical=["brand"]).fit(brands, Y, qid=QID)
     more = brands.assign(title="x")[["title", "brand", "c", "a", "b"]]
     np.testing.assert_array_equal(ranker.predict(more), ranker.predict(brands))
-    with pytest.raises(InvalidInputError, match="'brand' has the type category, and RidgeRanker reads numbers"):
+    with refused(InvalidInputError, code="not-numeric"):
         RidgeRanker().fit(brands, Y, qid=QID)
 
 
@@ -48,11 +47,11 @@ def test_contributions_add_up_to_the_score_less_one_number(ranker):
 
 
 def test_a_ranker_whose_scores_are_no_sum_has_no_contributions():
-    with pytest.raises(InvalidInputError, match="permutation_importance"):
+    with refused(InvalidInputError, code="no-contributions"):
         RandomRanker().fit(X, Y, qid=QID).contributions(X)
 
 
 def test_a_column_of_dates_is_told_what_to_make_of_it():
     frame = pandas.DataFrame({"a": [1.0, 2.0], "listed": pandas.to_datetime(["2025-01-01", "2025-02-01"])})
-    with pytest.raises(InvalidInputError, match="'listed' has the type datetime64.*days since then"):
+    with refused(InvalidInputError, code="not-numeric"):
         ObliviousBoosting().fit(frame, [0, 1], qid=[1, 1])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from support.refusals import refused
 from truerank.core.errors import ModelFileError
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.linear import LinearRanker
@@ -81,8 +82,8 @@ def test_weights_by_name_and_the_check_of_a_loaded_model():
     assert list(ranker.feature_weights()) == ["c", "a"]
     ranker.check_model()
     ranker.coef_ = np.array([0.5, np.nan, 1.0])
-    with pytest.raises(ModelFileError, match="from -1e.200 to 1e.200, got nan"):
+    with refused(ModelFileError, argument="coef_", code="range"):
         ranker.check_model()
     ranker.coef_ = np.zeros(2)
-    with pytest.raises(ModelFileError, match=r"of shape \(3,\), got \(2,\)"):
+    with refused(ModelFileError, argument="coef_", code="shape"):
         ranker.check_model()

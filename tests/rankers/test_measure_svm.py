@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from rankers.conformance import ranker_checks
+from support.refusals import refused
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
@@ -68,7 +69,7 @@ def test_a_tolerance_on_each_slack_bounds_the_gap(slack_tol):
 def test_a_tolerance_on_each_slack_needs_a_slack_for_each_query():
     X, y, qid = judged(1)
     for settings in ({}, {"measure": "nDCG@3", "solver": "n-slack"}):
-        with pytest.raises(InvalidInputError, match="slack_tol needs"):
+        with refused(InvalidInputError, argument="slack_tol"):
             MeasureSVM(slack_tol=0.1, **settings).fit(X, y, qid=qid)
 
 
@@ -102,16 +103,16 @@ def test_path_over_C_is_chosen_on_validation_queries_by_any_measure():
     assert [step["C"] for step in ranker.path_] == [0.001, 0.1, 10.0]
     values = [step["validation"] for step in ranker.path_]
     assert [0.001, 0.1, 10.0][int(np.argmax(values))] == ranker.C_
-    with pytest.raises(InvalidInputError, match="cannot read the measure ''"):
+    with refused(InvalidInputError, code="measure"):
         MeasureSVM(C=[0.1, 1.0], validation_measure="").fit(X[train], y[train], qid=qid[train], eval_set=eval_set)
     alone = MeasureSVM(C=ranker.C_).fit(X[train], y[train], qid=qid[train])
     assert abs(alone.objective_ - ranker.objective_) <= 2e-4 * max(1, alone.objective_)
     data = RankingData(X[valid], y[valid], qid[valid])
     assert (nDCG @ 5).mean(data.judgements(), ranker.predict(data)) == pytest.approx(max(values))
-    with pytest.raises(InvalidInputError, match="eval_set"):
+    with refused(InvalidInputError, argument="C"):
         MeasureSVM(C=[1.0, 2.0]).fit(X, y, qid=qid)
     for wrong in ([], [1.0, -1.0], 0, "1"):
-        with pytest.raises(InvalidInputError, match="C must be"):
+        with refused(InvalidInputError, argument="C"):
             MeasureSVM(C=wrong).fit(X, y, qid=qid)
 
 
@@ -136,13 +137,13 @@ def test_binned_scores_with_other_edges_or_none_are_refused():
     X, y, qid = judged(6)
     binned = ScoreBinning(n_thresholds=5, output="binned").fit_transform(X)
     ranker = MeasureSVM().fit(binned, y, qid=qid)
-    with pytest.raises(InvalidInputError, match="other edges"):
+    with refused(InvalidInputError, code="other-edges"):
         ranker.predict(BinnedMatrix.from_values(X, [[0.0]] * 5))
-    with pytest.raises(InvalidInputError, match="trained on binned"):
+    with refused(InvalidInputError, code="binned"):
         ranker.predict(X)
-    with pytest.raises(InvalidInputError, match="trained on values"):
+    with refused(InvalidInputError, code="binned"):
         MeasureSVM().fit(X, y, qid=qid).predict(binned)
-    with pytest.raises(InvalidInputError, match="trained on binned"):
+    with refused(InvalidInputError, code="binned"):
         MeasureSVM().fit(binned, y, qid=qid, eval_set=(X, y, qid))
 
 
@@ -152,7 +153,7 @@ def test_binned_scores_have_no_names_of_an_earlier_fit():
     names = [f"f{k}" for k in range(X.shape[1])]
     ranker = MeasureSVM().fit(RankingData(X, y, qid, feature_names=names)).fit(binned, y, qid=qid)
     assert not hasattr(ranker, "feature_names_in_")
-    with pytest.raises(InvalidInputError, match="expecting 5"):
+    with refused(InvalidInputError, code="width"):
         ranker.predict(BinnedMatrix.from_values(X[:, :2], [[0.0]] * 2))
 
 
@@ -168,7 +169,7 @@ def test_model_file_keeps_the_certificate(tmp_path):
             np.testing.assert_equal(getattr(loaded, name), getattr(ranker, name))
         np.testing.assert_equal(loaded.path_, ranker.path_)
         loaded.coef_ = loaded.coef_[1:]
-        with pytest.raises(ModelFileError, match="coef_ must hold"):
+        with refused(ModelFileError, argument="coef_", code="shape"):
             loaded.check_model()
 
 

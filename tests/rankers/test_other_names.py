@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from support.refusals import refused
 from truerank import (
     AdaRank,
     ListNet,
@@ -124,7 +125,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
             lambda X: list(model.staged_predict(X)), model.permutation_importance,
         )  # fmt: skip
         for call in calls:
-            with pytest.raises(InvalidInputError, match=f"X is a {type(theirs).__name__} of .*pass the rows"):
+            with refused(InvalidInputError, code="other-library"):
                 call(theirs)
 
 
@@ -148,7 +149,7 @@ def test_what_differs_is_named_with_ours_beside_it(arguments, words):
 
 
 def test_rankers_without_callbacks_in_the_constructor_say_where_they_go():
-    with pytest.raises(InvalidInputError, match=r"they go to fit\(…, callbacks"):
+    with refused(InvalidInputError, code="unknown-parameter"):
         AdaRank(callbacks=[])
 
 
@@ -195,7 +196,7 @@ def test_clicks_in_the_order_they_were_shown(sets):
     ours.fit(train.X[rows], clicks[rows], qid=train.qid[rows], position=position)
     np.testing.assert_array_equal(ranker.predict(test), ours.predict(test))
     assert ranker.click_propensities_.shape == ours.click_propensities_.shape
-    with pytest.raises(InvalidInputError, match="rows_as_shown"):
+    with refused(InvalidInputError, argument="position"):
         ours.fit(train)
 
 
@@ -229,7 +230,7 @@ def test_a_column_qid_says_the_queries(sets, name):
     np.testing.assert_array_equal(ranker.rank(held), ranker.rank(held[list(columns)], qid=test.qid))
     assert ranker.score(held, test.y) == ranker.validation_scores_[-1] == same.score(held, test.y, qid=test.qid)
     assert np.shape(ranker.permutation_importance(held, test.y, repeats=1)) == (5,)
-    with pytest.raises(InvalidInputError, match="column 'qid' of X differs"):
+    with refused(InvalidInputError, argument="qid"):
         ranker.fit(frame, train.y, qid=train.qid[::-1])
     assert ranker.fit(frame, train.y, qid=train.qid).n_features_in_ == 5
     around = RankerPipeline([MinMaxInQuery()], RidgeRanker()).fit(frame, train.y)
@@ -265,7 +266,7 @@ def test_validation_sets_in_the_words_of_newer_releases(sets):
     ):
         with pytest.raises(InvalidInputError, match=words):
             gbm.predict(valid.X, **bad)
-    with pytest.raises(InvalidInputError, match="eval_X and eval_y belong together"):
+    with refused(InvalidInputError, argument="eval_X"):
         gbm.fit(train, eval_X=valid.X)
 
 
@@ -289,12 +290,12 @@ def test_masked_values_are_not_taken_as_values(sets):
         ):
             with pytest.raises(InvalidInputError, match=words):
                 fails()
-    with pytest.raises(InvalidInputError, match="X is a masked array"):
+    with refused(InvalidInputError, argument="X"):
         XGBRanker(n_estimators=1).fit(data).predict(rows)
 
 
 def test_rankers_without_the_setting_say_so():
-    with pytest.raises(InvalidInputError, match="is depth in other rankers; AdaRank does not have it"):
+    with refused(InvalidInputError, code="unknown-parameter"):
         AdaRank(max_depth=3)
     assert AdaRank(early_stopping_rounds=7, verbose=False).patience == 7
     with pytest.warns(TruerankWarning, match="no effect"):
@@ -329,7 +330,7 @@ def test_group_and_qid_say_the_same_once(sets):
     data = sets[0]
     with pytest.raises(InvalidInputError, match="give qid only"):
         ObliviousBoosting().fit(data.X, data.y, qid=data.qid, group=data.group_sizes)
-    with pytest.raises(InvalidInputError, match="watches one set"):
+    with refused(InvalidInputError, argument="eval_set"):
         AdaRank().fit(data, eval_set=[sets[1], sets[2]])
 
 
@@ -338,7 +339,7 @@ def test_clone_pickle_and_set_params_keep_working(sets):
     assert clone(ranker).get_params()["depth"] == 3
     assert pickle.loads(pickle.dumps(ranker)).objective == "pairwise-logistic"
     assert ranker.set_params(eta=0.5, max_depth=2).get_params()["learning_rate"] == 0.5
-    with pytest.raises(InvalidInputError, match="depth=5"):
+    with refused(InvalidInputError, code="unknown-parameter"):
         ranker.set_params(num_leaves=31)
 
 

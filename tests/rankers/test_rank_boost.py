@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import truerank.rankers.sums.rank_boost as module
 from rankers.conformance import ranker_checks
 from reference import rank_boost as reference
+from support.refusals import refused
 from truerank import evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
@@ -241,10 +242,10 @@ def test_model_file(tmp_path):
     loaded = load_model(tmp_path / "m.json")
     assert np.array_equal(loaded.predict(X), ranker.predict(X))
     loaded.feature_[0] = 7
-    with pytest.raises(ModelFileError, match="feature_ must hold int64 values from 0 to 2, got 7"):
+    with refused(ModelFileError, argument="feature_", code="range"):
         loaded.check_model()
     loaded.feature_ = loaded.feature_[1:]
-    with pytest.raises(ModelFileError, match="feature_ must hold"):
+    with refused(ModelFileError, argument="feature_", code="shape"):
         loaded.check_model()
 
 
@@ -263,12 +264,12 @@ def test_parameters_out_of_range(params, message):
 
 
 def test_patience_must_be_a_number():
-    with pytest.raises(InvalidInputError, match="patience"):
+    with refused(InvalidInputError, argument="patience"):
         RankBoost(patience=0).fit([[1.0], [2.0]], [0, 1], eval_set=([[1.0], [2.0]], [0, 1], None))
 
 
 def test_infinite_values_are_refused():
-    with pytest.raises(ValueError, match="infinity"):
+    with refused(ValueError, argument="X"):
         RankBoost().fit([[np.inf], [1.0]], [0, 1])
 
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from support.refusals import refused
 from truerank import AdaRank, QueryKFold
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
@@ -57,9 +58,9 @@ def test_cross_validate_and_pipelines_pass_qid_along(judged, routing):
 def test_without_routing_the_error_says_what_to_switch_on(judged):
     X, y, qid = judged
     search = GridSearchCV(AdaRank(n_estimators=2), {"measure": ["AP"]}, cv=QueryKFold(3), error_score="raise")
-    with pytest.raises(InvalidInputError, match="enable_metadata_routing"):
+    with refused(InvalidInputError, argument="qid"):
         search.fit(X, y, groups=qid, qid=qid)
-    with pytest.raises((InvalidInputError, TypeError, ValueError), match="qid|routing"):
+    with refused((InvalidInputError, TypeError, ValueError), argument="qid"):
         cross_val_score(AdaRank(), X, y, cv=QueryKFold(3))
 
 

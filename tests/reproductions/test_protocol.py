@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from reproductions import protocol
+from support.refusals import refused
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.measures import Measure
@@ -108,7 +109,7 @@ def test_finished_pieces_survive_a_kill(tmp_path):
     del again
     assert protocol.ResultStore(path, {"seed": 0}).n_resumed == 1
     path.write_text("nonsense\n")
-    with pytest.raises(DataFileError, match="line 1.*remove this file"):
+    with refused(DataFileError, code="other-lines", line=1):
         protocol.ResultStore(path)
 
 

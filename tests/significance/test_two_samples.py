@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from support.refusals import refused
 from truerank.core.errors import InvalidInputError
 from truerank.significance import (
     paired_t,
@@ -130,7 +131,7 @@ def test_four_equal_differences_have_the_exact_p():
 def test_refusals(test):
     with pytest.raises(InvalidInputError, match="same queries: got 2 and 3"):
         test([1, 2], [1, 2, 3])
-    with pytest.raises(InvalidInputError, match="finite"):
+    with refused(InvalidInputError, argument="a"):
         test([1, np.inf], [1, 2])
     with pytest.raises(InvalidInputError, match="at least one query"):
         test([np.nan], [1])

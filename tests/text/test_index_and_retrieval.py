@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from reference.retrieval import FORMULAS, Collection
+from support.refusals import refused
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.io.documents import Document, read_documents, read_judgements, read_queries
 from truerank.io.trec import judge_run
@@ -144,7 +145,7 @@ def test_unknown_words_empty_queries_and_stop_words_find_nothing(tmp_path):
 
 
 def test_an_id_that_came_before_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="'a' is repeated as number 3"):
+    with refused(InvalidInputError, argument="documents"):
         build_index([Document(name, {"text": "x"}, {}, {}) for name in "aba"], tmp_path / "index")
     assert not (tmp_path / "index").exists()
 
@@ -163,7 +164,7 @@ def test_fields_are_counted_apart_and_together(tmp_path):
     assert np.isnan(index.numbers["year"][1])
     assert index.vectors["v"].tolist() == [[1.0, 0.0], [0.0, 0.0]]
     assert retrieve(index, {"q": "wing"}, "bm25(analyser=plain, field=text)").doc_ids.tolist() == ["a"]
-    with pytest.raises(InvalidInputError, match="field must be one of"):
+    with refused(InvalidInputError, argument="field"):
         retrieve(index, {"q": "wing"}, "bm25(analyser=plain, field=body)")
 
 
@@ -204,19 +205,19 @@ def test_lambda_is_a_parameter_and_may_be_a_field():
 
 
 def test_a_function_that_is_not_known_is_refused_with_what_is():
-    with pytest.raises(InvalidInputError, match="known are: cosine, tfidf, bm25"):
+    with refused(InvalidInputError, code="unknown-name"):
         parse_function("bm26")
-    with pytest.raises(InvalidInputError, match="has no parameter 'k9'"):
+    with refused(InvalidInputError, code="unknown-setting"):
         parse_function("bm25(k9=1)")
-    with pytest.raises(InvalidInputError, match="k1 must be a number"):
+    with refused(InvalidInputError, code="setting"):
         parse_function("bm25(k1=high)")
-    with pytest.raises(InvalidInputError, match="b must be"):
+    with refused(InvalidInputError, argument="b"):
         parse_function("bm25(b=2)")
-    with pytest.raises(InvalidInputError, match="dimensions must be an integer"):
+    with refused(InvalidInputError, code="setting"):
         parse_function("latent(dimensions=1.5)")
-    with pytest.raises(InvalidInputError, match="dimensions must be at most 300"):
+    with refused(InvalidInputError, argument="dimensions"):
         parse_function("latent(dimensions=301)")
-    with pytest.raises(InvalidInputError, match="field must be"):
+    with refused(InvalidInputError, argument="field"):
         parse_function("latent(field=title)")
 
 
@@ -237,7 +238,7 @@ def test_a_second_run_after_a_kill_ends_with_the_same_bytes(tmp_path):
     process.communicate()
     assert not (tmp_path / "i").exists()
     assert (tmp_path / ".i.partial").exists()
-    with pytest.raises(DataFileError, match="no finished index"):
+    with refused(DataFileError, code="not-an-index"):
         Index(tmp_path / "i")
     build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "i")
     build_index(read_documents(tmp_path / "d.jsonl"), tmp_path / "other")
@@ -258,9 +259,9 @@ def test_a_run_that_fails_leaves_the_old_index(tmp_path):
     assert bytes_of(tmp_path / "i") == before
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "letter").write_text("keep")
-    with pytest.raises(InvalidInputError, match="is not an index"):
+    with refused(InvalidInputError, code="exists"):
         build_index(documents_of(["heat"]), tmp_path / "notes")
-    with pytest.raises(InvalidInputError, match="no document has the text field 'titel'"):
+    with refused(InvalidInputError, code="field"):
         build_index(documents_of(["heat"]), tmp_path / "i", fields=["text", "titel"])
     assert bytes_of(tmp_path / "i") == before
 
@@ -268,7 +269,7 @@ def test_a_run_that_fails_leaves_the_old_index(tmp_path):
 def test_two_runs_do_not_write_one_index_at_once(tmp_path):
     def documents():
         yield from documents_of(["flow"])
-        with pytest.raises(InvalidInputError, match="is writing here"):
+        with refused(InvalidInputError, code="locked"):
             build_index(documents_of(["heat"]), tmp_path / "i")
 
     build_index(documents(), tmp_path / "i")
@@ -285,20 +286,20 @@ def test_an_index_that_was_replaced_while_it_was_open_is_not_mixed_with_the_new_
         lambda: index.tokens,
         lambda: retrieve(index, {"1": "flow"}, "cosine"),
     ):
-        with pytest.raises(DataFileError, match="was replaced after it was opened. Open it again"):
+        with refused(DataFileError, code="replaced"):
             use()
     index = Index(tmp_path / "i")
     found = retrieve(index, {"1": "air"}, "cosine")
     assert found.doc_ids.tolist() == ["d1"]
     (tmp_path / "i").rename(tmp_path / "aside")  # between the two renames of another run
-    with pytest.raises(DataFileError, match="was replaced after it was opened"):
+    with refused(DataFileError, code="replaced"):
         index.derived("ones", lambda: np.ones(2))
 
 
 def test_a_damaged_index_is_refused(tmp_path):
     build_index(documents_of(["heat", "flow"]), tmp_path / "i")
     (tmp_path / "i" / "documents.ends.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(DataFileError, match="the index is damaged"):
+    with refused(DataFileError, code="damaged"):
         Index(tmp_path / "i")
 
 
@@ -339,7 +340,7 @@ def test_postings_that_do_not_fit_are_refused(tmp_path, number):
     documents = np.load(path)
     documents[:] = number
     np.save(path, documents)
-    with pytest.raises(DataFileError, match="damaged"):
+    with refused(DataFileError, code="damaged"):
         Index(tmp_path / "index").postings(analyser)
 
 
@@ -362,7 +363,7 @@ def test_numbers_that_compiled_loops_take_as_places_are_checked(tmp_path, name, 
     values = np.load(tmp_path / "index" / f"{name}.npy")
     changed = change(values)
     np.save(tmp_path / "index" / f"{name}.npy", values if changed is None else changed)
-    with pytest.raises(DataFileError, match="the index is damaged"):
+    with refused(DataFileError, code="damaged"):
         index = Index(tmp_path / "index")
         index.terms("cat", "plain"), index.tokens, index.ends, index.term_of_word("porter")
 
@@ -371,7 +372,7 @@ def test_numbers_that_compiled_loops_take_as_places_are_checked(tmp_path, name, 
 def test_a_damaged_header_of_an_array_is_refused(tmp_path, header):
     build_index([Document(one, {"text": "cat dog"}, {}, {}) for one in "abc"], tmp_path / "index")
     (tmp_path / "index" / "terms.plain.ends.npy").write_bytes(header)
-    with pytest.raises(DataFileError, match="the index is damaged"):
+    with refused(DataFileError, code="damaged"):
         Index(tmp_path / "index")
 
 
@@ -382,7 +383,7 @@ def test_a_header_without_its_entries_is_refused(tmp_path):
     for key in ("documents", "fields", "analysers", "numbers", "vectors"):
         for changed in ({k: v for k, v in whole.items() if k != key}, whole | {key: 5}):
             place.write_text(json.dumps(changed), encoding="utf-8")
-            with pytest.raises(DataFileError, match=r"damaged|inconsistent"):
+            with refused(DataFileError, code="damaged"):
                 Index(tmp_path / "index")
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
@@ -116,10 +117,10 @@ def test_other_parameters_cannot_continue(judged, leaves, change, message):
 def test_other_data_cannot_continue(judged, leaves):
     train, valid = judged
     ranker = ObliviousBoosting(leaves, n_estimators=2, depth=2, warm_start=True).fit(train)
-    with pytest.raises(InvalidInputError, match="not what the model's trees were fitted to"):
+    with refused(InvalidInputError, code="other-rows"):
         ranker.set_params(n_estimators=4).fit(valid)
     fewer = RankingData(train.X[:, :-1], train.y, train.qid)
-    with pytest.raises(InvalidInputError, match="fitted to 14 features, X has 13|features, X has"):
+    with refused(InvalidInputError, code="width"):
         ranker.fit(fewer)
 
 
@@ -131,5 +132,5 @@ def test_learning_rates_by_tree():
     assert np.array_equal(whole.tree_values_[:2], begun.tree_values_)
     begun.set_params(n_estimators=2, learning_rate=np.array(rates[2:])).fit(data, init_model=begun)
     np.testing.assert_allclose(begun.predict(data), whole.predict(data), rtol=1e-9)
-    with pytest.raises(InvalidInputError, match="one for each of the 4 trees, got 2"):
+    with refused(InvalidInputError, argument="learning_rate"):
         ObliviousBoosting(n_estimators=4, learning_rate=rates[:2]).fit(data)

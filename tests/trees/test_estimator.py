@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rankers.conformance import ranker_checks
+from support.refusals import refused
 from truerank import AdaRank, FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.random_streams import stream
@@ -69,7 +70,7 @@ def test_continuing_equals_one_run(judged, sampling):
     np.testing.assert_array_equal(part.tree_values_, whole.tree_values_)
     np.testing.assert_array_equal(part.validation_scores_, whole.validation_scores_)
     np.testing.assert_array_equal(part.predict(valid), whole.predict(valid))
-    with pytest.raises(InvalidInputError, match="less than the 12 trees"):
+    with refused(InvalidInputError, code="fewer-trees"):
         part.set_params(n_estimators=3).fit(train)
 
 
@@ -95,7 +96,7 @@ def test_saved_and_loaded_models_score_alike(judged, tmp_path):
     document = json.loads((tmp_path / "m.json").read_text())
     document["model"]["fitted"]["tree_features_"]["values"][0] = 10_000
     (tmp_path / "m.json").write_text(json.dumps(document))
-    with pytest.raises(ValueError, match="features must hold int values from 0 to 19, got 10000"):
+    with refused(ValueError, argument="features", code="range"):
         load_model(tmp_path / "m.json")
 
 
@@ -178,11 +179,11 @@ def test_a_users_objective_that_misbehaves(given):
 def test_categories_are_refused_by_name(library):
     frames = pytest.importorskip(library)
     frame = frames.DataFrame({"a": [1.0, 2.0], "colour": ["red", "blue"]})
-    with pytest.raises(InvalidInputError, match="'colour'.*name it in categorical"):
+    with refused(InvalidInputError, code="not-numeric"):
         ObliviousBoosting("constant").fit(frame, [0, 1])
     if library == "pandas":
         frame["colour"] = frame["colour"].astype("category")
-        with pytest.raises(InvalidInputError, match="'colour'.*name it in categorical"):
+        with refused(InvalidInputError, code="not-numeric"):
             ObliviousBoosting("constant").fit(frame, [0, 1])
 
 
@@ -283,7 +284,7 @@ def test_a_file_keeps_models_of_any_parameters(judged, tmp_path, leaves):
     loaded = load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(loaded.predict(X), ranker.predict(X))
     np.testing.assert_array_equal(loaded.feature_importances_, ranker.feature_importances_)
-    with pytest.raises(InvalidInputError, match="objective must be one of"):
+    with refused(InvalidInputError, argument="objective"):
         loaded.fit(train.X, train.y, qid=train.qid)
 
 
@@ -381,7 +382,7 @@ def test_sample_weights_travel_with_the_data(judged):
     assert train.sample_weight is None
     half = own.take_queries(range(10, 20))
     np.testing.assert_array_equal(half.sample_weight, weight[own.offsets[10] : own.offsets[20]])
-    with pytest.raises(InvalidInputError, match="does not weigh single rows"):
+    with refused(InvalidInputError, argument="sample_weight"):
         AdaRank().fit(own)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from support.refusals import refused
 from truerank import FuzzyLeaves, ObliviousBoosting, PolynomialLeaves, RankingData
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.core.threads import Workers
@@ -54,7 +55,7 @@ def test_scores_do_not_depend_on_the_scale_of_features(leaves, scale):
 def test_no_rows():
     empty = RankingData(np.empty((0, 2)), np.empty(0), np.empty(0))
     for leaves in LEAVES:
-        with pytest.raises(InvalidInputError, match="no rows"):
+        with refused(InvalidInputError, code="no-rows"):
             ObliviousBoosting(leaves).fit(empty)
         assert fitted(leaves, np.arange(6.0).reshape(3, 2), np.arange(3.0)).predict(empty).shape == (0,)
 
@@ -86,11 +87,11 @@ def test_infinite_values_are_named(leaves):
         bad = X.copy()
         bad[4, 1] = value
         for given_X in (bad, RankingData(bad, y)):
-            with pytest.raises(ValueError, match="infinity"):
+            with refused(ValueError, argument="X"):
                 ranker.predict(given_X)
-        with pytest.raises(ValueError, match="infinity"):
+        with refused(ValueError, argument="X"):
             fitted(leaves, bad, y)
-        with pytest.raises(ValueError, match="infinity"):
+        with refused(ValueError, argument="X"):
             ObliviousBoosting(leaves).fit(X, y, eval_set=(bad, y, None))
 
 
@@ -107,19 +108,19 @@ def test_missing_values_unseen_in_training_have_finite_scores():
 
 def test_grades_and_weights_too_large_are_refused():
     X, y = np.arange(6.0)[:, None], np.arange(6.0)
-    with pytest.raises(InvalidInputError, match="y must lie within"):
+    with refused(InvalidInputError, code="large-grade"):
         fitted("constant", X, y * 1e200)
-    with pytest.raises(InvalidInputError, match=r"largest weight of a row is 1e\+200"):
+    with refused(InvalidInputError, code="weights"):
         ObliviousBoosting("constant").fit(X, y, sample_weight=np.full(6, 1e200))
-    with pytest.raises(InvalidInputError, match="largest weight of a row is 1e-200"):
+    with refused(InvalidInputError, code="weights"):
         ObliviousBoosting("constant").fit(X, y, query_weight=[1e-200])
-    with pytest.raises(InvalidInputError, match="non-zero"):
+    with refused(InvalidInputError, argument="sample_weight"):
         ObliviousBoosting("constant").fit(
             X, y, qid=[0, 0, 0, 1, 1, 1], query_weight=[0, 1], sample_weight=[1.0, 1, 1, 0, 0, 0]
         )
-    with pytest.raises(InvalidInputError, match="training diverges. Lower learning_rate"):
+    with refused(InvalidInputError, code="diverged"):
         fitted("constant", X, y, learning_rate=1e7, n_estimators=40)
-    with pytest.raises(InvalidInputError, match="too large for the gain"):
+    with refused(InvalidInputError, code="large-grade"):
         fitted("constant", X, y * 1000, objective="lambdarank")
 
 
@@ -158,7 +159,7 @@ def test_more_values_than_sixteen_bits_count():
         swaps = 0.9995 ** np.abs(np.arange(70_000.0) - place)
         assert share == pytest.approx(swaps[b:].sum() / swaps.sum(), abs=2e-3)
     assert got[-1] == 1.0
-    with pytest.raises(InvalidInputError, match="places must be at most 32000"):
+    with refused(InvalidInputError, argument="places"):
         fitted(FuzzyLeaves(places=40_000), values[:9, None], values[:9])
 
 
@@ -281,8 +282,8 @@ def test_models_beyond_what_sixteen_bits_count_are_refused():
         return FlatPlaces.of(np.array([0]), [PlaceTable(ends, ends, np.arange(knots + 1))])
 
     ensemble(16).check(1, None)
-    with pytest.raises(ModelFileError, match="at most 16 levels"):
+    with refused(ModelFileError, code="depth"):
         ensemble(17).check(1, None)
     places(2**15 - 1).check(1, ensemble(1))
-    with pytest.raises(ModelFileError, match="sizes must hold int values from 0 to"):
+    with refused(ModelFileError, argument="sizes", code="range"):
         places(2**15).check(1, ensemble(1))

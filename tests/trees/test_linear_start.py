@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from rankers.conformance import ranker_checks
+from support.refusals import refused
 from truerank import ObliviousBoosting, RankingData, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
@@ -107,7 +108,7 @@ def test_whole_fits(judged, leaves, tmp_path):
     document = json.loads((tmp_path / "m.json").read_text())
     document["model"]["fitted"]["start_weights_"]["values"][0] = "nan"
     (tmp_path / "m.json").write_text(json.dumps(document))
-    with pytest.raises(ValueError, match="start_weights_"):
+    with refused(ValueError, argument="start_weights_", code="range"):
         load_model(tmp_path / "m.json")
     again = whole.set_params(start="constant", n_estimators=2).fit(data, eval_set=watched)
     assert not hasattr(again, "start_weights_")
@@ -144,7 +145,7 @@ def test_constraints_hold(judged, leaves):
 
 
 def test_bad_settings(judged):
-    with pytest.raises(InvalidInputError, match="start must be one of"):
+    with refused(InvalidInputError, argument="start"):
         ObliviousBoosting("constant", start="zero").fit(judged[0])
-    with pytest.raises(InvalidInputError, match="start_alpha must be"):
+    with refused(InvalidInputError, argument="start_alpha"):
         ObliviousBoosting("constant", start="linear", start_alpha=-1).fit(judged[0])

@@ -4,7 +4,7 @@ from typing import Any
 
 from truerank.core.names import look_up
 
-# Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`, `truerank calibrate --method NAME`).
+# Name -> "module:class" of calibrators (`CalibratedRanker(method=NAME)`).
 CALIBRATORS: dict[str, str] = {
     "gaussian": "truerank.calibration.densities:GaussianCalibrator",
     "asymmetric-gaussian": "truerank.calibration.densities:AsymmetricGaussianCalibrator",

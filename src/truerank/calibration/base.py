@@ -76,7 +76,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         if self.always_monotone and getattr(self, "monotone", None) is not None:
             raise InvalidInputError(
-                f"{type(self).__name__} is always monotone, and monotone={self.monotone!r} has no effect; omit it"
+                f"{type(self).__name__} is always monotone, and monotone={self.monotone!r} has no effect; omit it",
+                argument="monotone",
             )
         with whole_fit(self) as fresh:
             fresh._fit(*fresh._take(scores, y, sample_weight))
@@ -132,13 +133,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Check a loaded model: finite numbers of the right shapes, and finite log-odds, rising if it is monotone."""
         name = type(self).__name__
         if np.shape(self.classes_) != (2,) or len(np.unique(self.classes_)) != 2:
-            raise ModelFileError(f"{name}: classes_ must hold two labels, got {self.classes_!r:.60}")
+            raise ModelFileError(
+                f"{name}: classes_ must hold two labels, got {self.classes_!r:.60}", argument="classes_"
+            )
         require_array(self, "counts_", "float64", 2, low=0.0)
         require_array(self, "prior_", "float64", 2, low=ABOVE_ZERO, high=BELOW_ONE)
         require_unit(self)
         for attribute in self.model_attributes[1:]:
             if not np.isfinite(self._numbers_of(attribute)).all():
-                raise ModelFileError(f"{name}: {attribute} must hold finite numbers")
+                raise ModelFileError(f"{name}: {attribute} must hold finite numbers", argument=attribute)
         self._check_parts()
         self._check_log_odds()
 
@@ -179,7 +182,7 @@ def make_calibrator(method: object, *, monotone: bool | None = None) -> Calibrat
         return cls() if monotone is None or cls.always_monotone else cls(monotone=monotone)
     if isinstance(method, Calibrator):
         return clone(method)
-    raise InvalidInputError(f"method must be the name of a calibrator or a calibrator, got {method!r}")
+    raise InvalidInputError(argument="method", expected="the name of a calibrator or a calibrator", value=method)
 
 
 def require_unit(model: Any) -> None:
@@ -203,12 +206,16 @@ def as_scores(scores: ArrayLike, name: str = "a calibrator") -> np.ndarray:
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim != 1:
-            raise InvalidInputError(f"scores must have the shape (n,) or (n, 1), got {np.shape(scores)}")
+            raise InvalidInputError(
+                f"scores must have the shape (n,) or (n, 1), got {np.shape(scores)}", argument="scores"
+            )
         values = np.ascontiguousarray(values)
     # NaN if any score is; faster than isfinite.
     if not (math.isfinite(values.min()) and math.isfinite(values.max())):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InvalidInputError(f"Input scores contains NaN or infinity: row {row} has score {values[row]}")
+        raise InvalidInputError(
+            f"Input scores contains NaN or infinity: row {row} has score {values[row]}", argument="scores"
+        )
     # A read-only array would compile every kernel once more.
     return values if values.flags.writeable else values.copy()
 
@@ -249,7 +256,8 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if labels.ndim != 1 or len(labels) != n_rows:
         raise InvalidInputError(
             f"y must have one label for each of the {n_rows} scores, got shape {labels.shape}: inconsistent numbers "
-            "of samples"
+            "of samples",
+            argument="y",
         )
     if labels.dtype == bool:
         return np.array([False, True]), labels
@@ -262,16 +270,20 @@ def two_classes(y: ArrayLike, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     try:
         check_classification_targets(labels)
     except ValueError as error:
-        raise InvalidInputError(f"{error} Two labels are needed: 0 and 1, False and True, or two strings") from error
+        raise InvalidInputError(
+            f"{error} Two labels are needed: 0 and 1, False and True, or two strings", argument="y"
+        ) from error
     classes = np.unique(labels)
     if len(classes) > 2:
         raise InvalidInputError(
             f"Only binary classification is supported: y has {len(classes)} classes ({classes[:4].tolist()} …); "
-            "calibrate one class against the rest, or use CalibratedClassifier. The type of the target is multiclass"
+            "calibrate one class against the rest, or use CalibratedClassifier. The type of the target is multiclass",
+            code="not-binary",
         )
     if len(classes) < 2:
         raise InvalidInputError(
-            f"y has one class, {classes.tolist()}, and the other cannot be guessed; use the labels 0 and 1"
+            f"y has one class, {classes.tolist()}, and the other cannot be guessed; use the labels 0 and 1",
+            argument="y",
         )
     return classes, labels == classes[1]
 
@@ -286,10 +298,13 @@ def as_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None
     if weight.shape != (n_rows,):
         raise InvalidInputError(f"sample_weight must have the shape ({n_rows},), got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-        raise InvalidInputError("sample_weight must be finite and not negative, and not every weight may be zero")
+        raise InvalidInputError(
+            "sample_weight must be finite and not negative, and not every weight may be zero", argument="sample_weight"
+        )
     if weight.max() > LARGEST_WEIGHT:
         raise InvalidInputError(
-            f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}; a weight of 2 counts as two rows"
+            f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}; a weight of 2 counts as two rows",
+            argument="sample_weight",
         )
     return np.ascontiguousarray(weight)
 

@@ -75,7 +75,8 @@ def class_scores(estimator: Any, X: Any) -> tuple[np.ndarray, bool]:
             log_p = np.log(np.asarray(estimator.predict_proba(X), dtype=np.float64))
         else:
             raise InvalidInputError(
-                f"{type(estimator).__name__} has neither decision_function nor predict_proba; calibration needs scores"
+                f"{type(estimator).__name__} has neither decision_function nor predict_proba; calibration needs scores",
+                argument="estimator",
             )
     # No class is further below the best than the bound on log-odds.
     return np.maximum(log_p, log_p.max(axis=1, keepdims=True) - _LARGEST_LOG_ODDS), True
@@ -215,7 +216,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_classification_targets(labels)
         names = np.unique(labels)
         if len(names) < 2:
-            raise InvalidInputError(f"y must have at least two classes, got one class: {names.tolist()}")
+            raise InvalidInputError(f"y must have at least two classes, got one class: {names.tolist()}", argument="y")
         return names, [labels], [repr(names[-1].item() if isinstance(names[-1], np.generic) else names[-1])]
 
     def _fit_one(
@@ -245,7 +246,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         rows = np.bincount(np.searchsorted(classes, target))
         if rows.max() < 2:
             raise InvalidInputError(
-                f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; are these labels?"
+                f"y has {len(rows)} classes of one row each: nothing can be held out to calibrate on; is y a label?",
+                code="nothing-held-out",
             )
         scores, are_log_p = np.full((len(target), len(classes)), np.nan), False
         # A class with a single row has the lowest score in the fold that lacks it in training.
@@ -271,7 +273,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Yield the held-out rows of each fold, and a clone that was fitted to the other rows."""
         if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
             if self.cv < 2:
-                raise InvalidInputError(f"cv must be at least 2 folds, got {self.cv}")
+                raise InvalidInputError(f"cv must be at least 2 folds, got {self.cv}", argument="cv")
             splitter: Any = StratifiedKFold(min(int(self.cv), rarest))
         else:
             splitter = check_cv(self.cv, target, classifier=True)
@@ -289,7 +291,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 raise InvalidInputError(
                     f"{f'fold {number} trains without' if number else 'no fold holds out'} class {lacking[0]!r}{about}"
                     ", which would get wrong probabilities. Shuffle the rows, or stratify: "
-                    "cv=StratifiedKFold(5, shuffle=True)"
+                    "cv=StratifiedKFold(5, shuffle=True)",
+                    code="class-missing-in-fold",
                 )
         for train, test in splits:
             yield test, self._fit_estimator(estimator, X, target, weight, given, train)
@@ -349,7 +352,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self._kind() == "binary":
             return decide(self.predict_proba(X), **costs)
         if self._kind() == "classes":
-            raise InvalidInputError("several classes need costs: least_expected_cost(predict_proba(X), costs)")
+            raise InvalidInputError(
+                "several classes need costs: least_expected_cost(predict_proba(X), costs)", argument="costs"
+            )
         return np.stack([decide(column, **costs) for column in self.predict_proba(X).T], axis=1)
 
     def _kind(self) -> str:
@@ -413,9 +418,13 @@ def _check_labels(y: Any) -> None:
     absent = sum(map(is_missing, labels.tolist()))
     kinds = sorted({"texts" if isinstance(label, str) else "numbers" for label in labels.tolist()})
     if absent:
-        raise InvalidInputError(f"{absent} of {len(labels)} labels in y are missing. Leave their rows out.")
+        raise InvalidInputError(
+            f"{absent} of {len(labels)} labels in y are missing. Leave their rows out.", code="missing-labels"
+        )
     if len(kinds) > 1:
-        raise InvalidInputError("the labels in y are numbers and texts, which have no common order. Use y.astype(str).")
+        raise InvalidInputError(
+            "the labels in y are numbers and texts, which have no common order. Use y.astype(str).", code="mixed-labels"
+        )
 
 
 def _for_several_classes(estimator: Any) -> Any:

@@ -151,7 +151,7 @@ class Cutoff(BaseEstimator):
         columns, grouping = self._lists(scores, qid, loss)
         grades = as_numbers(y, "y")
         if grades.shape != (len(columns),) or not np.isfinite(grades).all():
-            raise InvalidInputError(f"y must hold one finite grade for each of the {len(columns)} rows")
+            raise InvalidInputError(f"y must hold one finite grade for each of the {len(columns)} rows", argument="y")
         order = np.lexsort((-columns[:, 0], grouping.query_index))
         losses = loss.of_rankings(grouping.grouped(grades)[order], grouping.offsets, check_number(self.rel, "rel"))
         statistics = list_statistics(columns, grouping.offsets, loss.k or 3)
@@ -260,7 +260,10 @@ class Cutoff(BaseEstimator):
         check_is_fitted(self)
         name = "score" if self.kind_ != "answer" else self._score_name()
         if name in ("learned", "agreement"):
-            raise InvalidInputError(f"the query score {name} needs more than the exported scores; use mean-top or best")
+            raise InvalidInputError(
+                f"the query score {name} needs more than the exported scores; use mean-top or best",
+                argument="query_score",
+            )
         left_out = 0.0 if name in ("gap", "expected-relevant") else policy["constant_left_out"]
         threshold = (self.threshold_ - left_out) * policy.get("times", 1.0)
         return {"promise": self.summary(), "kind": self.kind_, "score": name, "threshold": threshold}
@@ -285,12 +288,15 @@ class Cutoff(BaseEstimator):
         if self.confidence is None and loss.kind != "missed":
             raise InvalidInputError(
                 f"the loss {loss.name} can rise where more is answered or shown, so no bound in expectation is known; "
-                "give confidence, such as confidence=0.9"
+                "give confidence, such as confidence=0.9",
+                argument="confidence",
             )
         if self.query_score is not None:
             check_choice(self.query_score, "query_score", QUERY_SCORES)
             if loss.kind != "answer":
-                raise InvalidInputError(f"query_score has no effect on {loss.name}, which is about depth; omit it")
+                raise InvalidInputError(
+                    f"query_score has no effect on {loss.name}, which is about depth; omit it", argument="query_score"
+                )
         self.kind_ = loss.kind
         return loss
 
@@ -308,10 +314,13 @@ class Cutoff(BaseEstimator):
         if self.query_score == "agreement" and not np.isnan(columns[:, 1:]).any():
             raise InvalidInputError(
                 "agreement needs scores (n, r) of several runs, NaN where a run lacks the document, and none is NaN; "
-                "set scores below the depth that you trust to NaN"
+                "set scores below the depth that you trust to NaN",
+                argument="scores",
             )
         if self.query_score == "expected-relevant" and not ((columns[:, 0] >= 0) & (columns[:, 0] <= 1)).all():
-            raise InvalidInputError("expected-relevant needs scores that are probabilities; use mean-top for others")
+            raise InvalidInputError(
+                "expected-relevant needs scores that are probabilities; use mean-top for others", argument="scores"
+            )
         grouping = group_rows(np.zeros(len(columns)) if qid is None else qid, len(columns))
         return grouping.grouped(columns), grouping
 
@@ -369,9 +378,13 @@ class Cutoff(BaseEstimator):
         at_depth_0, row = offsets[:-1] + np.arange(m), np.arange(len(scores)) + query_of_rows(offsets) + 1
         rises = np.nan_to_num(table[row] - table[row - 1])
         if loss.kind == "missed" and (rises > 1e-12).any():
-            raise InvalidInputError(f'the loss {loss.name} rises where more is shown; use kind="shown" and confidence')
+            raise InvalidInputError(
+                f'the loss {loss.name} rises where more is shown; use kind="shown" and confidence', argument="kind"
+            )
         if np.isnan(table[row]).all():
-            raise InvalidInputError(f"no list has a document of grade {self.rel:g} or more; judge more queries")
+            raise InvalidInputError(
+                f"no list has a document of grade {self.rel:g} or more; judge more queries", code="nothing-relevant"
+            )
         if self.confidence is None:
             self._control(scores, rises, table[at_depth_0])
         else:
@@ -380,7 +393,9 @@ class Cutoff(BaseEstimator):
             depths = np.add.reduceat(shown.astype(np.int64), offsets[:-1], axis=0)
             bets = stream(seed_of(self.random_state), "cutoff").permutation(m)
             if failed := self._test(grid, shown.mean(axis=0), table[at_depth_0[:, None] + depths][bets]):
-                raise InvalidInputError(f"{loss.name}: {failed}. {self._verdict()}. Otherwise raise at_most")
+                raise InvalidInputError(
+                    f"{loss.name}: {failed}. {self._verdict()}. Otherwise raise at_most", code="no-threshold"
+                )
         self.answered_ = float((scores >= self.threshold_).mean())
 
     def _test(self, grid: np.ndarray, shares: np.ndarray, losses: np.ndarray) -> str:
@@ -398,7 +413,8 @@ class Cutoff(BaseEstimator):
         if self.n_queries_ < least:
             raise InvalidInputError(
                 f"{self.n_queries_} queries test thresholds, and at least {least} are needed for a loss of at most "
-                f"{self.at_most:g} with confidence {confidence:g} even where no loss occurs; judge more queries"
+                f"{self.at_most:g} with confidence {confidence:g} even where no loss occurs; judge more queries",
+                code="too-few-queries",
             )
         risk, p, bound = mean_bounds(losses, counts, self.at_most, confidence)
         at = np.linspace(0, len(grid) - 1, min(_ANCHORS, len(grid))).astype(int)
@@ -440,7 +456,8 @@ class Cutoff(BaseEstimator):
             raise InvalidInputError(
                 f"with everything shown the mean loss of n = {m} queries is {lowest:.4f}, and n/(n + 1) of that + "
                 f"1/(n + 1) must not exceed at_most. {self._verdict()}. Otherwise use "
-                f"at_most={math.ceil(1e4 * bound.min()) / 1e4:g}"
+                f"at_most={math.ceil(1e4 * bound.min()) / 1e4:g}",
+                code="no-threshold",
             )
         self.threshold_ = float(grid[kept[0]])
         at = np.unique(np.append(np.linspace(0, len(grid) - 1, 101).astype(np.int64), kept[0]))
@@ -467,7 +484,7 @@ def _columns(scores: ArrayLike, name: str) -> np.ndarray:
     if columns.ndim != 2 or 0 in columns.shape:
         raise InvalidInputError(f"{name} must have shape (n,) or (n, r) with at least one row, got {np.shape(scores)}")
     if not np.isfinite(columns[:, 0]).all() or np.isinf(columns).any():
-        raise InvalidInputError(f"{name} must be finite; only columns of further runs may hold NaN")
+        raise InvalidInputError(f"{name} must be finite; only columns of further runs may hold NaN", argument=name)
     return columns
 
 

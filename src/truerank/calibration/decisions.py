@@ -32,7 +32,8 @@ def cost_threshold(cost_fp: float = 1.0, cost_fn: float = 1.0, cost_tp: float = 
     if false_alarm < 0 or miss < 0 or false_alarm + miss == 0:
         raise InvalidInputError(
             "an error must not cost less than the right decision, and something must depend on it: got "
-            f"cost_fp {cost_fp}, cost_tn {cost_tn}, cost_fn {cost_fn}, cost_tp {cost_tp}"
+            f"cost_fp {cost_fp}, cost_tn {cost_tn}, cost_fn {cost_fn}, cost_tp {cost_tp}",
+            code="costs",
         )
     return false_alarm / (false_alarm + miss)
 
@@ -103,10 +104,11 @@ def least_expected_cost(probabilities: ArrayLike, costs: ArrayLike) -> np.ndarra
     p, table = np.asarray(probabilities, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     if p.ndim != 2 or table.ndim != 2 or p.shape[1] != table.shape[0]:
         raise InvalidInputError(
-            f"probabilities (n, classes) and costs (classes, decisions) do not fit: {p.shape} and {table.shape}"
+            f"probabilities (n, classes) and costs (classes, decisions) do not fit: {p.shape} and {table.shape}",
+            argument="probabilities",
         )
     if not (np.isfinite(p).all() and np.isfinite(table).all()):
-        raise InvalidInputError("probabilities and costs must be finite")
+        raise InvalidInputError("probabilities and costs must be finite", argument="probabilities")
     return np.argmin(p @ table, axis=1)
 
 
@@ -128,7 +130,7 @@ def expected_relevant(
     k = check_positive_int(k, "k")
     ranked_by = p if scores is None else np.asarray(scores, dtype=np.float64)
     if ranked_by.shape != p.shape:
-        raise InvalidInputError(f"scores must have the shape {p.shape}, got {ranked_by.shape}")
+        raise InvalidInputError(f"scores must have the shape {p.shape}, got {ranked_by.shape}", argument="scores")
     grouping = group_rows(qid, len(p))
     p, ranked_by, query = grouping.grouped(p), grouping.grouped(ranked_by), grouping.query_index
     order = np.lexsort((-ranked_by, query))
@@ -142,8 +144,10 @@ def as_probabilities(probabilities: ArrayLike) -> np.ndarray:
     if p.ndim == 2 and p.shape[1] == 2:
         p = p[:, 1]
     if p.ndim != 1:
-        raise InvalidInputError(f"probabilities must have the shape (n,) or (n, 2), got {p.shape}")
+        raise InvalidInputError(
+            f"probabilities must have the shape (n,) or (n, 2), got {p.shape}", argument="probabilities"
+        )
     if not ((p >= 0) & (p <= 1)).all():
         row = int(np.flatnonzero(~((p >= 0) & (p <= 1)))[0])
-        raise InvalidInputError(f"probabilities must lie in [0, 1]; row {row} has {p[row]}")
+        raise InvalidInputError(f"probabilities must lie in [0, 1]; row {row} has {p[row]}", argument="probabilities")
     return p

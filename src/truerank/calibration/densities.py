@@ -76,7 +76,7 @@ class DensityCalibrator(Calibrator):
         check_is_fitted(self)
         index = np.flatnonzero(self.classes_ == cls)
         if len(index) != 1:
-            raise InvalidInputError(f"cls must be one of {self.classes_.tolist()}, got {cls!r}")
+            raise InvalidInputError(argument="cls", expected=f"one of {self.classes_.tolist()}", value=cls)
         mode, norm = self.shape_[index[0], :2]
         with np.errstate(over="ignore", under="ignore"):
             distance = in_unit(as_scores(scores), self.unit_) - self.centre_ - mode

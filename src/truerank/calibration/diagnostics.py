@@ -103,7 +103,9 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1:
-        raise InvalidInputError(f"the two losses must be (n,) of the same decisions, got {a.shape} and {b.shape}")
+        raise InvalidInputError(
+            f"the two losses must be (n,) of the same decisions, got {a.shape} and {b.shape}", code="different-shapes"
+        )
     lower = differences_of(b, a)
     wins, losses_ = int((lower > 0).sum()), int((lower < 0).sum())
     return SignTest(wins, losses_, sign_test_of_counts(wins, losses_).p)
@@ -347,7 +349,7 @@ def _checked(
     """Return P(positive), the classes as 0 and 1, and the number of each row's group, all (n,)."""
     p = as_probabilities(probabilities)
     if not len(p):
-        raise InvalidInputError("no rows: a diagnostic needs at least one probability")
+        raise InvalidInputError("no rows: a diagnostic needs at least one probability", code="no-rows")
     group = None if groups is None else group_rows(groups, len(p))
     return (
         p,

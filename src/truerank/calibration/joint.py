@@ -119,11 +119,14 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         names = np.unique(labels) if classes is None else np.asarray(classes)
         if len(names) < 2 or values.shape[1] != len(names):
             raise InvalidInputError(
-                f"scores must have one column for each class, got {values.shape[1]} columns for {len(names)} classes"
+                f"scores must have one column for each class, got {values.shape[1]} columns for {len(names)} classes",
+                argument="scores",
             )
         index = np.minimum(np.searchsorted(names, labels), len(names) - 1)
         if (names[index] != labels).any():
-            raise InvalidInputError(f"y holds {labels[names[index] != labels][0]!r}, which is none of the classes")
+            raise InvalidInputError(
+                f"y holds {labels[names[index] != labels][0]!r}, which is none of the classes", argument="y"
+            )
         weight = as_weight(sample_weight, len(values))
         if weight is not None and not weight.all():
             kept = weight > 0
@@ -137,7 +140,9 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")
         values = as_score_vectors(scores, type(self).__name__)
         if values.shape[1] != len(self.classes_):
-            raise InvalidInputError(f"scores have {values.shape[1]} columns, fitted were {len(self.classes_)} classes")
+            raise InvalidInputError(
+                f"scores have {values.shape[1]} columns, fitted were {len(self.classes_)} classes", argument="scores"
+            )
         return self._log_probabilities(in_unit(values, self.unit_))
 
     def log_odds(self, scores: Any) -> np.ndarray:
@@ -158,9 +163,9 @@ class JointCalibrator(ClassifierMixin, BaseEstimator):
         """Check a loaded model: different classes, parts that fit together, and probabilities for any scores."""
         classes = getattr(self, "classes_", None)
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(np.unique(classes)) != len(classes):
-            raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ")
+            raise ModelFileError(f"{type(self).__name__}: classes_ must hold labels that differ", argument="classes_")
         if len(classes) < 2:
-            raise ModelFileError(f"{type(self).__name__}: classes_ must hold at least two labels")
+            raise ModelFileError(f"{type(self).__name__}: classes_ must hold at least two labels", argument="classes_")
         require_unit(self)
         self._check_parts(len(classes))
         directions = np.concatenate([np.eye(len(classes)), -np.eye(len(classes)), np.ones((1, len(classes)))])
@@ -259,7 +264,7 @@ class SoftmaxCalibrator(JointCalibrator):
         require_array(self, "coef_", "float64", n_classes, n_classes)
         require_array(self, "intercept_", "float64", n_classes)
         if self.scale_ <= 0:
-            raise ModelFileError("SoftmaxCalibrator: scale_ must be above 0")
+            raise ModelFileError("SoftmaxCalibrator: scale_ must be above 0", argument="scale_")
 
 
 class OneVsRestCalibrator(JointCalibrator):

@@ -115,7 +115,7 @@ class PooledCalibrator(Calibrator):
         """Fit to checked rows; return log-odds by fits to other folds: (methods, repeats, n), pooled (repeats, n)."""
         methods = list(MEMBERS if self.methods is None else self.methods)
         if not methods:
-            raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
+            raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}", argument="methods")
         log_odds, fold = self.cross_validated(methods, scores, positive, weight, group)
         share = pool_weights(
             methods, held_out_losses(log_odds, positive).mean(axis=1), rarest_class(positive, group), weight, group
@@ -253,7 +253,7 @@ def kept_groups(groups: ArrayLike | None, sample_weight: Any, n_rows: int) -> np
     kept = slice(None) if sample_weight is None else np.broadcast_to(sample_weight, n_rows) > 0
     group = np.unique(group[kept], return_inverse=True)[1]
     if not group.any():
-        raise InvalidInputError("groups must name at least two groups")
+        raise InvalidInputError("groups must name at least two groups", argument="groups")
     return group
 
 
@@ -383,7 +383,7 @@ def choose_calibrator(
     names = [method_name(method) for method in methods]
     singles = [k for k, name in enumerate(names) if name != POOL]
     if not singles:
-        raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}")
+        raise InvalidInputError(f"methods is empty; known are: {', '.join(CALIBRATORS)}", argument="methods")
     members = [methods[k] for k in singles]
     pool = PooledCalibrator(members, monotone=monotone, cv=cv, n_repeats=n_repeats, random_state=random_state)
     values, positive, weight = pool._take(scores, y, sample_weight, "choose_calibrator")

@@ -50,7 +50,9 @@ class QueryLoss(NamedTuple):
         values = self._values(grades, offsets, rel)
         bad = values[~((values >= 0) & (values <= 1))]
         if len(bad) and self.name not in BY_DEPTH:
-            raise InvalidInputError(f"the loss {self.name} must lie in [0, 1], got {bad[0]}; rescale it")
+            raise InvalidInputError(
+                f"the loss {self.name} must lie in [0, 1], got {bad[0]}; rescale it", argument="loss"
+            )
         return values
 
     def _values(self, grades: np.ndarray, offsets: np.ndarray, rel: float) -> np.ndarray:
@@ -102,10 +104,14 @@ def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
     found = re.fullmatch(r"(?:no-relevant|irrelevant)@([1-9]\d*)|1-[^@]+(?:@([1-9]\d*))?", name)
     if found is None and name not in BY_DEPTH:
         names = ["no-relevant@3", "irrelevant@10", "1-nDCG@10", *BY_DEPTH]
-        raise InvalidInputError(f"unknown loss {loss!r}; losses are {', '.join(names)} (any k, any measure)")
+        raise InvalidInputError(
+            f"unknown loss {loss!r}; losses are {', '.join(names)} (any k, any measure)", argument="loss"
+        )
     own = BY_DEPTH.get(name, "answer")
     if kind not in (None, own):
-        raise InvalidInputError(f"the loss {name} is of the kind {own!r}, got kind={kind!r}; omit kind")
+        raise InvalidInputError(
+            f"the loss {name} is of the kind {own!r}, got kind={kind!r}; omit kind", argument="kind"
+        )
     if name.startswith("1-"):
         parse_measure(name[2:])  # an unknown measure is an error before anything is fitted
     k = found and (found[1] or found[2])

@@ -139,7 +139,7 @@ class CalibratedRanker(Ranker):
             )
         if isinstance(self.cv, str):
             if self.cv != "prefit":
-                raise InvalidInputError(f'cv must be a number of folds or "prefit", got {self.cv!r}')
+                raise InvalidInputError(argument="cv", expected='a number of folds or "prefit"', value=self.cv)
             if isinstance(self.ranker, Ranker):
                 check_is_fitted(self.ranker)
             self.ranker_ = self.ranker
@@ -211,7 +211,9 @@ class CalibratedRanker(Ranker):
     def _relevant(self, at_least: np.ndarray) -> np.ndarray:
         place = int(np.searchsorted(self.grades_, check_number(self.rel, "rel")))
         if place == len(self.grades_):
-            raise InvalidInputError(f"rel={self.rel} is above every grade seen in fit: {self.grades_.tolist()}")
+            raise InvalidInputError(
+                f"rel={self.rel} is above every grade seen in fit: {self.grades_.tolist()}", argument="rel"
+            )
         return at_least[:, place]
 
     def predict_proba(self, X: Any, *, qid: Any = None) -> np.ndarray:
@@ -254,7 +256,9 @@ class CalibratedRanker(Ranker):
             values = scores
         else:
             if not isinstance(X, RankingData) and qid is None and self.n_queries_in_ > 1:
-                raise InvalidInputError("query_statistics need qid: pass the query of each row")
+                raise InvalidInputError(
+                    "query_statistics need qid: pass the query of each row", argument="query_statistics"
+                )
             grouping = X if isinstance(X, RankingData) else group_rows(qid, len(scores))
             values = grouping.restore(self._calibrated_from(grouping.grouped(scores), grouping.offsets))
         return self._at_least_of(values)
@@ -316,7 +320,8 @@ def cross_fitted_scores(
         if lacking and y[train].min() == y[train].max():
             raise InvalidInputError(
                 f"fold {number} trains only on grade {y[train][0]:g}, without grade {lacking[0]:g}, so that its ranker "
-                "learns nothing. Use other folds (cv, random_state), or judge more queries"
+                "learns nothing. Use other folds (cv, random_state), or judge more queries",
+                code="grade-missing-in-fold",
             )
 
     if data.n_queries > 1:

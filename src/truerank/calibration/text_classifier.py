@@ -118,11 +118,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = np.array(list(columns), dtype=str)
             if self.from_text_ or len(columns) != X.shape[1]:
                 raise InvalidInputError(
-                    f"{len(columns)} names of columns for {'texts' if self.from_text_ else X.shape}"
+                    f"{len(columns)} names of columns for {'texts' if self.from_text_ else X.shape}",
+                    code="column-names",
                 )
         sets = [_as_labels(entry) for entry in y]
         if len(sets) != len(X):
-            raise InvalidInputError(f"y has {len(sets)} entries for {len(X)} documents")
+            raise InvalidInputError(f"y has {len(sets)} entries for {len(X)} documents", argument="y")
         names = _names(sets)
         self.multi_label_ = any(len(labels) != 1 for labels in sets)
         bare = sum(not labels for labels in sets)
@@ -133,7 +134,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                 "a document leave out those without a label"
             )
         if not names or (len(names) < 2 and not self.multi_label_):
-            raise InvalidInputError(f"the documents must have at least two labels, got {names}")
+            raise InvalidInputError(f"the documents must have at least two labels, got {names}", code="one-label")
         self.classes_ = np.array(names)
         target: Any
         if self.multi_label_:
@@ -203,13 +204,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         if given and wanted is not None:
             missing = [name for name in wanted.tolist() if name not in given]
             if missing:
-                raise InvalidInputError(f"the data lack {missing[0]!r}, a column that the classifier was trained on")
+                raise InvalidInputError(
+                    f"the data lack {missing[0]!r}, a column that the classifier was trained on", code="lost-column"
+                )
             own = [given[name] for name in wanted.tolist()]
             X = X.select(own) if hasattr(X, "select") else X[own]
         rows, from_text = _as_rows(X)
         if from_text != self.from_text_:
             theirs, ours = ("texts", "a table") if self.from_text_ else ("a table", "texts")
-            raise InvalidInputError(f"this classifier was trained on {theirs} and is given {ours}")
+            raise InvalidInputError(f"this classifier was trained on {theirs} and is given {ours}", code="other-input")
         return rows
 
     def check_model(self) -> None:
@@ -226,7 +229,7 @@ def _as_rows(X: Matrix) -> tuple[Any, bool]:
     if hasattr(X, "tocsr"):
         return X.tocsr(), False
     if isinstance(X, str):
-        raise InvalidInputError("expected a sequence of texts, got one text; put it into a list")
+        raise InvalidInputError("expected a sequence of texts, got one text; put it into a list", argument="X")
     array = np.asarray(X, dtype=object) if isinstance(X, Sequence) else np.asarray(X)
     if array.dtype.kind in "OUT" and array.ndim == 1 and any(isinstance(text, str) for text in array):
         return list(map(str, texts_of(array))), True
@@ -250,13 +253,15 @@ def _names(sets: list[list[Any]]) -> list[Any]:
             if is_missing(label):
                 raise InvalidInputError(
                     f"y[{number}] is {label!r}, which is no label. Leave the document out, or pass [] for a document "
-                    "without labels"
+                    "without labels",
+                    code="no-label",
                 )
             first.setdefault(isinstance(label, str), (label, number))
     if len(first) > 1:
         (text, at), (other, place) = first[True], first[False]
         raise InvalidInputError(
             f"labels must be all text or all numbers: y[{at}] is {text!r} and y[{place}] is {other!r}. Convert them "
-            "with str"
+            "with str",
+            code="mixed-labels",
         )
     return sorted({label for labels in sets for label in labels})

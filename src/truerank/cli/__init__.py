@@ -89,14 +89,22 @@ def main(argv: list[str] | None = None) -> int:
 
     if argv is None:
         return as_program(lambda: main(sys.argv[1:]))
-    from truerank.cli.options import Parser, UsageError, check_given, description, finish_help
+    from truerank.cli.options import (
+        OptionWording,
+        Parser,
+        UsageError,
+        check_given,
+        description,
+        finish_help,
+        wording_of,
+    )
     from truerank.core.names import nearest
     from truerank.core.printing import note
 
     if argv[:1] == ["trec-eval"]:  # has another program's options
         from truerank.cli.trec_eval import run as trec_eval
 
-        return guarded("trec-eval", lambda: trec_eval(argparse.Namespace(arguments=argv[1:])), argv, ())
+        return guarded("trec-eval", lambda: trec_eval(argparse.Namespace(arguments=argv[1:])), argv, OptionWording({}))
     try:
         name, rest = _named(argv)
     except UsageError as error:
@@ -107,13 +115,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog=f"truerank {name}", description=description(module, summary), allow_abbrev=False)
     module.configure(parser)
     finish_help(parser, RARE, "--help-all" in rest)
-    options = frozenset(parser._option_string_actions)
+    wording = wording_of(parser)
 
     def run() -> int | None:
-        args, strange = parser.parse_known_args(rest, argparse.Namespace(command=name))
+        args, strange = parser.parse_known_args(rest, argparse.Namespace(command=name, wording=wording))
         if strange:
             if strange[0].startswith("-"):
-                more = nearest(strange[0].partition("=")[0], options)
+                more = nearest(strange[0].partition("=")[0], wording.options)
             else:
                 places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
@@ -122,7 +130,7 @@ def main(argv: list[str] | None = None) -> int:
         code: int | None = module.run(args)
         return code
 
-    return guarded(name, run, argv, options, getattr(module, "FAILURE", 1))
+    return guarded(name, run, argv, wording, getattr(module, "FAILURE", 1))
 
 
 def _named(argv: list[str]) -> tuple[str, list[str]]:

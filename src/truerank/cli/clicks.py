@@ -110,7 +110,7 @@ def _examine(args: argparse.Namespace) -> int:
     if args.plot is not None:
         _plot(seen, args.plot)
     about = {"findings": found, "rows": log.n_rows, "impressions": log.n_impressions, "skipped": log.skipped}
-    text = "\n".join([repr(log), *(f"  {finding}" for finding in found), "", str(seen)])
+    text = "\n".join([repr(log), *(f"  {common.worded(finding, args.wording)}" for finding in found), "", str(seen)])
     return common.show(args, seen.to_dict() | about, text)
 
 

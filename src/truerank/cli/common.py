@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import truerank
 from truerank.cli import options
 from truerank.cli.options import UsageError as UsageError
-from truerank.core.errors import DataFileError, ModelFileError
+from truerank.core.errors import DataFileError, ModelFileError, Wording
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.files import read_text
 from truerank.core.names import nearest, resolve, unknown
@@ -284,9 +284,14 @@ def remark(args: argparse.Namespace, where: str, remarks: Iterable[Remark]) -> N
     for one in remarks:
         found = {"in": where, **one.to_dict()}
         if all(other["code"] != one.code for other in kept):
-            note(f"truerank: {where}: {one}")
+            note(f"truerank: {where}: {one.worded(args.wording)}")
         if found not in kept:
             kept.append(found)
+
+
+def worded(text: Any, wording: Wording) -> str:
+    """Return a text, or a message with remedies in the words of the command."""
+    return text.worded(wording) if hasattr(text, "worded") else str(text)
 
 
 def print_report(args: argparse.Namespace, report: Any) -> None:
@@ -458,7 +463,8 @@ def listed(text: str) -> list[Any] | None:
 def ranker_class(name: str) -> type[Any]:
     """The class of a ranker by its command line name; any other name is misuse."""
     if name not in registry.RANKERS:
-        raise UsageError(unknown(registry.RANKERS, name, "ranker"))
+        typed = options.typed_here(name)
+        raise UsageError(f"{name!r} is {typed}" if typed else unknown(registry.RANKERS, name, "ranker"))
     return resolve(registry.RANKERS[name])
 
 

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--kind", text, choices=("painless", "ltr", "solr"))
     add("--name N", "name of the model in the engine", required=True)
     text = "the engine's names of the columns, one on each line"
-    add("--features FILE", text, dest="engine_features")  # `features` are the columns that are read
+    add("--feature-names FILE", text)
     add("--timeout S", "seconds for each request (default: 30)", default=30.0)
     add("--feature-set NAME", "feature set of the LTR plugin, or feature store of Solr")
     add("--certify DATA", "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise")
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     model = common.load_ranker(args.model)
     certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
     result = deploy(
-        model, args.engine, args.name, kind=kind, feature_names=common.read_names(args.engine_features),
+        model, args.engine, args.name, kind=kind, feature_names=common.read_names(args.feature_names),
         feature_set=args.feature_set, certify=certify, replace=args.replace, timeout=args.timeout,
     )  # fmt: skip
     params = result.pop("params", None)
@@ -106,7 +106,7 @@ def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0)
 
     own = verify(
         truerank.load_model(args.model), args.engine, args.name, args.index, **asked, kind=args.kind,
-        feature_names=common.read_names(args.engine_features), timeout=args.timeout, times=times,
+        feature_names=common.read_names(args.feature_names), timeout=args.timeout, times=times,
         **common.given(args, "key", "window", "tolerance"),
     )  # fmt: skip
     if args.json:

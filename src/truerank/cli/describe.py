@@ -16,7 +16,7 @@ from typing import Any
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
 from truerank.cli.systems import stated_order
-from truerank.core.errors import DataFileError
+from truerank.core.errors import DataFileError, alternatives
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
 
@@ -68,7 +68,7 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
         if len(set(widths.values())) > 1:
             where = ", ".join(f"{name}: {width}" for name, width in widths.items())
             findings.append(Remark("different-width", where, len(set(widths.values())), list(widths)))
-    _show(files, findings, args.json)
+    _show(files, findings, args)
     return 0
 
 
@@ -111,11 +111,13 @@ def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
     try:
         return common.read_data(path, args, graded=args.grade_column is None), []
     except DataFileError as error:
-        words = getattr(error.__cause__, "options", None)
-        if words is None:
+        solution = getattr(error.__cause__, "solution", None)
+        if solution is None:
             raise
         parser = argparse.ArgumentParser()
         options.add_data_options(parser, categorical=True)
+        wording = options.wording_of(parser)
+        words = shlex.split(" ".join(str(wording.argument(name, value)) for name, value in solution.items()))
         own = parser.parse_args(words, argparse.Namespace(**vars(args)))
         try:
             return common.read_data(path, own), words
@@ -123,13 +125,13 @@ def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
             raise error from error.__cause__
 
 
-def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> None:
+def _show(files: list[dict[str, Any]], findings: list[Any], args: argparse.Namespace) -> None:
     """The files and what was found, as a table and lines, or as one JSON object."""
     from truerank.data.checkup import CODES, in_order
 
     levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
     findings = in_order(findings)
-    if as_json:
+    if args.json:
         common.print_json({
             "rows": sum(file["rows"] for file in files),
             "queries": sum(file["queries"] for file in files),
@@ -149,7 +151,7 @@ def _show(files: list[dict[str, Any]], findings: list[Any], as_json: bool) -> No
         print("nothing to remark")
     for code in dict.fromkeys(finding.code for finding in findings):
         first = next(finding for finding in findings if finding.code == code)
-        print(f"{first.severity}: {code}: {CODES[code].meaning}\n  -> {first.remedy}")
+        print(f"{first.severity}: {code}: {CODES[code].meaning}\n  -> {alternatives(first.remedies, args.wording)}")
         for finding in findings:
             if finding.code == code:
                 print(f"  {finding.count}  {finding.where}")

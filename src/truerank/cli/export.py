@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o --output FILE", "output file", type=options.OutputFile, required=True)
     add("--name NAME", "name of the model, where the format has one", default="model")
     text = "the engine's names of the columns, one on each line, in order"
-    add("--features FILE", text, dest="engine_features")  # `features` are the columns that are read
+    add("--feature-names FILE", text)
     add("--certify DATA", "verify the export on these rows (default: on generated rows)")
     text = "value of a feature that a document lacks (default: as in programs that read the format)"
     add("--absent", text, choices=("zero", "nan"))
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if args.show_request and search_request('{"script": {}}', args.to) is None:
         raise common.UsageError(f"--show-request is for search engines with JSON requests, and --to is {args.to}")
     cutoff = None if args.cutoff is None else load_cutoff(args.cutoff)
-    names = common.read_names(args.engine_features)
+    names = common.read_names(args.feature_names)
     model = common.load_ranker(args.model)
     data = None if args.certify is None else common.read_data(args.certify, args, like=model)
     distil = None if args.distil is None else common.read_data(args.distil, args, like=model)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         trained = "" if data is None else str(truerank.training_queries(model, data))
         statistics, model, data, distil = _over_statistics(model, data, distil)
     content = truerank.export_model(
-        model, args.to, names, name=args.name, certify=data, missing=args.absent, distil=distil, force=args.force
+        model, args.to, names, name=args.name, certify=data, absent=args.absent, distil=distil, force=args.force
     )
     own = content.certificate
     if trained:  # of the rows with categories; the first note is about rows of statistics

@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from truerank.cli.options import OptionWording
 
 INTERRUPTED, INTERNAL_ERROR = 130, 70
 GRACE = 0.5
@@ -54,12 +56,13 @@ def _unraisable(found: Any) -> None:
 
 
 def guarded(
-    command: str, run: Callable[[], int | None], argv: list[str], options: Collection[str], failure: int = 1
+    command: str, run: Callable[[], int | None], argv: list[str], wording: OptionWording, failure: int = 1
 ) -> int:
     """Run a command: expected failures become one line on stderr, others a report; a closed pipe ends quietly.
 
-    With `--json` a failure prints one object too, `{"error": message, "exit_code": code}` after the error's `details`.
-    `options` are those of the command, which its messages may name. `failure` is the exit code of expected failures.
+    With `--json` a failure prints one object too, `{"error": message, "exit_code": code}` after the fields and the
+    `details` of the error. Messages have the words of the command's options. `failure` is the exit code of expected
+    failures.
     """
     from truerank.cli.options import UsageError
     from truerank.core.errors import TruerankError
@@ -69,16 +72,18 @@ def guarded(
 
     name = f"truerank {command}"
 
-    def failed(text: str, code: int, advice: str = "", details: Any = ()) -> int:
+    def failed(text: str, exit_code: int, error: Exception, advice: str = "") -> int:
         note(f"{name}: {text}{advice}")
-        if "--json" in options and "--json" in argv:
+        if "--json" in wording.options and "--json" in argv:
+            fields = error.fields() if isinstance(error, TruerankError) else {}
+            found = getattr(error, "details", {}) | fields | {"error": text, "exit_code": exit_code}
             with suppress(OSError, AttributeError, ValueError):  # nobody reads standard output
-                print_json({**dict(details), "error": text, "exit_code": code})
+                print_json(found)
                 sys.stdout.flush()
-        return code
+        return exit_code
 
     try:
-        with _warnings_to_stderr(), shown_progress(), Interruptible():
+        with _warnings_to_stderr(wording), shown_progress(), Interruptible():
             code = run()
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -91,30 +96,25 @@ def guarded(
         note("truerank: interrupted")
         return INTERRUPTED
     except UsageError as error:
-        return failed(str(error), 2, f"\ntry: {name} --help")
+        return failed(error.worded(wording), 2, error, f"\ntry: {name} --help")
     except Exception as error:
         if os.environ.get("TRUERANK_DEBUG"):
             raise
         if isinstance(error, OSError) and error.filename is None and not isinstance(error, TruerankError):
             _silence_stdout()  # most likely what could not be written: do not fail again at the end
         if isinstance(error, TruerankError | OSError | MemoryError) or _is_about_input(error):
-            text = message(error, options)
-            problems = getattr(error.__cause__, "problems", None)  # of a table's columns
-            if problems is not None:
-                from truerank.io.table_problems import message as of_columns
-
-                text = text.replace(str(error.__cause__), of_columns(problems, options))
-            return failed(with_options(text, options), failure, details=getattr(error, "details", ()))
-        return failed(_reported(error, argv), INTERNAL_ERROR)
+            return failed(message(error, wording), failure, error)
+        return failed(_reported(error, argv), INTERNAL_ERROR, error)
 
 
 @contextmanager
-def _warnings_to_stderr() -> Iterator[None]:
+def _warnings_to_stderr(wording: OptionWording) -> Iterator[None]:
     """Print warnings as one line each on stderr, without the source location."""
     from truerank.core.printing import note
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-        note(f"truerank: warning: {message}")
+        text = next((one for one in (message, *message.args) if hasattr(one, "worded")), None)
+        note(f"truerank: warning: {message if text is None else text.worded(wording)}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -122,16 +122,7 @@ def _warnings_to_stderr() -> Iterator[None]:
         yield
 
 
-def with_options(text: str, options: Collection[str]) -> str:
-    """A message without the `(--option …)` that the command does not have: the library names them for all commands."""
-
-    def kept(found: re.Match[str]) -> str:
-        return found.group(0) if found.group(1) in options else ""
-
-    return re.sub(r" \((--[a-z][a-z0-9-]*)[^()]*\)", kept, text)
-
-
-def message(error: BaseException, options: Collection[str] = ()) -> str:
+def message(error: BaseException, wording: OptionWording) -> str:
     """Return one readable line; advice about sparse matrices only for a command that reads one."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{os.fsdecode(error.filename)}: {error.strerror}"
@@ -139,13 +130,13 @@ def message(error: BaseException, options: Collection[str] = ()) -> str:
         text = "standard output is closed, and there is something to write; open it, or name a file with -o"
     elif isinstance(error, MemoryError):
         text = f"not enough memory: {error or 'an array did not fit'}"
-        if "--sparse" in options:
+        if "--sparse" in wording.options:
             text += (
                 ". Wide data may fit as a sparse matrix (--sparse), and a damaged feature index may ask for columns "
                 "that do not exist (--n-features N sets their number)"
             )
     else:
-        text = str(error) or type(error).__name__
+        text = error.worded(wording) if hasattr(error, "worded") else str(error) or type(error).__name__
     return " ".join(text.split("\n"))
 
 

@@ -16,14 +16,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "SVM-light, SVM-rank or sofia-ml; the content identifies the format",
     )
     add("-o --output FILE", "output file of the truerank model, as JSON", type=options.OutputFile, required=True)
-    add("--features FILE", "names of your data's columns, one on each line, in order (default: the model's)")
+    add("--feature-names FILE", "names of your data's columns, one on each line, in order (default: the model's)")
     add("--n-features N", "number of columns of your data, if the model does not use the last ones", type=int)
     options.share(parser, "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, check and save the model, and print its kind."""
-    names = common.read_names(args.features)
+    names = common.read_names(args.feature_names)
     ranker = truerank.import_model(args.file, feature_names=names, n_features=args.n_features)
     truerank.save_model(ranker, args.output)
     trees = ranker.parts_.get("roots", ranker.parts_.get("borders", ()))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Collection, Iterable
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from operator import methodcaller
 from types import ModuleType
 from typing import Any, NoReturn
 
-from truerank.core.errors import TruerankError
+from truerank.core.errors import TruerankError, Wording
 from truerank.core.files import check_target, identity
 from truerank.core.method_names import called_here
 from truerank.io.judgements.places import AGGREGATES
@@ -34,8 +35,66 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            hint = called_here(str(value))
+            hint = typed_here(str(value))
             raise argparse.ArgumentError(action, f"{value!r} is {hint}" if hint else error.message) from None
+
+
+def typed_here(name: str) -> str:
+    """Return the class and the options that a name stands for, or "".
+
+    >>> typed_here("Fuzzy_Trees")
+    "ObliviousBoosting(leaves='fuzzy'): --ranker oblivious-boosting --set leaves=fuzzy"
+    """
+    method = called_here(name)
+    if method is None:
+        return ""
+    words = f"--ranker {method.name}" if method.kind == "ranker" else f"truerank calibrate --method {method.name}"
+    return f"{method}: {words}" + (f" --set {method.setting}" if method.setting else "")
+
+
+class OptionWording(Wording):
+    """Arguments as options of a command.
+
+    Parameters
+    ----------
+    options : dict
+        The options of the command, with the name of their value in the help ("" for a flag).
+
+    >>> OptionWording({"--topics": "TOPICS"}).argument("topics", "common"), OptionWording({}).argument("sparse", True)
+    ('--topics common', None)
+    """
+
+    verb, between = "add", " "
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+
+    def value(self, option: str) -> str:
+        """Return the name of the value of an option; of `key=VALUE` the name after the sign."""
+        return self.options[option].rpartition("=")[2]
+
+    def argument(self, name: str, value: Any) -> str | None:
+        option = f"--{OPTION_NAMES.get(name, name).replace('_', '-')}"
+        if option not in self.options:
+            return None
+        if isinstance(value, dict):
+            value = [f"{key}={self.value(option) if own is ... else own}" for key, own in value.items()]
+        values = [] if value is True else value if isinstance(value, list | tuple) else [value]
+        return " ".join([option, *(self.value(option) if one is ... else shlex.quote(str(one)) for one in values)])
+
+
+OPTION_NAMES = {
+    "query": "query-column", "grade": "grade-column", "document": "document-column", "categories": "categorical",
+}  # fmt: skip
+"""Options that are named differently from the arguments: `read_table` reads the columns that the options name."""
+
+
+def wording_of(parser: argparse.ArgumentParser) -> OptionWording:
+    """Return the words for the options of a parser."""
+    return OptionWording({
+        option: "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+        for option, action in parser._option_string_actions.items()
+    })  # fmt: skip
 
 
 def description(module: ModuleType, summary: str) -> str:

@@ -104,7 +104,7 @@ class _Table:
         from truerank.core.checks import as_array
         from truerank.data.grouping import as_ids
         from truerank.io.delimited import read_records
-        from truerank.io.table_problems import lacking, likely, message
+        from truerank.io.table_problems import ColumnsError, lacking, likely
         from truerank.io.tables import read_file
 
         name = query or "qid"
@@ -116,7 +116,7 @@ class _Table:
             common.note(f"truerank split: the queries are those of column {found!r} (--query-column names another)")
             name = found
         if name not in names:
-            raise DataFileError(message([lacking("query", name, names)], ["--query-column"]), path)
+            raise DataFileError(ColumnsError([lacking("query", name, names)]), path)
         self.queries = as_ids(as_array(self.table.column(names.index(name)), name), f"column {name!r}")
         if any(one is None for one in self.queries.tolist()):
             raise DataFileError(f"column {name!r} has rows without a query id. Every row needs one", path)
@@ -154,7 +154,7 @@ class _Table:
                 data, words = read_as_found(args.data, parser.parse_args(own))
         except TruerankError:
             return described
-        common.remark(argparse.Namespace(), args.data, about_data(data, trains=True))
+        common.remark(argparse.Namespace(wording=args.wording), args.data, about_data(data, trains=True))
         command = f"truerank train {shlex.join([train, *own, *words])} --model model.json"
         return command if data.n_features else f"{described}\n\n{common.without_features(train)}"
 

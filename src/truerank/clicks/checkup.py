@@ -16,12 +16,14 @@ _SHIFT = 0.2  # relative change of the click rate between fifths of the log's ti
 def examine_log(log: ClickLog) -> list[str]:
     """Return findings as sentences: bots, positions without clicks, changes over time, rare queries, similar rankers.
 
+    What a reader left out is a `Message` with remedies.
+
     Examples
     --------
     >>> examine_log(ClickLog([1, 1], ["q", "q"], ["a", "b"], [1, 2], [1, 0], ranker=["x", "x"]))[0]
     'position 2 has no clicks in 1 impression; check that it is displayed and its clicks are logged'
     """
-    found = []
+    found: list[str] = []
     shown, clicked = (np.bincount(log.position, weights=w) for w in (None, log.clicked))
     for k in np.flatnonzero((shown > 0) & (clicked == 0))[:3].tolist():
         lists = counted(int(shown[k]), "impression")

@@ -127,7 +127,9 @@ class Examination:
         self.model = check_choice(model, "model", ("position", "trust"))
         self.method = check_choice(method, "method", ("harvest", "em"))
         if self.method == "em" and self.model != "position":
-            raise InvalidInputError('method="em" fits the position model; use method="harvest" for model="trust"')
+            raise InvalidInputError(
+                'method="em" fits the position model; use method="harvest" for model="trust"', argument="method"
+            )
         self.max_position = None if max_position is None else check_positive_int(max_position, "max_position")
         self.level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
         self.n_draws = check_positive_int(n_draws, "n_draws", 2)
@@ -136,12 +138,15 @@ class Examination:
     def fit(self, log: ClickLog, features: RankingData | None = None) -> Examination:
         """Estimate from a log; method "em" needs `features`, rows of the shown documents with `doc_ids`."""
         if not isinstance(log, ClickLog):
-            raise InvalidInputError(f"log must be a ClickLog, got {type(log).__name__}; read_clicks makes one")
+            raise InvalidInputError(
+                f"log must be a ClickLog, got {type(log).__name__}; read_clicks makes one", argument="log"
+            )
         if not log.clicked.any():
-            raise InvalidInputError("the log has no clicks; examination is estimated from clicks")
+            raise InvalidInputError("the log has no clicks; examination is estimated from clicks", code="no-clicks")
         if (self.method == "em") != (features is not None):
             raise InvalidInputError(
-                'method="em" needs features, and only it: Examination(method="em").fit(log, features)'
+                'method="em" needs features, and only it: Examination(method="em").fit(log, features)',
+                argument="method",
             )
         clicks = np.bincount(log.position[log.clicked])
         deepest = min(max(int(np.flatnonzero(clicks >= _FEWEST).max(initial=1)), 1), _DEEPEST)

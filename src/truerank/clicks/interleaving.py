@@ -83,7 +83,7 @@ def interleave(
     {'q': [('y', 'b'), ('x', 'a')]}
     """
     if len(rankers) < 2:
-        raise InvalidInputError("interleave mixes two or more rankers, {name: run}")
+        raise InvalidInputError("interleave mixes two or more rankers, {name: run}", argument="rankers")
     length, seed = check_positive_int(length, "length"), seed_of(random_state)
     lists: dict[str, dict[str, list[str]]] = {}
     for name, given in rankers.items():
@@ -171,12 +171,14 @@ def compare_interleaved(log: ClickLog, *, unit: str | None = None, level: float 
     ('a', 50, True)
     """
     if not isinstance(log, ClickLog) or log.team is None or log.team_ids is None:
-        raise InvalidInputError("the log must name the ranker of each document: ClickLog(..., team=...)")
+        raise InvalidInputError(
+            "the log must name the ranker of each document: ClickLog(..., team=...)", code="no-teams"
+        )
     unit = unit or ("impression" if log.session is None else "session")
     check_choice(unit, "unit", ("session", "query", "impression"))
     codes = {"session": log.session, "query": log.query, "impression": log.impression}[unit]
     if codes is None or (codes < 0).all():
-        raise InvalidInputError('the log has no sessions; use unit="impression" or unit="query"')
+        raise InvalidInputError('the log has no sessions; use unit="impression" or unit="query"', code="no-sessions")
     teams = log.team_ids.tolist()
     pairs = list(combinations(range(len(teams)), 2))
     if not pairs:
@@ -231,7 +233,9 @@ def compare_arms(
     values, names = as_numbers(outcome, "outcome"), as_array(arm, "arm").astype(str)
     known = np.unique(names).tolist()
     if len(known) != 2 or names.shape != values.shape or not ((values >= 0) & (values <= 1)).all():
-        raise InvalidInputError("compare_arms needs outcomes in [0, 1] and as many arms, with two names")
+        raise InvalidInputError(
+            "compare_arms needs outcomes in [0, 1] and as many arms, with two names", argument="outcomes"
+        )
     x = values * np.where(names == known[0], 1.0 / share, -1.0 / (1.0 - share))
     return _preference((known[0], known[1]), x, (-1.0 / (1.0 - share), 1.0 / share), level, looks, 1)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from truerank.core.checks import as_array, as_numbers, check_choice
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, Message, Remedy
 from truerank.core.printing import counted
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import as_ids, id_texts, is_missing
@@ -22,15 +22,15 @@ _LATEST = 2**63 - 1024  # a time in nanoseconds, year 2262
 NO_LIST, NO_QUERY = "queries without hits and without shown documents", "events without query_id"
 NOT_SHOWN = "clicks on documents that were not shown"
 # What to do about what `ClickLog.skipped` counts; `_CORRECT` where there is nothing special.
-_REMEDIES = {
-    "position": "If the log counts from 0, use first_position=0 (--first-position 0)",
-    "gap": "Log all shown documents",
-    "two rankers": "For interleaved lists, name the column of the ranker of each document (--columns team=...)",
-    NO_LIST: "Log query_response_hit_ids, or an event for each shown document (--shown-action NAME)",
-    NO_QUERY: "Log the query_id of each event",
-    NOT_SHOWN: "Log all shown documents",
+_REMEDIES: dict[str, tuple[Remedy | str, ...]] = {
+    "position": (Remedy("if the log counts from 0", first_position=0),),
+    "gap": ("log all shown documents",),
+    "two rankers": (Remedy("to name the ranker of each document of interleaved lists", columns={"team": ...}),),
+    NO_LIST: ("log query_response_hit_ids", Remedy("to name the event of a shown document", shown_action=...)),
+    NO_QUERY: ("log the query_id of each event",),
+    NOT_SHOWN: ("log all shown documents",),
 }
-_CORRECT = "Without bad='skip' (--bad skip) an error names the first such row"
+_CORRECT = (Remedy("to see the first such row", bad="error"),)
 
 
 class Coded(NamedTuple):
@@ -125,9 +125,9 @@ class ClickLog:
         n = len(columns["impression"])
         for name, values in columns.items():
             if len(values) != n:
-                raise InvalidInputError(f"{name} has {len(values)} entries, but impression has {n}")
+                raise InvalidInputError(f"{name} has {len(values)} entries, but impression has {n}", argument=name)
         if n == 0:
-            raise InvalidInputError("the log has no rows")
+            raise InvalidInputError("the log has no rows", code="no-rows")
         order = None
         key = (columns["impression"].astype(np.int64) << 20) + columns["position"]
         if (np.diff(key) <= 0).any():
@@ -213,7 +213,7 @@ def rows_of_pairs(log: ClickLog, query: np.ndarray, document: np.ndarray, data: 
     """Return the row of `data` (grouped) of each query and document, codes of the log (c,); -1 for none."""
     if data.doc_ids is None:
         raise InvalidInputError(
-            "the features have no document ids; name their column with document=... (--document-column ...)"
+            "the features have no document ids", remedies=[Remedy("to name their column", document=...)], code="no-ids"
         )
     _, code = pair_codes(log, data.query_ids, data.offsets, data.doc_ids)
     order = np.argsort(code, kind="stable")
@@ -238,21 +238,24 @@ def _check(
         if bad == "error":
             given = found if order is None else order[found]
             row = int(given.argmin())
-            _refuse(message.format(**{name: values[found[row]] for name, values in columns.items()}), given[row], place)
+            text = message.format(**{name: values[found[row]] for name, values in columns.items()})
+            _refuse(reason, text, given[row], place)
         skipped[reason] = len(np.unique(impression[found]))
         kept &= ~np.isin(impression, impression[found])
     if not kept.any():
-        raise InvalidInputError(f"no impression is left. {'. '.join(left_out(skipped))}")
+        raise InvalidInputError(f"no impression is left. {'. '.join(left_out(skipped))}", code="no-impression")
     return skipped, kept
 
 
-def left_out(skipped: dict[str, int]) -> list[str]:
-    """Return a sentence for each reason for which parts of a log were left out, with the number and a remedy.
+def left_out(skipped: dict[str, int]) -> list[Message]:
+    """Return a message for each reason for which parts of a log were left out, with the number and remedies.
 
     >>> left_out({"position": 3})
-    ['left out (position): 3. If the log counts from 0, use first_position=0 (--first-position 0)']
+    ['left out (position): 3. Pass first_position=0 if the log counts from 0']
     """
-    return [f"left out ({reason}): {count}. {_REMEDIES.get(reason, _CORRECT)}" for reason, count in skipped.items()]
+    return [
+        Message(f"left out ({reason}): {count}", *_REMEDIES.get(reason, _CORRECT)) for reason, count in skipped.items()
+    ]
 
 
 def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple[str, np.ndarray, str]]:
@@ -260,9 +263,8 @@ def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple
     impression, query, document, position = (columns[name] for name in ("impression", "query", "document", "position"))
     missing = (impression < 0) | (query < 0) | (document < 0)
     yield "missing id", missing, "the impression, query or document is missing; every row needs all three"
-    advice = _REMEDIES["position"]
     wrong = (position < 1) | (position > _DEEPEST)
-    yield "position", wrong, f"the position must be an integer from 1 to {_DEEPEST}. {advice}"
+    yield "position", wrong, f"the position must be an integer from 1 to {_DEEPEST}"
     yield "clicked", columns["clicked"] > 1, "clicked must be 0 or 1"
     yield "two queries", query != query[first], "an earlier row of the impression has another query"
     again = (columns["wanted"] > 1) & (position == np.roll(position, 1))
@@ -272,25 +274,23 @@ def _faults(columns: dict[str, np.ndarray], first: np.ndarray) -> Iterator[tuple
     twice = np.zeros(len(key), dtype=bool)
     twice[by_key[1:]] = np.diff(key[by_key]) == 0
     yield "document twice", twice, "the impression shows this document twice"
-    gap = (
-        "position {wanted} of the impression is missing; the next row has position {position}. Log all shown documents"
-    )
+    gap = "position {wanted} of the impression is missing; the next row has position {position}"
     yield "gap", position != columns["wanted"], gap
     if (chance := columns.get("propensity")) is not None:
         message = "the propensity must be above 0 and at most 1, got {propensity:g}"
         yield "propensity", ~((chance > 0) & (chance <= 1)), message
     if (ranker := columns.get("ranker")) is not None:
-        advice = "For interleaved lists, name the column of the ranker of each document: team=... (--columns team=...)"
-        yield "two rankers", ranker != ranker[first], f"an earlier row of the impression has another ranker. {advice}"
+        yield "two rankers", ranker != ranker[first], "an earlier row of the impression has another ranker"
 
 
-def _refuse(message: str, row: int, place: Place) -> NoReturn:
-    message += '. Correct the log, or leave such impressions out with bad="skip" (--bad skip)'
+def _refuse(reason: str, message: str, row: int, place: Place) -> NoReturn:
+    code = reason.replace(" ", "-")
+    remedies = (*_REMEDIES.get(reason, ("correct the log",)), Remedy("to leave such impressions out", bad="skip"))
     if place.file and place.line is not None:
         line = place.line + row if isinstance(place.line, int) else place.line[row]
-        raise DataFileError(message, place.file, int(line))
-    message = f"row {row + 1}: {message}"
-    raise DataFileError(message, place.file) if place.file else InvalidInputError(message)
+        raise DataFileError(message, place.file, int(line), remedies=remedies, code=code)
+    error = InvalidInputError(f"row {row + 1}: {message}", remedies=remedies, code=code)
+    raise DataFileError(error, place.file) if place.file else error
 
 
 def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
@@ -301,7 +301,7 @@ def coded_ids(values: ArrayLike | Coded, name: str) -> Coded:
         return _coded_arrow(values, name)
     array = as_ids(as_array(values, name), name)
     if array.ndim != 1:
-        raise InvalidInputError(f"{name} must be one-dimensional, got shape {array.shape}")
+        raise InvalidInputError(f"{name} must be one-dimensional, got shape {array.shape}", argument=name)
     if array.dtype.kind in "iub":
         names, codes = np.unique(array.astype(np.int64), return_inverse=True)
         return Coded(codes.astype(np.int32), _texts(names.tolist()))
@@ -391,5 +391,5 @@ def _time(value: object, row: int, place: Place) -> int | float:
     try:
         when = datetime.fromisoformat(str(value))
     except ValueError:
-        _refuse(f"time must be a number or a date such as 2026-01-31T12:00:00Z, got {value!r:.40}", row, place)
+        _refuse("time", f"time must be a number or a date such as 2026-01-31T12:00:00Z, got {value!r:.40}", row, place)
     return min(round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1e6) * 1000, _LATEST)

@@ -14,7 +14,7 @@ import numpy as np
 
 from truerank.clicks.log import NO_LIST, NO_QUERY, NOT_SHOWN, ClickLog, Place, can_be_coded, coded_ids
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError
 from truerank.core.names import nearest
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text
@@ -76,12 +76,14 @@ def read_clicks(
     """
     check_choice(bad, "bad", ("error", "skip"))
     if isinstance(first_position, bool) or first_position not in (0, 1):
-        raise InvalidInputError(f"first_position must be 0 or 1, got {first_position!r}")
+        raise InvalidInputError(argument="first_position", expected="0 or 1", value=first_position)
     path = source if isinstance(source, str | os.PathLike) else None
     kind = "table" if path is None else format or _kind(path)
     check_choice(kind, "format", ("table", "json-lines", "ubi"))
     if queries is not None and kind != "ubi":
-        raise InvalidInputError('queries belong to UBI; add format="ubi" (--format ubi), or leave them out')
+        raise InvalidInputError(
+            "queries belong to UBI", argument="queries", remedies=[Remedy(format="ubi"), "leave them out"]
+        )
     known, columns = (*_UBI, "ranker") if kind == "ubi" else (*REQUIRED, *OPTIONAL), columns or {}
     for name in sorted(set(columns) - set(known)):
         raise InvalidInputError(f"columns has {name!r}{nearest(name, known)}; expected names of {', '.join(known)}")
@@ -100,7 +102,7 @@ def read_clicks(
             found = _file_columns(path, named, required)
             line = 2 if tables.table_kind(path) in ("csv", "tsv") else None
     except InvalidInputError as error:
-        raise DataFileError(str(error), os.fspath(path)) from error
+        raise DataFileError(error, os.fspath(path)) from error
     return ClickLog(**found, first_position=first_position, bad=bad, place=Place(os.fspath(path), line))
 
 
@@ -110,9 +112,11 @@ def _kind(path: PathLike) -> str:
         return "json-lines"
     if tables.table_kind(path) is None:
         raise DataFileError(
-            "the file name of a click log must end in .parquet, .arrow, .feather, .csv, .tsv, .jsonl or .ndjson. For "
-            'events of UBI add format="ubi" (--format ubi)', os.fspath(path)
-        )  # fmt: skip
+            "the file name of a click log must end in .parquet, .arrow, .feather, .csv, .tsv, .jsonl or .ndjson",
+            os.fspath(path),
+            remedies=[Remedy("for events of UBI", format="ubi")],
+            code="file-name",
+        )
     return "table"
 
 
@@ -122,8 +126,11 @@ def _present(named: dict[str, str], required: set[str], there: list[str]) -> dic
         if named[name] not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
             raise InvalidInputError(
-                f"the log has no column {named[name]!r}{nearest(named[name], there)}; it has {shown}. Name the column "
-                f'of the {name} with columns={{"{name}": "..."}} (--columns {name}=...)'
+                f"the log has no column {named[name]!r}{nearest(named[name], there)}; it has {shown}",
+                argument="columns",
+                value=named[name],
+                remedies=[Remedy(f"to name the column of the {name}", columns={name: ...})],
+                code="no-column",
             )
     return {name: column for name, column in named.items() if column in there}
 
@@ -170,7 +177,7 @@ def _json_rows(path: PathLike) -> Iterator[tuple[tuple[str, int], dict[str, Any]
             for hit in hits if isinstance(hits, list) else [None]:
                 source = hit.get("_source", hit) if isinstance(hit, dict) else None
                 if not isinstance(source, dict):
-                    raise DataFileError("expected one JSON object per line", *place)
+                    raise DataFileError("expected one JSON object per line", *place, code="not-json")
                 yield place, source
 
 
@@ -278,9 +285,15 @@ def _read_ubi(
             show(name, document, _at(row, "event_attributes.position.ordinal"), place[1])
     if not shown:
         raise DataFileError(
-            f"no event has the action_name {actions[0]!r}. Name the event of a shown document with shown_action=... "
-            "(--shown-action ...), or add the queries with their hits (--queries FILE)", os.fspath(source)
-        )  # fmt: skip
+            f"no event has the action_name {actions[0]!r}",
+            os.fspath(source),
+            argument="shown_action",
+            remedies=[
+                Remedy("to name the event of a shown document", shown_action=...),
+                Remedy("to add the queries with their hits", queries=...),
+            ],
+            code="nothing-shown",
+        )
     clicked = np.zeros(len(shown), dtype=np.int8)
     found = _rows_of(clicks, rows, bad)
     clicked[found] = 1
@@ -331,7 +344,9 @@ def _rows_of(
     for key, place in clicks:
         if key not in rows and bad != "skip":
             raise DataFileError(
-                f"the clicked document {key[1]!r} was not shown for query_id {key[0]!r}. Log all shown documents, or "
-                'leave such clicks out with bad="skip" (--bad skip)', *place
-            )  # fmt: skip
+                f"the clicked document {key[1]!r} was not shown for query_id {key[0]!r}",
+                *place,
+                remedies=["log all shown documents", Remedy("to leave such clicks out", bad="skip")],
+                code="not-shown",
+            )
     return [rows[key] for key, _ in clicks if key in rows]

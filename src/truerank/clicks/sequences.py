@@ -78,11 +78,11 @@ def confidence_sequence(
     level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     x = as_numbers(values, "values")
     if x.ndim != 1 or not len(x) or not ((x >= low) & (x <= high)).all():
-        raise InvalidInputError(f"values must be one or more numbers in [{low:g}, {high:g}]")
+        raise InvalidInputError(f"values must be one or more numbers in [{low:g}, {high:g}]", argument="values")
     null = check_number(null, "null", minimum=low, maximum=high)
     ends = np.array([len(x)]) if looks is None else np.asarray(looks, dtype=np.int64)
     if not len(ends) or (np.diff(ends, prepend=0) <= 0).any() or ends[-1] > len(x):
-        raise InvalidInputError(f"looks must rise from 1 to at most {len(x)}, the number of values")
+        raise InvalidInputError(f"looks must rise from 1 to at most {len(x)}, the number of values", argument="looks")
     x, alpha = (x[: ends[-1]] - low) / (high - low), 1.0 - level
     t = np.arange(1, len(x) + 1)
     centre = (0.5 + np.cumsum(x)) / (t + 1)

@@ -67,14 +67,18 @@ def simulate(
         raise InvalidInputError("simulate needs one or more rankers, {name: scores}")
     theta = 1.0 / np.arange(1, depth + 1) if examination is None else np.asarray(examination, dtype=np.float64)
     if theta.shape != (depth,) or (theta <= 0).any() or (np.diff(theta, prepend=1.0) > 0).any():
-        raise InvalidInputError(f"examination must hold {depth} probabilities above 0 that do not rise")
+        raise InvalidInputError(
+            f"examination must hold {depth} probabilities above 0 that do not rise", argument="examination"
+        )
     relevance = relevance_of(data, noise)
     rng = stream(seed_of(random_state), "clicks")
     shown = np.full((len(rankers), data.n_queries, depth), -1, dtype=np.int32)  # rows by rank
     for number, (name, scores) in enumerate(rankers.items()):
         values, n = np.asarray(scores, dtype=np.float64), data.n_rows
         if values.shape != (n,):
-            raise InvalidInputError(f"ranker {name!r} must have a score for each of {n} rows, got {values.shape}")
+            raise InvalidInputError(
+                f"ranker {name!r} must have a score for each of {n} rows, got {values.shape}", argument="rankers"
+            )
         rank = ranks_by_query(data.grouped(values), data.offsets)
         top = rank <= depth
         shown[number, data.query_index[top], rank[top] - 1] = np.flatnonzero(top)
@@ -107,7 +111,7 @@ def relevance_of(data: RankingData, noise: float = 0.1) -> np.ndarray:
     """
     noise = check_number(noise, "noise", minimum=0.0, maximum=1.0, open_maximum=True)
     if data.y is None:
-        raise InvalidInputError("simulated clicks need grades; use judged data")
+        raise InvalidInputError("simulated clicks need grades; use judged data", code="no-grades")
     gain = np.exp2(np.maximum(data.y, 0.0)) - 1.0
     return noise + (1.0 - noise) * gain / max(gain.max(initial=0.0), 1.0)
 

@@ -65,7 +65,9 @@ def training_data(
     row = rows_of_pairs(log, cells.query, cells.document, features)
     known = ~np.isnan(alpha) & (row >= 0)
     if not known.any():
-        raise InvalidInputError("no shown document has features; compare the query and document ids of both")
+        raise InvalidInputError(
+            "no shown document has features; compare the query and document ids of both", code="no-features"
+        )
     seen = np.bincount(row[known], weights=(alpha * cells.n)[known], minlength=n)
     liked = np.bincount(row[known], weights=(cells.clicks - beta * cells.n)[known], minlength=n)
     shown = np.bincount(row[row >= 0], minlength=n) > 0

@@ -21,7 +21,7 @@ import numpy as np
 from truerank.clicks.examination import Examination, LogisticRelevance
 from truerank.clicks.log import ClickLog, pair_codes, rows_of_pairs
 from truerank.core.checks import check_choice, check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.printing import table
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import ArrayLike
@@ -158,21 +158,30 @@ def evaluate_from_clicks(
     cutoff, min_shown = check_positive_int(cutoff, "cutoff"), check_positive_int(min_shown, "min_shown")
     level = check_number(level, "level", minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=True)
     if not rankers:
-        raise InvalidInputError("rankers is empty; give one or more, {name: run}")
+        raise InvalidInputError("rankers is empty; give one or more, {name: run}", argument="rankers")
     if features is not None and estimator != "doubly-robust":
         raise InvalidInputError('only estimator="doubly-robust" reads features; leave them out')
     if not hasattr(examination, "propensities_"):
-        raise InvalidInputError("the examination is not fitted; call Examination(...).fit(log) first")
+        raise InvalidInputError(
+            "the examination is not fitted; call Examination(...).fit(log) first", code="not-fitted"
+        )
     known = int(np.count_nonzero(np.cumsum(np.isnan(examination.propensities_)) == 0))
     if known < cutoff and isinstance(discount, str) and discount == "clicks":
-        raise InvalidInputError(f"examination is known to position {known}; use cutoff={known} (--cutoff) or less")
+        raise InvalidInputError(
+            f"examination is known to position {known}",
+            argument="cutoff",
+            value=cutoff,
+            remedies=[Remedy(cutoff=known)],
+        )
     lists = {name: _top(log, run, cutoff) for name, run in rankers.items()}
     every = np.bincount(log.query[log.offsets[:-1]], minlength=len(log.query_ids)).astype(np.float64)
     common = every > 0
     for query, _, _ in lists.values():
         common &= np.isin(np.arange(len(every)), query)
     if not common.any():
-        raise InvalidInputError("the rankers and the log share no query; compare the query ids of both")
+        raise InvalidInputError(
+            "the rankers and the log share no query; compare the query ids of both", code="no-common-query"
+        )
     notes = [] if examination.identified_ else ["propensities NOT identified: the values and intervals may be wrong"]
     notes += examination.reasons_
     if lost := int((every > 0).sum() - common.sum()):
@@ -203,7 +212,9 @@ def _weights(discount: str | ArrayLike, curves: np.ndarray, cutoff: int) -> np.n
         discount = 1.0 / np.log2(np.arange(cutoff) + 2.0)
     values = np.asarray(discount, dtype=np.float64)
     if values.shape != (cutoff,) or not np.isfinite(values).all() or (values < 0).any():
-        raise InvalidInputError(f"discount must hold {cutoff} numbers >= 0, one for each rank up to the cutoff")
+        raise InvalidInputError(
+            f"discount must hold {cutoff} numbers >= 0, one for each rank up to the cutoff", argument="discount"
+        )
     return np.broadcast_to(np.stack([values, np.zeros(cutoff)]), (len(curves), 2, cutoff))
 
 

@@ -82,7 +82,8 @@ class Checkpoint:
         if other:
             raise InvalidInputError(
                 f"{self.path} holds the rounds of another fit: the {', '.join(other)} differ. Name another folder, or "
-                "delete this file to start again"
+                "delete this file to start again",
+                code="another-fit",
             )
 
     def answer(self, what: str) -> Any:
@@ -91,7 +92,8 @@ class Checkpoint:
         if (number, of) != (self._number, what):
             raise DataFileError(
                 f"{self.path}: expected round {self._number} ({what}), and the file has round {number} ({of}): more "
-                "than one fit has written to it. Delete the file to start again"
+                "than one fit has written to it. Delete the file to start again",
+                code="two-writers",
             )
         self._number += 1
         self.replaying = self._advance()
@@ -129,7 +131,8 @@ class Checkpoint:
                     number, what, value = _Known(io.BytesIO(payload)).load()
                 except Exception as error:
                     raise DataFileError(
-                        f"{self.path}: not a checkpoint of this version ({error}); delete the file"
+                        f"{self.path}: not a checkpoint of this version ({error}); delete the file",
+                        code="not-a-checkpoint",
                     ) from error
                 self._ahead = number, what, value
                 return True

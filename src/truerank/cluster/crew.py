@@ -270,7 +270,8 @@ class Crew:
             if self.client.status != "connecting" or time.monotonic() > until:
                 raise ClusterError(
                     f"the scheduler at {self.client.scheduler.address} has ended or closed its connection, and was not "
-                    f"back within {_RETURN_SECONDS:g} s; start it and fit again (a checkpoint keeps the rounds so far)"
+                    f"back within {_RETURN_SECONDS:g} s; start it and fit again (a checkpoint keeps the rounds so far)",
+                    code="no-scheduler",
                 )
             time.sleep(0.2)
         try:
@@ -363,7 +364,8 @@ class Crew:
                 silent = f" ({len(self._given_up)} that do not answer were given up)" if self._given_up else ""
                 raise ClusterError(
                     f"no worker is left in the cluster{silent}, and none came within {SILENCE_SECONDS:g} s; start "
-                    "workers and fit again"
+                    "workers and fit again",
+                    code="no-worker",
                 )
             time.sleep(0.5)
 

@@ -123,7 +123,7 @@ def read_parquet(
         else:
             sources.append(partial(read_table_file, path, options))
     if not sources:
-        raise DataFileError("neither this file nor another one holds rows", expand(paths)[0])
+        raise DataFileError("neither this file nor another one holds rows", expand(paths)[0], code="no-rows")
     return ClusterRankingData(sources, client, hold, n_jobs)
 
 
@@ -155,7 +155,9 @@ def from_dask_dataframe(
     `read_parquet`.
     """
     if not hasattr(ddf, "to_delayed"):
-        raise InvalidInputError(f"from_dask_dataframe expects a Dask data frame, got {type(ddf).__name__}")
+        raise InvalidInputError(
+            f"from_dask_dataframe expects a Dask data frame, got {type(ddf).__name__}", argument="ddf"
+        )
     from dask.base import optimize
     from dask.delayed import delayed
 
@@ -172,7 +174,8 @@ def _refuse_persisted(collection: Any) -> None:
     if any(hasattr(task, "key") and hasattr(task, "client") for task in dict(collection.dask).values()):
         raise InvalidInputError(
             f"the {type(collection).__name__} was persisted, so its partitions cannot be made again where a worker is "
-            "lost; pass it before `persist()`, or write it to Parquet and use read_parquet"
+            "lost; pass it before `persist()`, or write it to Parquet and use read_parquet",
+            code="persisted",
         )
 
 
@@ -222,7 +225,9 @@ def from_dask_collections(X: Any, y: Any = None, *, qid: Any, client: Any = None
     }
     for name, own in blocks.items():
         if len(own) != len(blocks["X"]):
-            raise InvalidInputError(f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; make these equal")
+            raise InvalidInputError(
+                f"{name} has {len(own)} blocks and X has {len(blocks['X'])}; make these equal", argument=name
+            )
     rows = delayed(RankingData, pure=False)
     sources = []
     for one in zip(*blocks.values()):
@@ -236,7 +241,8 @@ def _blocks_of(values: ArrayLike, name: str) -> list[Any]:
     if not is_dask(values) or not hasattr(values, "to_delayed"):
         raise InvalidInputError(
             f"{name} must be a Dask array, data frame or series like X, got {type(values).__name__}"
-            + (": pass the query of each row, fit(X, y, qid=qid)" if name == "qid" and values is None else "")
+            + (": pass the query of each row, fit(X, y, qid=qid)" if name == "qid" and values is None else ""),
+            argument=name,
         )
     _refuse_persisted(values)
     if getattr(values, "ndim", 1) == 2 and hasattr(values, "rechunk"):

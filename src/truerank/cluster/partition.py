@@ -68,7 +68,7 @@ def row_groups(path: str, rows: int, options: dict[str, Any]) -> list[Source]:
         with ParquetFile(path) as file:
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
     except (ArrowException, OSError) as error:
-        raise DataFileError(f"not a Parquet file that can be read: {error}", path) from error
+        raise DataFileError(f"not a Parquet file that can be read: {error}", path, code="unreadable") from error
     sources: list[Source] = []
     first = 0
     for i in range(len(sizes)):
@@ -177,6 +177,8 @@ def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     for pattern in [os.fspath(one) for one in patterns]:
         found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
         if not found:
-            raise InvalidInputError(f"{pattern}: no such file; expected a file or a pattern such as 'parts/*.parquet'")
+            raise InvalidInputError(
+                f"{pattern}: no such file; expected a file or a pattern such as 'parts/*.parquet'", code="no-file"
+            )
         files += [os.path.abspath(name) for name in found]
     return files

@@ -115,7 +115,8 @@ class ClusterRankingData(RowSource):
         if len(first) > 1:
             raise InvalidInputError(
                 f"query ids are numbers in partition {first['numbers']} and texts in partition {first['texts']}, so "
-                "that 7 and '7' would be two queries; write the ids of all files as one kind"
+                "that 7 and '7' would be two queries; write the ids of all files as one kind",
+                code="mixed-ids",
             )
 
     def _join(self, sources: list[Source], queries: list[list[Any]]) -> list[Source]:
@@ -180,7 +181,8 @@ def _ordered(sources: Sequence[Source], names: list[list[str] | None]) -> list[S
         if other := sorted({*first} ^ {*(own or ())}):
             raise InvalidInputError(
                 f"partition {number} has other columns than partition 0 (only one of them has "
-                f"{', '.join(map(repr, other[:5]))}); name those that all have: features=[...]"
+                f"{', '.join(map(repr, other[:5]))}); name those that all have: features=[...]",
+                code="different-columns",
             )
         if own and own != first:
             ordered[number] = partial(ordered_rows, sources[number], first)

@@ -77,7 +77,8 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         if rows is None or grades is None or eval_set is not None:
             raise InvalidInputError(
                 f"{name}.fit: eval_X and eval_y belong together, without eval_set. Give eval_X, eval_y and eval_qid, "
-                "or eval_set=(X, y, qid)"
+                "or eval_set=(X, y, qid)",
+                argument="eval_X",
             )
         eval_set = list(zip(rows, grades)) if isinstance(rows, tuple) else [(rows, grades)]
     for given in (known.get("callbacks"), other.pop("callbacks", None)):
@@ -86,7 +87,9 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
             instead = _CALLBACKS.get(other_name, _OTHERS)
             _refuse_foreign(one, f"{name}.fit: the callback {{}} is of {{}}; write {instead}")
             if not callable(one):
-                raise InvalidInputError(f"{name}.fit: callbacks must be functions, got {type(one).__name__}")
+                raise InvalidInputError(
+                    f"{name}.fit: callbacks must be functions, got {type(one).__name__}", argument="callbacks"
+                )
             call.callbacks.append(one)
     for key in ("early_stopping_rounds", "early_stopping_round"):
         if other.get(key) is not None and "patience" in known:
@@ -95,7 +98,9 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
     if metric is not None and "validation_measure" in known:
         del other["eval_metric"]
         if eval_set is None:
-            raise InvalidInputError(f"{name}.fit: eval_metric judges the queries of eval_set, which is missing")
+            raise InvalidInputError(
+                f"{name}.fit: eval_metric judges the queries of eval_set, which is missing", argument="eval_metric"
+            )
         _read_measures(call, metric, f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
         _read_measures(call, known["validation_measure"], f"{name}: validation_measure")
@@ -126,9 +131,9 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     there = elsewhere(X)
     column = np.asarray(X[QUERY_COLUMN]) if there is None else X[QUERY_COLUMN]
     if qid is not None and there is not None:
-        raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them")
+        raise InvalidInputError("X has a column 'qid', and qid was given too; drop one of them", argument="X")
     if qid is not None and not (len(column) == np.size(qid) and (column == np.asarray(qid)).all()):
-        raise InvalidInputError("the column 'qid' of X differs from qid=…; drop the wrong one")
+        raise InvalidInputError("the column 'qid' of X differs from qid=…; drop the wrong one", argument="qid")
     others = [label for name, label in labels.items() if name != QUERY_COLUMN]
     return X.select(others) if hasattr(X, "column_names") else X[others], column
 
@@ -138,7 +143,7 @@ def _refuse_foreign(value: object, sentence: str) -> None:
     for base in type(value).__mro__:
         library = base.__module__.partition(".")[0]
         if library in _LIBRARIES:
-            raise InvalidInputError(sentence.format(type(value).__name__, library))
+            raise InvalidInputError(sentence.format(type(value).__name__, library), code="other-library")
 
 
 def _read_measures(call: FitCall, given: object, name: str) -> None:
@@ -174,7 +179,8 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
     if eval_set is None:
         if eval_qid is not None or eval_group is not None:
             raise InvalidInputError(
-                f"{name}.fit: eval_qid and eval_group belong to eval_set=[(X, y)], which is missing"
+                f"{name}.fit: eval_qid and eval_group belong to eval_set=[(X, y)], which is missing",
+                argument="eval_qid",
             )
         return qid, []
     if isinstance(eval_set, Mapping):
@@ -193,7 +199,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
         _refuse_foreign(one, _FOREIGN_DATA)
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
-                raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both")
+                raise InvalidInputError(f"{name}.fit: give eval_qid or eval_group, not both", argument="give")
             one = (*one, ids if ids is not None else _of_sizes(counts, "eval_group"))
         elif ids is not None or counts is not None:
             raise InvalidInputError(f"{name}.fit: eval_qid and eval_group go with eval_set=[(X, y)], got more in it")
@@ -228,13 +234,18 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
         if value is None or key in ("thread_count", "verbose"):
             continue
         if key == "pred_contrib" and value:
-            raise InvalidInputError("predict does not accept pred_contrib: ranker.contributions(X) returns (n, p)")
+            raise InvalidInputError(
+                "predict does not accept pred_contrib: ranker.contributions(X) returns (n, p)", code="pred-contrib"
+            )
         if key not in without_effect:
-            raise InvalidInputError(f"predict does not accept {key!r}{nearest(key, ['qid', *without_effect])}")
+            raise InvalidInputError(
+                f"predict does not accept {key!r}{nearest(key, ['qid', *without_effect])}", code="unknown-argument"
+            )
         if value not in without_effect[key]:
             raise InvalidInputError(
                 f"predict does not accept {key}={value!r}: it uses all trees of the model; staged_predict gives the "
-                "scores after each"
+                "scores after each",
+                code="all-trees",
             )
 
 
@@ -243,7 +254,8 @@ def weights_by_row(weight: ArrayLike, data: RankingData) -> Any:
     if np.shape(np.asarray(weight)) == (data.n_queries,) != (data.n_rows,):
         raise InvalidInputError(
             f"sample_weight has one entry for each of the {data.n_queries} queries, as XGBoost's; weights of queries "
-            f"go to query_weight, and sample_weight has one for each of the {data.n_rows} rows"
+            f"go to query_weight, and sample_weight has one for each of the {data.n_rows} rows",
+            argument="sample_weight",
         )
     return weight
 
@@ -280,13 +292,14 @@ def refuse_unknown(ranker: Any, other: dict[str, Any]) -> None:
     name = type(ranker).__name__
     for key, value in other.items():
         if key in INSTEAD_IN_FIT:
-            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD_IN_FIT[key]}")
+            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD_IN_FIT[key]}", argument=key)
         ours = SAME.get(key, key)
         if ours in ranker.get_params(deep=False):
             raise InvalidInputError(
-                f"{name}.fit does not accept {key}: settings go to the constructor, {name}({ours}={value!r:.60})"
+                f"{name}.fit does not accept {key}: settings go to the constructor, {name}({ours}={value!r:.60})",
+                argument=key,
             )
         if key in INSTEAD:
-            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD[key]}")
+            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD[key]}", argument=key)
         known = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_group"]
-        raise InvalidInputError(f"{name}.fit does not accept {key!r}{nearest(key, known)}")
+        raise InvalidInputError(f"{name}.fit does not accept {key!r}{nearest(key, known)}", argument=key)

@@ -193,7 +193,9 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
         ours = SAME.get(name, "")
         if ours in known:
             if ours in given or ours in result:
-                raise InvalidInputError(f"{cls.__name__}: {name} is {ours} here, and both were given; give {ours} only")
+                raise InvalidInputError(
+                    f"{cls.__name__}: {name} is {ours} here, and both were given; give {ours} only", code="given-twice"
+                )
             if value is not None:
                 result[ours] = _converted(name, ours, value)
             continue
@@ -204,7 +206,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any]) ->
             continue
         hint = advice(cls, name) + depth_of_leaves(name, value)
         what = f": {hint}" if hint else nearest(name, known) or f"; it has {', '.join(known)}"
-        raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}{what}")
+        raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}{what}", code="unknown-parameter")
     return result
 
 
@@ -241,7 +243,10 @@ def _settled(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     del settled["lambdarank_unbiased"]
     named = settled.pop("objective", "rank:ndcg")
     if _objective(named) != "lambdarank":
-        raise InvalidInputError(f"lambdarank_unbiased goes with objective='rank:ndcg' or 'rank:map', got {named!r}")
+        raise InvalidInputError(
+            f"lambdarank_unbiased goes with objective='rank:ndcg' or 'rank:map', got {named!r}",
+            argument="lambdarank_unbiased",
+        )
     params = {"rows_as_shown": True} | (settled.get("objective_params") or {})
     norm = settled.pop("lambdarank_bias_norm", None)
     if norm is not None:
@@ -259,7 +264,10 @@ def _converted(name: str, ours: str, value: Any) -> Any:
     if ours == "monotone" and isinstance(value, str):
         return [int(sign) for sign in re.findall(r"-?\d+", value)]
     if name == "max_depth" and value in (0, -1):
-        raise InvalidInputError(f"max_depth={value!r} means no limit; oblivious trees have a depth of 1 to 12: depth=6")
+        raise InvalidInputError(
+            f"max_depth={value!r} means no limit; oblivious trees have a depth of 1 to 12: depth=6",
+            argument="max_depth",
+        )
     if name == "border_count":
         return value + 1  # borders count parts, one more than cuts
     if ours == "n_jobs" and value in (-1, 0):

@@ -48,7 +48,9 @@ class Preferences:
                     )
                 better, worse, judge = (*map(str, pair), "")[:3]
                 if better == worse:
-                    raise InvalidInputError(f"topic {topic!r}: document {better!r} is preferred to itself")
+                    raise InvalidInputError(
+                        f"topic {topic!r}: document {better!r} is preferred to itself", code="self-preference"
+                    )
                 # Both levels are above 0, because a pair does not imply relevance.
                 group, subgroup = judge.encode(), b"%d" % number
                 rows.append(Preference(group, subgroup, better.encode(), 2.0))
@@ -112,7 +114,7 @@ def evaluate_preferences(preferences: Preferences, run: object, *, topics: str =
     lists = as_run(run).to_dict()
     chosen = sorted(topic for topic in preferences.by_topic if topics == "all" or topic in lists)
     if not chosen:
-        raise InvalidInputError("the run and the preferences have no topic in common")
+        raise InvalidInputError("the run and the preferences have no topic in common", code="no-common-topic")
     values: dict[str, list[float]] = {name: [] for name in PREFERENCES}
     for topic in chosen:
         found = lists.get(topic, {})
@@ -124,6 +126,7 @@ def evaluate_preferences(preferences: Preferences, run: object, *, topics: str =
         except ValueError as error:
             raise InvalidInputError(
                 f"topic {topic!r}: {error}. Name the judge of each pair, (better, worse, judge), or remove the "
-                "contradicting pairs"
+                "contradicting pairs",
+                code="contradiction",
             ) from error
     return PreferenceEvaluation({name: np.array(v) for name, v in values.items()}, np.array(chosen))

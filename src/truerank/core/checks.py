@@ -20,7 +20,8 @@ def check_not_masked(values: ArrayLike, name: str) -> None:
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InvalidInputError(
             f"{name} is a masked array with masked entries. Fill missing values with {name}.filled(np.nan), or leave "
-            "their rows out"
+            "their rows out",
+            argument=name,
         )
 
 
@@ -30,7 +31,8 @@ def check_plain(values: Any, name: str) -> None:
         raise InvalidInputError(
             f"{name} is a Dask collection, and all its rows would be loaded into memory. Convert data with "
             "truerank.cluster.from_dask_collections(X, y, qid=qid) or from_dask_dataframe, or load all rows with "
-            f"{name}.compute()"
+            f"{name}.compute()",
+            argument=name,
         )
     check_not_masked(values, name)
     is_frame = hasattr(values, "columns") and hasattr(values, "dtypes")
@@ -40,7 +42,8 @@ def check_plain(values: Any, name: str) -> None:
             what = name if label is None else f"column {label!r}"
             raise InvalidInputError(
                 f"{what} has dates or durations ({dtype}), not numbers. Convert them to a unit, such as days with "
-                "(values - values.min()) / np.timedelta64(1, 'D')"
+                "(values - values.min()) / np.timedelta64(1, 'D')",
+                argument=name,
             )
 
 
@@ -72,7 +75,7 @@ def column_labels(table: Any, name: str = "X") -> dict[str, Any]:
     if len(set(texts)) < len(texts):
         double = next(text for text in texts if texts.count(text) > 1)
         also = ", or keep the first: X.loc[:, ~X.columns.duplicated()]" if hasattr(table, "loc") else ""
-        raise InvalidInputError(f"{name} has two columns named {double!r}. Rename one{also}.")
+        raise InvalidInputError(f"{name} has two columns named {double!r}. Rename one{also}.", argument=name)
     return dict(zip(texts, labels))
 
 
@@ -81,11 +84,11 @@ def as_numbers(values: ArrayLike, name: str) -> np.ndarray:
     array = as_array(values, name)
     check_plain(array, name)
     if array.dtype.kind == "c":
-        raise InvalidInputError(f"{name} must be real numbers, got complex ones")
+        raise InvalidInputError(f"{name} must be real numbers, got complex ones", argument=name)
     try:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"{name} must be numbers: {error}") from error
+        raise InvalidInputError(f"{name} must be numbers: {error}", argument=name) from error
 
 
 def is_dask(values: ArrayLike) -> bool:
@@ -100,7 +103,7 @@ def is_dask(values: ArrayLike) -> bool:
 def check_positive_int(value: object, name: str, minimum: int = 1) -> int:
     """Return `value` as int, or raise unless it is an integer >= `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral) or value < minimum:
-        raise InvalidInputError(f"{name} must be an integer >= {minimum}, got {value!r}")
+        raise InvalidInputError(argument=name, expected=f"an integer >= {minimum}", value=value)
     return int(value)
 
 
@@ -121,7 +124,9 @@ def check_number(
     if not ok:
         left = "(" if open_minimum or minimum == -np.inf else "["
         right = ")" if open_maximum or maximum == np.inf else "]"
-        raise InvalidInputError(f"{name} must be a number in {left}{minimum:g}, {maximum:g}{right}, got {value!r}")
+        raise InvalidInputError(
+            argument=name, expected=f"a number in {left}{minimum:g}, {maximum:g}{right}", value=value
+        )
     return float(value)
 
 
@@ -129,7 +134,7 @@ def check_choice(value: object, name: str, choices: Iterable[str]) -> str:
     """Return `value`, or raise an error that lists the choices."""
     options = list(choices)
     if not isinstance(value, str) or value not in options:
-        raise InvalidInputError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        raise InvalidInputError(argument=name, expected=f"one of {', '.join(map(repr, options))}", value=value)
     return value
 
 
@@ -150,17 +155,19 @@ def require_array(
     array = _attribute(model, name)
     what = f"{type(model).__name__}: {name} must hold {dtype} values"
     if not isinstance(array, np.ndarray) or not array.dtype.name.startswith(dtype):
-        raise ModelFileError(f"{what}, got {array.dtype if isinstance(array, np.ndarray) else repr(array)[:60]}")
+        found = array.dtype if isinstance(array, np.ndarray) else repr(array)[:60]
+        raise ModelFileError(f"{what}, got {found}", argument=name, code="dtype")
     if array.ndim != len(shape) or any(size not in (None, own) for size, own in zip(shape, array.shape)):
-        raise ModelFileError(f"{what} of shape {shape}, got {array.shape}".replace("None", "any"))
+        text = f"{what} of shape {shape}, got {array.shape}".replace("None", "any")
+        raise ModelFileError(text, argument=name, code="shape")
     bounded = low is not None and array.dtype.kind in "iuf"
     numbers: np.ndarray = array.astype(np.float64) if array.dtype.kind == "f" else array  # bounds are not float32
     outside = array[~((numbers >= low) & (numbers <= high))] if bounded else array[:0]
     if len(outside):
         wanted = "that are finite" if (low, high) == (-_LARGEST, _LARGEST) else f"from {low:g} to {high:g}"
-        raise ModelFileError(f"{what} {wanted}, got {outside[0]}")
+        raise ModelFileError(f"{what} {wanted}, got {outside[0]}", argument=name, code="range")
     if rising and (array[1:] <= array[:-1]).any():
-        raise ModelFileError(f"{what} in ascending order")
+        raise ModelFileError(f"{what} in ascending order", argument=name, code="order")
     return array
 
 
@@ -177,7 +184,8 @@ def require_value(model: object, name: str, kind: type, size: int | None = None)
     if not fits or any(isinstance(v, bool) or (kind is float and not abs(v) <= _LARGEST) for v in numbers):
         count = "" if size == -1 else f"{size} "
         wanted = kind.__name__ if size is None else f"list of {count}{kind.__name__}"
-        raise ModelFileError(f"{type(model).__name__}: {name} must be {wanted}, got {value!r:.60}")
+        text = f"{type(model).__name__}: {name} must be {wanted}, got {value!r:.60}"
+        raise ModelFileError(text, argument=name, code="type")
 
 
 def _attribute(model: Any, name: str) -> Any:

@@ -2,15 +2,172 @@
 
 Every message states what was received, what is required and what to do. Errors derive from the built-in
 class that a caller would expect (`ValueError`, `OSError`), so code that does not know truerank still works.
+
+Errors have fields, and what to do is data (`Remedy`). `str(error)` is worded for Python; the command line has a
+`Wording` of its own.
 """
 
 import sys
 import warnings
+from collections.abc import Iterable
 from types import FrameType
+from typing import Any
+
+
+class Wording:
+    """The words of a front end for the arguments of a remedy; here keyword arguments of Python."""
+
+    verb, between = "pass", ", "
+
+    def argument(self, name: str, value: Any) -> str | None:
+        """Return an argument as the user writes it; None if this front end does not have it."""
+        return f"{name}={_literal(value)}"
+
+
+PYTHON = Wording()
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str) and '"' not in value:
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_literal(key)}: {_literal(own)}" for key, own in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(map(_literal, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    return "..." if value is ... else repr(value)
+
+
+class Remedy:
+    """What solves a problem: arguments to pass, or advice in words.
+
+    Parameters
+    ----------
+    purpose : str
+        What the arguments are for, or the advice if there are no arguments.
+    **arguments
+        The arguments of the call, which are also the options of the command. `...` is a value that the caller knows.
+
+    >>> str(Remedy("for the topics that all runs have", topics="common")), str(Remedy(features=[...]))
+    ('pass topics="common" for the topics that all runs have', 'pass features=[...]')
+    """
+
+    def __init__(self, purpose: str = "", /, **arguments: Any) -> None:
+        self.purpose, self.arguments = purpose, arguments
+
+    def __str__(self) -> str:
+        return self.worded(PYTHON) or ""
+
+    def worded(self, wording: Wording) -> str | None:
+        """Return the remedy in words, without arguments that the front end lacks; None if it has none of them."""
+        spelled = [wording.argument(name, value) for name, value in self.arguments.items()]
+        written = wording.between.join(text for text in spelled if text is not None)
+        if self.arguments and not written:
+            return None
+        return " ".join(filter(None, (wording.verb * bool(written), written, self.purpose)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the remedy for JSON; a value that the caller knows is None."""
+        known = {name: None if value in (..., [...]) else value for name, value in self.arguments.items()}
+        return {"text": self.purpose, "arguments": known}
+
+
+class Message(str):
+    """A text and its remedies, worded for Python; `worded` has the words of another front end.
+
+    >>> message = Message("the line is long", Remedy(max_line=...), "split it")
+    >>> message
+    'the line is long. Pass max_line=..., or split it'
+    """
+
+    what: str
+    remedies: tuple[Remedy, ...]
+
+    def __new__(cls, what: str, *remedies: Remedy | str) -> "Message":
+        own = tuple(Remedy(one) if isinstance(one, str) else one for one in remedies)
+        made = super().__new__(cls, _joined(what, own, PYTHON))
+        made.what, made.remedies = what, own
+        return made
+
+    def worded(self, wording: Wording) -> str:
+        """Return the text in the words of a front end, without the remedies that it does not have."""
+        return _joined(self.what, self.remedies, wording)
+
+
+def alternatives(remedies: Iterable[Remedy], wording: Wording = PYTHON) -> str:
+    """Return the remedies in the words of a front end, joined by "or"."""
+    return ", or ".join(text for one in remedies if (text := one.worded(wording)))
+
+
+def _joined(what: str, remedies: Iterable[Remedy], wording: Wording) -> str:
+    advice = alternatives(remedies, wording)
+    return f"{what.rstrip('.')}. {advice[0].upper()}{advice[1:]}" if advice else what
 
 
 class TruerankError(Exception):
-    """Base of all errors that truerank raises on purpose; the command line prints them without a traceback."""
+    """Base of all errors that truerank raises on purpose; the command line prints them without a traceback.
+
+    Parameters
+    ----------
+    what : str or TruerankError
+        What happened, with the value, and what was expected; without it the fields are put into words. Of another error
+        the message and the fields are taken.
+    argument : str
+        The argument that is wrong.
+    value, expected
+        Its value, and what it must be, as words that follow "must be".
+    remedies : sequence of Remedy or str
+        What solves the problem, the best first; a text is advice without arguments.
+    code : str
+        A short stable name of the problem.
+    where : str
+        What the message starts with: a file, or a place in it.
+    """
+
+    argument: str | None
+    value: Any
+    expected: str | None
+    code: str | None
+    message: Message
+
+    def __init__(
+        self,
+        what: "str | TruerankError" = "",
+        *,
+        argument: str | None = None,
+        value: Any = None,
+        expected: str | None = None,
+        remedies: Iterable[Remedy | str] = (),
+        code: str | None = None,
+        where: str = "",
+    ) -> None:
+        text = str(what)
+        if isinstance(what, TruerankError):
+            argument, value, expected, code = what.argument, what.value, what.expected, code or what.code
+            text, remedies = what.message.what, (*what.remedies, *remedies)
+        elif not text:
+            text = f"{argument} must be {expected}, got {value!r}"
+        self.message = Message(f"{where}: {text}" if where else text, *remedies)
+        super().__init__(str(self.message))
+        self.argument, self.value, self.expected, self.code = argument, value, expected, code
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What solves the problem."""
+        return self.message.remedies
+
+    def worded(self, wording: Wording) -> str:
+        """Return the message in the words of a front end."""
+        return self.message.worded(wording)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that are known, for JSON."""
+        known = {name: value for name in _FIELDS if (value := getattr(self, name, None)) is not None}
+        remedies = [remedy.to_dict() for remedy in self.remedies]
+        return known | {"remedies": remedies} if remedies else known
+
+
+_FIELDS = ("code", "argument", "value", "expected", "path", "place", "line", "column")
 
 
 class InvalidInputError(TruerankError, ValueError):
@@ -26,26 +183,42 @@ class DataFileError(TruerankError, ValueError):
 
     Parameters
     ----------
-    what : str
-        What is wrong, what was expected and what to do.
+    what : str or TruerankError
+        What is wrong and what was expected.
     path : str
         Name of the file as the user gave it (`-` for standard input).
     line, column : int, optional
         1-based place in the file.
+    **fields
+        Those of `TruerankError`.
     """
 
-    def __init__(self, what: str, path: str = "", line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self,
+        what: str | TruerankError,
+        path: str = "",
+        line: int | None = None,
+        column: int | None = None,
+        **fields: Any,
+    ) -> None:
         place = [str(path)] if path else []
         if line is not None:
             place.append(f"line {line}")
         if column is not None:
             place.append(f"column {column}")
-        super().__init__(f"{', '.join(place)}: {what}" if place else what)
+        super().__init__(what, where=", ".join(place), **fields)
         self.path, self.line, self.column = path, line, column
 
 
 class ModelFileError(TruerankError, ValueError):
-    """A model file is damaged, of another kind, or of a newer version than this library reads."""
+    """A model file is damaged, of another kind, or of a newer version than this library reads.
+
+    The message starts with the `path` of the file and the `place` in it where these are known.
+    """
+
+    def __init__(self, what: str | TruerankError, path: str = "", place: str = "", **fields: Any) -> None:
+        super().__init__(what, where=", ".join(filter(None, (str(path), place))), **fields)
+        self.path, self.place = path, place or getattr(what, "place", "")
 
 
 class EngineError(TruerankError, OSError):

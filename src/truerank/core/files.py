@@ -63,7 +63,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         data = error.object  # without the byte order mark
         line = data.count(b"\n", 0, error.start) + 1
         what = f"byte 0x{data[error.start]:02X} is not UTF-8; convert the file to UTF-8"
-        raise DataFileError(what, os.fspath(path), line) from error
+        raise DataFileError(what, os.fspath(path), line, code="not-utf-8") from error
 
 
 @contextmanager
@@ -231,25 +231,27 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Raise InvalidInputError if `path` cannot be written. A temporary file is created for the check."""
     name = os.fspath(path)
     if not name:
-        raise InvalidInputError("the name of the output is empty; name a file")
+        raise InvalidInputError("the name of the output is empty; name a file", code="no-name")
     if "\0" in name:
-        raise InvalidInputError(f"{name!r}: a file's name cannot hold a NUL character")
+        raise InvalidInputError(f"{name!r}: a file's name cannot hold a NUL character", code="nul")
     try:
         number = _written_directly(name)
         if number is not None and number >= 0:
             os.fstat(number)
             return
         if os.path.isdir(name):
-            raise InvalidInputError(f"{name}: is a folder; name a file")
+            raise InvalidInputError(f"{name}: is a folder; name a file", code="folder")
         if os.path.exists(name) and not os.access(name, os.W_OK):
-            raise InvalidInputError(f"{name}: the file is not writable; change its permissions or name another")
+            raise InvalidInputError(
+                f"{name}: the file is not writable; change its permissions or name another", code="read-only"
+            )
         if number is not None:
             return
         folder = Path(name).resolve().parent
         with suppress(FileNotFoundError):
             os.lstat(name)  # raises on a name that is too long
         if not folder.is_dir():
-            raise InvalidInputError(f"{name}: the folder {folder} does not exist; make it first")
+            raise InvalidInputError(f"{name}: the folder {folder} does not exist; make it first", code="no-folder")
         with _opened(name, "wb"):
             pass
     except OSError as error:

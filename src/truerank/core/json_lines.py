@@ -65,12 +65,12 @@ class JsonLines:
         *lines, rest = content.split(b"\n")
         self._torn = bool(rest)
         if rest and not lines:
-            raise DataFileError(expected, self.path, 1)
+            raise DataFileError(expected, self.path, 1, code="other-lines")
         for number, line in enumerate(lines, start=1):
             try:
                 self.held.append(json.loads(line))
             except (ValueError, RecursionError) as error:
-                raise DataFileError(expected, self.path, number) from error
+                raise DataFileError(expected, self.path, number, code="other-lines") from error
 
     def append(self, value: object) -> None:
         """Add a line. If this fails, the file is restored."""

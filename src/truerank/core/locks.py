@@ -46,7 +46,9 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         descriptor, created = _lock(name, os.fspath(path))
     except OSError as error:
-        raise InvalidInputError(f"{os.fspath(path)}: cannot be locked ({name}): {error.strerror or error}") from error
+        raise InvalidInputError(
+            f"{os.fspath(path)}: cannot be locked ({name}): {error.strerror or error}", code="no-lock"
+        ) from error
     try:
         yield
     finally:
@@ -93,7 +95,8 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
             this = " (this one)" if owner == str(os.getpid()) else ""
             _release(descriptor)
             raise InvalidInputError(
-                f"{what}: {number}{this} is writing here; wait until it has ended, or name another place"
+                f"{what}: {number}{this} is writing here; wait until it has ended, or name another place",
+                code="locked",
             ) from None
         except FileNotFoundError:
             pass  # its owner removed it before it was locked here

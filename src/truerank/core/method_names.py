@@ -7,20 +7,18 @@ from typing import NamedTuple
 
 
 class Method(NamedTuple):
-    """A class of truerank, its name on the command line, and the setting that makes it the method, or ""."""
+    """A class of truerank, its registered name, and the setting that makes it the method, or ""."""
 
     cls: str
     name: str
     setting: str = ""
-    command: str = "--ranker"  # or "truerank calibrate --method"
+    kind: str = "ranker"  # or "calibrator"
 
     def __str__(self) -> str:
         key, _, value = self.setting.partition("=")
-        typed = f"{self.command} {self.name}" + (f" --set {self.setting}" if key else "")
-        return f"{self.cls}({f'{key}={value!r}' if key else ''}): {typed}"
+        return f"{self.cls}({f'{key}={value!r}' if key else ''})"
 
 
-_CALIBRATE = "truerank calibrate --method"
 # Method -> names, compared without case and punctuation.
 _NAMES: dict[Method, str] = {
     Method("AdaRank", "adarank"): "xu-li",
@@ -41,20 +39,20 @@ _NAMES: dict[Method, str] = {
     Method("ObliviousBoosting", "oblivious-boosting", "leaves=polynomial"): "polynomial-trees polynomial-leaves",
     Method("ObliviousBoosting", "oblivious-boosting", "objective=lambdarank"): "lambdamart lambdarank",
     Method("ObliviousBoosting", "oblivious-boosting", "objective=yetirank"): "yetirank",
-    Method("AsymmetricLaplaceCalibrator", "asymmetric-laplace", "", _CALIBRATE): "bennett asymmetric-laplace a-laplace",
-    Method("AsymmetricGaussianCalibrator", "asymmetric-gaussian", "", _CALIBRATE): "a-gauss asymmetric-gauss",
-    Method("GaussianCalibrator", "gaussian", "", _CALIBRATE): "gauss",
-    Method("LogisticCalibrator", "logistic", "", _CALIBRATE): "logreg",
-    Method("PlattCalibrator", "platt", "", _CALIBRATE): "platt platt-scaling lr+noise",
-    Method("IsotonicCalibrator", "isotonic", "", _CALIBRATE): "isotonic-regression pav",
+    Method("AsymmetricLaplaceCalibrator", "asymmetric-laplace", "", "calibrator"): "bennett a-laplace",
+    Method("AsymmetricGaussianCalibrator", "asymmetric-gaussian", "", "calibrator"): "a-gauss asymmetric-gauss",
+    Method("GaussianCalibrator", "gaussian", "", "calibrator"): "gauss",
+    Method("LogisticCalibrator", "logistic", "", "calibrator"): "logreg",
+    Method("PlattCalibrator", "platt", "", "calibrator"): "platt platt-scaling lr+noise",
+    Method("IsotonicCalibrator", "isotonic", "", "calibrator"): "isotonic-regression pav",
 }
 METHODS = {re.sub(r"\W|_", "", name): method for method, names in _NAMES.items() for name in names.split()}
 
 
-def called_here(name: str) -> str:
-    """Return the class and the options that a name stands for, or "".
+def called_here(name: str) -> Method | None:
+    """Return the method that a name stands for, or None.
 
-    >>> called_here("Fuzzy_Trees")
-    "ObliviousBoosting(leaves='fuzzy'): --ranker oblivious-boosting --set leaves=fuzzy"
+    >>> print(called_here("Fuzzy_Trees"))
+    ObliviousBoosting(leaves='fuzzy')
     """
-    return str(METHODS.get(re.sub(r"\W|_", "", name).lower(), ""))
+    return METHODS.get(re.sub(r"\W|_", "", name).lower())

@@ -25,7 +25,7 @@ def resolve(target: str) -> Any:
 def look_up(table: Mapping[str, str], name: str, kind: str) -> type:
     """Return the class of `name` in `table` (name -> "module:class"). Raises InvalidInputError for an unknown name."""
     if name not in table:
-        raise InvalidInputError(unknown(table, name, kind))
+        raise InvalidInputError(unknown(table, name, kind), code="unknown-name")
     return resolve(table[name])
 
 
@@ -33,7 +33,7 @@ def unknown(table: Mapping[str, object], name: str, kind: str) -> str:
     """Return the message for a name that is not in `table`: what it is called here, or else the nearest name.
 
     >>> unknown({"beta": ""}, "bennett", "calibrator")
-    "unknown calibrator 'bennett'; it is AsymmetricLaplaceCalibrator(): truerank calibrate --method asymmetric-laplace"
+    "unknown calibrator 'bennett'; it is AsymmetricLaplaceCalibrator()"
     """
     from truerank.core.method_names import called_here
 
@@ -66,19 +66,22 @@ def read_value(text: str, known: Mapping[str, type], kind: str) -> Any:
     if name not in known or (opened and not rest.endswith(")")):
         raise InvalidInputError(
             f"unknown {kind} {text!r}{nearest(name, known)}; known are: {', '.join(known)}, with settings as in "
-            "NAME(key=value, key=value)"
+            "NAME(key=value, key=value)",
+            code="unknown-name",
         )
     kinds = {own.name: {"float": float, "int": int}.get(str(own.type), str) for own in fields(known[name])}
     settings: dict[str, Any] = {}
     for pair in filter(None, map(str.strip, rest.removesuffix(")").split(","))):
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or key not in kinds:
-            raise InvalidInputError(f"{name} has no parameter {key!r}; it has: {', '.join(kinds) or 'none'}")
+            raise InvalidInputError(
+                f"{name} has no parameter {key!r}; it has: {', '.join(kinds) or 'none'}", code="unknown-setting"
+            )
         try:
             settings[key] = kinds[key](value.strip("'\""))
         except ValueError:
             what = "an integer" if kinds[key] is int else "a number"
-            raise InvalidInputError(f"{name}: {key} must be {what}, got {value!r}") from None
+            raise InvalidInputError(f"{name}: {key} must be {what}, got {value!r}", code="setting") from None
     return known[name](**settings)
 
 

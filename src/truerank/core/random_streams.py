@@ -19,13 +19,18 @@ def seed_of(random_state: object) -> int:
         return 0
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         if random_state < 0:
-            raise InvalidInputError(f"random_state must be None, an int >= 0 or a NumPy generator, got {random_state}")
+            raise InvalidInputError(
+                f"random_state must be None, an int >= 0 or a NumPy generator, got {random_state}",
+                argument="random_state",
+            )
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63 - 1))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    raise InvalidInputError(f"random_state must be None, an int >= 0 or a NumPy generator, got {random_state!r}")
+    raise InvalidInputError(
+        argument="random_state", expected="None, an int >= 0 or a NumPy generator", value=random_state
+    )
 
 
 def stream(seed: int, *keys: str | int) -> np.random.Generator:

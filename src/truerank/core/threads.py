@@ -28,7 +28,9 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise InvalidInputError(f"n_jobs must be None, a positive number of threads or -1 for all, got {n_jobs!r}")
+        raise InvalidInputError(
+            argument="n_jobs", expected="None, a positive number of threads or -1 for all", value=n_jobs
+        )
     if n_jobs > 0:
         return min(int(n_jobs), MOST_THREADS)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

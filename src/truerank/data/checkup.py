@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import TruerankWarning, warn
+from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives, warn
 from truerank.core.printing import counted
 from truerank.data.grouping import mixed_queries, queries_with_mixed_ties, query_of_rows
 from truerank.data.rank_columns import are_ranks, count_rows
@@ -21,11 +21,11 @@ _NAMED = 8  # queries or features that a remark names
 
 
 class Code(NamedTuple):
-    """A kind of remark: its severity, its meaning, and the remedy, in which NAME is the first item."""
+    """A kind of remark: its severity, its meaning, and the remedies; NAME in advice is the first item."""
 
     severity: str
     meaning: str
-    remedy: str
+    remedy: str | tuple[Remedy | str, ...]
 
 
 FORBIDS, CHANGES, NOTE = "forbids a verdict", "changes figures", "note"
@@ -66,7 +66,7 @@ CODES = {
     "different-width": Code(
         CHANGES,
         "files with different numbers of features",
-        "read with n_features=N (--n-features N), or export all files with the same features",
+        (Remedy("to read all files with the same number", n_features=...), "export all files with the same features"),
     ),
     "no-features": Code(
         NOTE,
@@ -176,15 +176,27 @@ class Remark:
         return f"{CODES[self.code].meaning}: {number}{self.where}"
 
     @property
-    def remedy(self) -> str:
-        return CODES[self.code].remedy.replace("NAME", str(self.items[0]) if self.items else "NAME")
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What solves the problem."""
+        found = CODES[self.code].remedy
+        name = str(self.items[0]) if self.items else "NAME"
+        return (Remedy(found.replace("NAME", name)),) if isinstance(found, str) else Message("", *found).remedies
 
-    def __str__(self) -> str:
-        return f"{self.severity} ({self.code}): {self.text}. Remedy: {self.remedy}"
+    @property
+    def remedy(self) -> str:
+        """The remedies in the words of Python."""
+        return alternatives(self.remedies)
+
+    def worded(self, wording: Wording = PYTHON) -> str:
+        """Return the remark in the words of a front end."""
+        return f"{self.severity} ({self.code}): {self.text}. Remedy: {alternatives(self.remedies, wording)}"
+
+    __str__ = worded
 
     def to_dict(self) -> dict[str, Any]:
         """Return the remark for JSON."""
-        return asdict(self) | {"severity": self.severity, "text": self.text, "remedy": self.remedy}
+        told = {"severity": self.severity, "text": self.text, "remedy": self.remedy}
+        return asdict(self) | told | {"remedies": [one.to_dict() for one in self.remedies]}
 
 
 class RemarkWarning(TruerankWarning):
@@ -193,6 +205,10 @@ class RemarkWarning(TruerankWarning):
     def __init__(self, remark: Remark) -> None:
         super().__init__(str(remark))
         self.remark = remark
+
+    def worded(self, wording: Wording) -> str:
+        """Return the warning in the words of a front end."""
+        return self.remark.worded(wording)
 
 
 @dataclass

@@ -61,7 +61,7 @@ def chosen_columns(
             if not own:
                 shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
                 raise InvalidInputError(
-                    f"{what}: there is no column {entry!r}{nearest(entry, places)}; there are {shown}"
+                    f"{what}: there is no column {entry!r}{nearest(entry, places)}; there are {shown}", argument=what
                 )
             found |= dict.fromkeys(own)
         return list(found)
@@ -70,7 +70,9 @@ def chosen_columns(
     out = set(named(exclude, "exclude")) if exclude else set()
     left = [place for place in taken if place not in out]
     if not left:
-        raise InvalidInputError("no column is left: `exclude` names all columns that `features` selects")
+        raise InvalidInputError(
+            "no column is left: `exclude` names all columns that `features` selects", code="no-column-left"
+        )
     return left
 
 
@@ -80,7 +82,7 @@ def _numbered(entry: str, width: int, what: str) -> list[int]:
         first, _, last = part.partition("-")
         low, high = int(first), int(last or first)
         if not 1 <= low <= high <= width:
-            raise InvalidInputError(f"{what}: {part} is not within the columns 1 to {width}")
+            raise InvalidInputError(f"{what}: {part} is not within the columns 1 to {width}", argument=what)
         found += range(low - 1, high)
     return found
 
@@ -129,7 +131,8 @@ def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingDat
     if missing:
         more = f" and {len(missing) - 1} more of the columns" if len(missing) > 1 else ", a column"
         raise InvalidInputError(
-            f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], places)}"
+            f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], places)}",
+            code="lost-column",
         )
     return take_columns(data, [places[name] for name in wanted])
 

@@ -40,7 +40,8 @@ def id_text(value: object) -> str:
     if abs(float(value)) >= LARGEST_EXACT:
         raise InvalidInputError(
             f"the id {value!r} is a float, which cannot represent all integers from 2^53 on. Give ids as text, or in a "
-            "column type of integers with gaps (pandas: Int64)"
+            "column type of integers with gaps (pandas: Int64)",
+            code="float-id",
         )
     return str(int(value))
 
@@ -77,12 +78,14 @@ def as_ids(values: np.ndarray, name: str) -> np.ndarray:
         except (InvalidInputError, TypeError) as error:
             lists = f"a {type(cell).__name__} is not an id ({error}). Give numbers or text"
             what = lists if isinstance(error, TypeError) else error
-            raise InvalidInputError(f"{name}, row {row + 1}: {what}") from error
+            raise InvalidInputError(f"{name}, row {row + 1}: {what}", argument=name) from error
         kinds = (kind for kind, types in (("number", Number), ("text", str)) if isinstance(cells[row], types))
         first.setdefault(next(kinds, type(cell).__name__), row)
     if len(first) > 1:
         shown = " and ".join(f"{cells[row]!r:.60} in row {row + 1} ({kind})" for kind, row in list(first.items())[:2])
-        raise InvalidInputError(f"{name} mixes types: {shown}. Convert all ids to one type, such as text")
+        raise InvalidInputError(
+            f"{name} mixes types: {shown}. Convert all ids to one type, such as text", argument=name
+        )
     return np.fromiter(cells, dtype=object, count=len(cells))
 
 
@@ -120,7 +123,8 @@ def queries_of_sizes(sizes: ArrayLike, name: str, least: int) -> np.ndarray:
     ):
         raise InvalidInputError(
             f"{name} must hold the number of rows of each query, integers >= {least}, such as [120, 85]; got "
-            f"{sizes!r:.80}. The query of each row goes to qid"
+            f"{sizes!r:.80}. The query of each row goes to qid",
+            argument=name,
         )
     return query_of_rows(offsets_of(values))
 
@@ -234,7 +238,8 @@ def refuse_one_long_list(n_rows: int, who: str = "", advice: str = "qid=…") ->
     if n_rows > ONE_LIST:
         raise InvalidInputError(
             f"{who}{' ' if who else ''}got {n_rows} rows and no qid, and would take them all as one result list. Pass "
-            f"the query of each row: {advice}. If they are a single query, pass qid=np.zeros({n_rows})"
+            f"the query of each row: {advice}. If they are a single query, pass qid=np.zeros({n_rows})",
+            argument="qid",
         )
 
 
@@ -255,15 +260,17 @@ def group_rows(qid: ArrayLike | None, n_rows: int | None = None) -> Grouping:
     """
     if qid is None:
         if n_rows is None:
-            raise InvalidInputError("qid=None needs the number of rows")
+            raise InvalidInputError("qid=None needs the number of rows", argument="qid")
         refuse_one_long_list(n_rows)
         return one_query(n_rows)
     if isinstance(qid, str | bytes):
-        raise InvalidInputError(f"qid must hold one query id for each row, got the text {qid!r}")
+        raise InvalidInputError(f"qid must hold one query id for each row, got the text {qid!r}", argument="qid")
     codes, names = _codes(qid)
     n = len(codes)
     if n_rows is not None and n != n_rows:
-        raise InvalidInputError(f"qid has {n} entries but there are {n_rows} rows; give one query id for each row")
+        raise InvalidInputError(
+            f"qid has {n} entries but there are {n_rows} rows; give one query id for each row", argument="qid"
+        )
     if n == 0:
         return Grouping(np.zeros(1, dtype=np.int64), codes if names is None else names[:0], None, 0)
     bounds = np.concatenate([[0], np.flatnonzero(codes[1:] != codes[:-1]) + 1, [n]]).astype(np.int64)
@@ -300,7 +307,9 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]  # a column, as frame[["query"]] gives it
     if values.ndim != 1:
-        raise InvalidInputError(f"qid must be one-dimensional, one query id for each row; got shape {values.shape}")
+        raise InvalidInputError(
+            f"qid must be one-dimensional, one query id for each row; got shape {values.shape}", argument="qid"
+        )
     values = as_ids(values, "qid")
     if values.dtype.kind in "iub" and (values.dtype != np.uint64 or values.max(initial=0) <= np.iinfo(np.int64).max):
         return values.astype(np.int64, copy=False), None
@@ -308,7 +317,7 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         values = values.astype(np.float64, copy=False)  # the bound below is beyond float16
         if np.isnan(values).any():
             row = int(np.flatnonzero(np.isnan(values))[0])
-            raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id")
+            raise InvalidInputError(f"qid is missing (nan) in row {row}; give every row a query id", argument="qid")
         if values.size and np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_EXACT):
             return values.astype(np.int64), None
     if values.dtype.kind in "ufU":
@@ -318,7 +327,9 @@ def _codes(qid: Any) -> tuple[np.ndarray, np.ndarray | None]:
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values.tolist()):
         if is_missing(value):
-            raise InvalidInputError(f"qid is missing ({value!r}) in row {row}; give every row a query id")
+            raise InvalidInputError(
+                f"qid is missing ({value!r}) in row {row}; give every row a query id", argument="qid"
+            )
         codes[row] = seen.setdefault(value, len(seen))
     names = np.empty(len(seen), dtype=object)
     names[:] = list(seen)

@@ -68,7 +68,7 @@ class TrainingSketch:
         self.rows, self.ids, self.single = _ascending(rows), _ascending(ids), _ascending(single)
         self.of_query = _read(of_query)
         if not isinstance(complete, list | tuple) or list(map(type, complete)) not in ([bool] * 2, [bool] * 3):
-            raise InvalidInputError(f"complete must be two or three bools, got {complete!r:.60}")
+            raise InvalidInputError(f"complete must be two or three bools, got {complete!r:.60}", argument="complete")
         if len(self.of_query) != len(self.single):
             raise InvalidInputError(f"{len(self.single)} rows have {len(self.of_query)} queries; one each is required")
         self.complete: tuple[bool, bool, bool] = (complete[0], complete[1], len(complete) == 3 and complete[2])
@@ -395,7 +395,7 @@ def _keeps_sketch(model: Any) -> bool:
 def _ascending(digests: str | np.ndarray) -> np.ndarray:
     found = _read(digests)
     if (found[1:] <= found[:-1]).any():
-        raise InvalidInputError("digests must be distinct and ascending")
+        raise InvalidInputError("digests must be distinct and ascending", argument="digests")
     return found
 
 
@@ -405,4 +405,4 @@ def _read(digests: str | np.ndarray) -> np.ndarray:
     try:
         return np.frombuffer(base64.b64decode(digests, validate=True), dtype="<u8").astype(np.uint64)
     except (binascii.Error, ValueError) as error:
-        raise InvalidInputError(f"digests must be base64 of 64-bit numbers: {error}") from error
+        raise InvalidInputError(f"digests must be base64 of 64-bit numbers: {error}", argument="digests") from error

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import as_array, as_numbers, check_plain, column_labels
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import Grouping, RowsByQuery, as_ids, group_rows, id_texts, offsets_of, one_query, places_of
 from truerank.data.rows import Description, HeldPart, Merge, add
@@ -154,7 +154,8 @@ class RankingData(Grouping):
         if not np.array_equal(judgements.offsets, self.offsets):
             raise InvalidInputError(
                 f"the judgements are of {judgements.n_rows} documents of {judgements.n_queries} queries, the data of "
-                f"{self.n_rows} of {self.n_queries}; they must have the same rows"
+                f"{self.n_rows} of {self.n_queries}; they must have the same rows",
+                argument="judgements",
             )
         known, pooled = judgements.known, judgements.grades < 0
         return self.replaced(
@@ -233,10 +234,13 @@ class RankingData(Grouping):
         column = as_numbers(position, "position")
         if column.shape != (self.n_rows,):
             raise InvalidInputError(
-                f"position must have one value for each of the {self.n_rows} rows, got {column.shape}"
+                f"position must have one value for each of the {self.n_rows} rows, got {column.shape}",
+                argument="position",
             )
         if not np.isfinite(column).all():
-            raise InvalidInputError(f"position must be finite, got {column[~np.isfinite(column)][0]}")
+            raise InvalidInputError(
+                f"position must be finite, got {column[~np.isfinite(column)][0]}", argument="position"
+            )
         return self.replaced(position=self.grouped(column))
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
@@ -311,8 +315,9 @@ class RankingData(Grouping):
             if part.feature_names is not None and names is not None and part.feature_names != names:
                 wrong, right = next(pair for pair in zip(part.feature_names, names) if pair[0] != pair[1])
                 raise InvalidInputError(
-                    f"concatenate: part {number} has column {wrong!r} where those before have {right!r}; read the same "
-                    "columns in one order, by features=[...] (--features)"
+                    f"concatenate: part {number} has column {wrong!r} where those before have {right!r}",
+                    argument="parts",
+                    remedies=[Remedy("to read the same columns in one order", features=[...])],
                 )
         starts = offsets_of([part.n_rows for part in parts])
         offsets = np.concatenate([[0]] + [part.offsets[1:] + start for part, start in zip(parts, starts)])
@@ -452,7 +457,8 @@ def check_ranking_data(data: object, name: str = "data") -> None:
     if not isinstance(data, RankingData):
         raise InvalidInputError(
             f"{name} must be a RankingData, got {type(data).__name__}; make one of a table with read_table, or of "
-            "arrays with RankingData(X, y, qid)"
+            "arrays with RankingData(X, y, qid)",
+            argument=name,
         )
 
 
@@ -470,13 +476,13 @@ def as_matrix(X: Any) -> Any:
         array = np.asarray(X)
         check_plain(array, "X")
         if array.dtype.kind == "c":
-            raise InvalidInputError("Complex data not supported: X must hold real numbers")
+            raise InvalidInputError("Complex data not supported: X must hold real numbers", argument="X")
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
     except InvalidInputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"X must be a numeric matrix (documents, features): {error}") from error
+        raise InvalidInputError(f"X must be a numeric matrix (documents, features): {error}", argument="X") from error
     if array.ndim != 2:
         raise InvalidInputError(
             f"X must have two dimensions (documents, features), got shape {array.shape}. Reshape your data: "
@@ -491,12 +497,14 @@ def as_grades(y: ArrayLike, n_rows: int | None) -> np.ndarray:
     if grades.ndim == 2 and grades.shape[1] == 1:
         grades = grades[:, 0]
     if grades.ndim != 1:
-        raise InvalidInputError(f"y must be one-dimensional, one grade for each row; got shape {grades.shape}")
+        raise InvalidInputError(
+            f"y must be one-dimensional, one grade for each row; got shape {grades.shape}", argument="y"
+        )
     if n_rows is not None and len(grades) != n_rows:
         raise InvalidInputError(f"y has {len(grades)} grades but X has {n_rows} rows: inconsistent numbers of samples")
     if not np.isfinite(grades).all():
         row = int(np.flatnonzero(~np.isfinite(grades))[0])
-        raise InvalidInputError(f"Input y contains NaN or infinity: row {row} has grade {grades[row]}")
+        raise InvalidInputError(f"Input y contains NaN or infinity: row {row} has grade {grades[row]}", argument="y")
     return np.ascontiguousarray(grades)
 
 
@@ -520,7 +528,8 @@ def weights_in_order(weight: Any, data: RankingData, *rows: Any) -> Any:
     if lacking:
         raise InvalidInputError(
             f"query_weight has no weight for {len(lacking)} of {data.n_queries} queries, the first: {lacking[0]!r}. "
-            "Use query ids as its index, or pass an array with an entry for each query or row: query_weight.to_numpy()"
+            "Use query ids as its index, or pass an array with an entry for each query or row: query_weight.to_numpy()",
+            argument="query_weight",
         )
     return [weight[query] for query in data.query_ids.tolist()]
 
@@ -544,11 +553,12 @@ def as_query_weight(weight: ArrayLike, offsets: np.ndarray, order: np.ndarray | 
             query = int(np.searchsorted(offsets, differs[0], side="right")) - 1
             raise InvalidInputError(
                 f"query_weight by row must be constant within a query; query number {query} has {first[query]:g} and "
-                f"{values[differs[0]]:g}"
+                f"{values[differs[0]]:g}",
+                argument="query_weight",
             )
         values = first
     if not np.isfinite(values).all() or (values < 0).any():
-        raise InvalidInputError("query_weight must be finite and >= 0")
+        raise InvalidInputError("query_weight must be finite and >= 0", argument="query_weight")
     if m and not (values > 0).any():
         raise InvalidInputError("query_weight is 0 for every query; at least one must be positive")
     return np.ascontiguousarray(values)

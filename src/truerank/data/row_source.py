@@ -180,7 +180,8 @@ class RowSource(ABC):
             if shape.categories != shapes[0].categories:
                 raise InvalidInputError(
                     f"partition {i} and partition 0 number the texts of a column differently. List all texts: "
-                    'categories={"column": ["a", "b"]}'
+                    'categories={"column": ["a", "b"]}',
+                    code="different-categories",
                 )
         self.n_features, self.feature_names = widths[0], shapes[0].names
         self.category_names = shapes[0].categories
@@ -275,7 +276,8 @@ class RowSource(ABC):
         if len(scores) != self.n_parts:
             raise InvalidInputError(
                 f"scores must be a ranker or a list of {self.n_parts} arrays, one for each partition, as predict "
-                f"returns them; got {type(scores).__name__} of length {len(scores)}"
+                f"returns them; got {type(scores).__name__} of length {len(scores)}",
+                argument="scores",
             )
         grouped = []
         for number, (values, order) in enumerate(zip(scores, self.each(attrgetter("order")))):

@@ -29,7 +29,8 @@ def query_folds(
     n_splits = check_positive_int(n_splits, "n_splits, the number of folds,", 2)
     if n_queries < n_splits:
         raise InvalidInputError(
-            f"cannot make {n_splits} folds of {n_queries} queries; there must be at least one query for each fold"
+            f"cannot make {n_splits} folds of {n_queries} queries; there must be at least one query for each fold",
+            code="too-few-queries",
         )
     order = stream(seed_of(random_state), "query-folds").permutation(n_queries) if shuffle else np.arange(n_queries)
     if query_ids is not None and shuffle:
@@ -82,7 +83,8 @@ class QueryKFold:
             raise InvalidInputError(
                 "QueryKFold needs the query of each row: pass qid (with scikit-learn's metadata routing on: "
                 "sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; GridSearchCV: fit(X, y, "
-                "qid=qid)) or groups=qid"
+                "qid=qid)) or groups=qid",
+                argument="qid",
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         grouping = group_rows(qid, n_rows)

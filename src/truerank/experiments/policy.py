@@ -42,7 +42,7 @@ def check_verdict(remarks: Iterable[Remark]) -> None:
     """Raise an InvalidInputError if a remark forbids a verdict."""
     for remark in remarks:
         if remark.severity == FORBIDS:
-            raise InvalidInputError(f"no verdict on {remark.text}. State the order: {remark.remedy}")
+            raise InvalidInputError(f"no verdict on {remark.text}", remedies=remark.remedies, code=remark.code)
 
 
 def _that_matter(remarks: Iterable[Remark], convention: str | None, trains: bool = False) -> list[Remark]:

@@ -86,7 +86,8 @@ def calibration_of(model: Any) -> Calibration:
     if len(model.statistics_coef_):
         raise InvalidInputError(
             "with query_statistics a probability depends on the other documents of the query, but an engine scores one "
-            "document at a time. Calibrate without query_statistics, or export the ranker alone (ranker_)"
+            "document at a time. Calibrate without query_statistics, or export the ranker alone (ranker_)",
+            code="query-statistics",
         )
     place = int(np.searchsorted(model.grades_, model.rel))
     if place == len(model.grades_):

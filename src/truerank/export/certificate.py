@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.float32 import INPUTS, largest_rounding_to, shortest_decimal
 from truerank.core.printing import counted
 from truerank.data.provenance import training_queries
@@ -24,9 +24,8 @@ from truerank.rankers.accepted_data import any_category
 _CASES = 20_000  # border cases at most
 _MERGED = 2_000
 _MADE_UP = 200
-TRAIN_WITH_ZERO = (
-    'Train on data that are read with missing="zero" (truerank train --missing zero), or use a format of programs that '
-    "have missing values"
+TRAIN_WITH_ZERO = Remedy(
+    "where the training data are read, or use a format of programs that have missing values", missing="zero"
 )
 _ROUNDING = 1e-12  # of probabilities: where a calibrator is flat, those of different scores differ by rounding alone
 
@@ -126,9 +125,8 @@ class Certificate:
         """One sentence that names what was compared."""
         if self.made_up:
             return (
-                f"{self.format}: no row of yours was compared, only {self.rows} generated ones. Give certify=data "
-                "(--certify DATA) to compare yours."
-            ) + " No order was compared: all have the same score." * (not self.neighbours)
+                f"{self.format}: no row of yours was compared, only {self.rows} generated ones; certify compares yours"
+            ) + "; no order was compared: all have the same score" * (not self.neighbours)
         return (
             f"{self.format}: {self.changes}; compared with predict on {counted(self.rows, 'row')}"
             + f", {self.missing_rows} of them with missing values" * (self.missing_rows > 0)
@@ -292,7 +290,7 @@ def _read_as_zero(form: ModelForm, format: str, read: np.ndarray, expected: np.n
     note = f"{counted(len(read), 'row')} with missing values, which programs that read {format} read as 0: "
     if not differ:
         return (note + "predict gives the same scores",)
-    return (note + f"{differ} of them have another score in predict, or none. {TRAIN_WITH_ZERO}",)
+    return (note + f"{differ} of them have another score in predict, or none; {TRAIN_WITH_ZERO}",)
 
 
 def _check_float32(form: ModelForm, X: np.ndarray, format: str) -> None:
@@ -320,7 +318,8 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
         raise InvalidInputError(
             f"column {name!r} has the threshold {value:.3g}, and programs that read {format} read numbers of a "
             f"magnitude up to {tiny:g} as 0. Scale the column and train again, or export to python, c, painless or "
-            "vespa."
+            "vespa.",
+            code="tiny-threshold",
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import EngineError, InvalidInputError
+from truerank.core.errors import EngineError, InvalidInputError, Remedy
 from truerank.core.files import atomic_write, interrupts_held_back
 from truerank.core.printing import note
 from truerank.core.types import Scorer
@@ -24,8 +24,8 @@ WINDOW = 100
 LARGE = 200_000
 """Bytes from which a request slows searches down; the model should be smaller, or live in the engine."""
 SMALLER = (
-    "Make it smaller with fewer or shallower trees (--set n_estimators=50 depth=4) or constant leaves (--set "
-    "leaves=constant), or keep the model in the engine, in the format opensearch-ltr, elasticsearch-ltr or solr"
+    "Make it smaller with fewer or shallower trees (n_estimators=50, depth=4) or constant leaves "
+    "(leaves=constant), or keep the model in the engine, in the format opensearch-ltr, elasticsearch-ltr or solr"
 )
 
 
@@ -110,10 +110,13 @@ def deploy(
     if not re.fullmatch(r"\w[\w.-]*", name, re.ASCII):  # it becomes part of addresses
         raise InvalidInputError(
             f"the name must be of letters a to z, digits, '_', '-' and '.', and must not begin with '-' or '.', "
-            f"got {name!r}"
+            f"got {name!r}",
+            argument="name",
         )
     if kind == "ltr" and not feature_set:
-        raise InvalidInputError("the LTR plugin stores models by feature set: pass feature_set (--feature-set)")
+        raise InvalidInputError(
+            "the LTR plugin stores models by feature set", argument="feature_set", remedies=[Remedy(feature_set=...)]
+        )
     export = export_model(model, {"ltr": "opensearch-ltr"}.get(kind, kind), feature_names, name=name, certify=certify)
     body = json.loads(export)
     if kind == "painless":
@@ -158,7 +161,10 @@ def _there(engine: Engine, place: str, form: object, part: Callable[[Any], Any])
 
 def _confirm(holds: Any, what: str, name: str) -> None:
     if not holds:
-        raise EngineError(f"the engine did not confirm that it {what} {name!r}; see what it holds, and deploy again")
+        raise EngineError(
+            f"the engine did not confirm that it {what} {name!r}; see what it holds, and deploy again",
+            code="not-confirmed",
+        )
 
 
 def _order_features(
@@ -168,7 +174,10 @@ def _order_features(
     form = {"_source": {"featureset": {"features": [{"name": str}]}}}
     there = _there(engine, f"_ltr/_featureset/{quoted(feature_set)}", form, lambda there: there["_source"])
     if there is None:
-        raise InvalidInputError(f"the LTR plugin has no feature set {feature_set!r}; put it to _ltr/_featureset first")
+        raise InvalidInputError(
+            f"the LTR plugin has no feature set {feature_set!r}; put it to _ltr/_featureset first",
+            argument="feature_set",
+        )
     known = [own["name"] for own in there["featureset"]["features"]]
     own_form = form_of(model, names, calibrated=False)
     used = [own_form.names[k] for k in own_form.used]
@@ -176,7 +185,9 @@ def _order_features(
     if lacking:
         raise InvalidInputError(
             f"the feature set {feature_set!r} lacks {lacking[0]!r}, which the model uses; it has: "
-            f"{told(', '.join(known))}. Add it there, or name the model's columns as there (--features)"
+            f"{told(', '.join(known))}",
+            argument="feature_set",
+            remedies=["add it there", Remedy("to name the model's columns as there", feature_names=[...])],
         )
     if stored["type"] == "model/ranklib":
         places = {column: known.index(own_form.names[column]) for column in own_form.used.tolist()}
@@ -232,7 +243,11 @@ def _exchanged(
     """Replace the old model (a request body, or None) with the new one, and keep the old one in a file."""
     if old is not None and not replace:
         raise InvalidInputError(
-            f"{where} already has {name!r}; nothing was changed. Pass replace=True (--replace) to do so"
+            f"{where} already has {name!r}; nothing was changed",
+            argument="name",
+            value=name,
+            remedies=[Remedy("to replace it", replace=True)],
+            code="exists",
         )
     path = None
     if old is not None:

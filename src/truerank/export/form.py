@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.types import Scorer
 from truerank.data.columns import default_names
 from truerank.trees.binary import BinaryTrees, binary_of_oblivious
@@ -51,12 +51,15 @@ def identifier(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 
-def check_name(name: str, what: str, remedy: str) -> None:
+def check_name(name: str, argument: str) -> None:
     """Raise for control characters, line ends and lone surrogates, which no engine allows in names."""
     bad = next((c for c in name if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")), None)
     if bad is not None:
         raise InvalidInputError(
-            f"the {what} {name!a:.80} contains the character U+{ord(bad):04X}, which engines do not allow. {remedy}"
+            f"{argument}: {name!a:.80} contains the character U+{ord(bad):04X}, which engines do not allow",
+            argument=argument,
+            value=name,
+            remedies=[Remedy("to give another name", **{argument: ...})],
         )
 
 
@@ -277,12 +280,17 @@ def _names(model: Scorer, n_features: int, given: Sequence[str] | None) -> tuple
         given = getattr(model, "feature_names_in_", getattr(model, "feature_names_", None))
     names = default_names(n_features) if given is None else [str(name) for name in given]
     if len(names) != n_features:
-        raise InvalidInputError(f"feature_names must name the model's {n_features} columns, got {len(names)} names")
+        raise InvalidInputError(
+            f"feature_names must name the model's {n_features} columns, got {len(names)} names",
+            argument="feature_names",
+        )
     if len(set(names)) < len(names) or "" in names:
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
-        raise InvalidInputError(f"feature names must be different and not empty, got {twice or ['']!r}")
+        raise InvalidInputError(
+            f"feature names must be different and not empty, got {twice or ['']!r}", argument="feature_names"
+        )
     for name in names:
-        check_name(name, "feature name", "Give the engine's names: feature_names=[...] (--features FILE).")
+        check_name(name, "feature_names")
     return tuple(names)
 
 
@@ -307,7 +315,8 @@ def _form_of_steps(model: Scorer, steps: list[Any], feature_names: Sequence[str]
             if form.normalizers is not None:
                 raise InvalidInputError(
                     f"an export can hold one scaling of each column, but there is a {name} before another scaling; "
-                    "leave one of the two out and fit again, or scale once before the features are written"
+                    "leave one of the two out and fit again, or scale once before the features are written",
+                    code="two-scalings",
                 )
             form = replace(form, normalizers=_normalizers(step))
     named = model if getattr(model, "feature_names_in_", None) is not None else before[0]
@@ -347,7 +356,8 @@ def _normalizers(step: Any) -> Normalizers:
     if name in ("ColumnTransformer", "FeatureUnion"):
         raise InvalidInputError(
             f"an export cannot hold a {name} before the ranker; choose and prepare the columns before the features are "
-            "written, and fit the ranker on these, or use make_pipeline(one scaling of all columns, ranker)"
+            "written, and fit the ranker on these, or use make_pipeline(one scaling of all columns, ranker)",
+            code="step",
         )
     raise InvalidInputError(
         f"an export cannot hold a {name} before the ranker, only StandardScaler, RobustScaler, MaxAbsScaler, "
@@ -382,14 +392,19 @@ def _form_of_ranker(model: Any) -> ModelForm:
         return ModelForm(names, Linear(weights))  # predict ranks missing values last, which the certificate asks
     if hasattr(model, "category_features_"):
         raise InvalidInputError(
-            "the model has categorical features, and export formats cannot look up categories. Export it with a number "
-            "in place of each category (--statistics FILE). In Python use ranker.over_statistics() and "
-            "ranker.category_statistics()"
+            "the model has categorical features, and export formats cannot look up categories",
+            argument="ranker",
+            remedies=[
+                Remedy("to export it with a number in place of each category", statistics=...),
+                "export ranker.over_statistics(), whose numbers are in ranker.category_statistics()",
+            ],
+            code="categories",
         )
     if not hasattr(model, "tree_features_"):
         raise InvalidInputError(
             f"a {type(model).__name__} has no formula that another program can compute. Export a linear ranker, "
-            "RankBoost, boosted trees or an imported model"
+            "RankBoost, boosted trees or an imported model",
+            code="no-formula",
         )
     ensemble, start, leaves = model._ensemble(), model._start(), model.kind_of_leaves
     if leaves.needs_places:

@@ -1,4 +1,4 @@
-"""The formats, and what each of them can hold. The file does not import NumPy, so that `export --help` is fast."""
+"""The formats, and what each of them can hold. The file does not import NumPy, so that the help of `export` is fast."""
 
 from __future__ import annotations
 

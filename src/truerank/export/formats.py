@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Message, Remedy
 from truerank.core.float32 import INPUTS, holds_missing, inputs_of
 from truerank.core.names import resolve
 from truerank.core.types import Scorer
@@ -32,14 +32,17 @@ from truerank.export.format_table import Format as Format
 _SETTINGS: dict[str, Any] = {
     "leaves": "constant", "n_estimators": 500, "learning_rate": 0.1, "depth": 6, "borders": 254,
 }  # fmt: skip
-_AS_ZERO = "Add missing='zero' (--absent zero) if absent features are 0"
+_AS_ZERO = Remedy("if absent features are 0", absent="zero")
+_DISTIL = Remedy("to distil it to plain trees", distil=...)
+_FORCE = Remedy("to export it nevertheless", force=True)
+_CERTIFY = Remedy("to see how many queries of your rows change", certify=...)
 
 
 class ExportRefused(InvalidInputError):
     """An export differs from its model in a way that requires `force`; `certificate` says how."""
 
-    def __init__(self, message: str, certificate: Certificate) -> None:
-        super().__init__(message)
+    def __init__(self, message: Message, certificate: Certificate) -> None:
+        super().__init__(message.what, remedies=message.remedies, code="export-differs")
         self.certificate = certificate
         self.details = certificate.as_dict()
 
@@ -63,7 +66,7 @@ def export_model(
     *,
     name: str = "model",
     certify: Any = None,
-    missing: str | None = None,
+    absent: str | None = None,
     distil: Any = None,
     force: bool = False,
 ) -> TextExport | BytesExport:
@@ -90,7 +93,7 @@ def export_model(
     certify : RankingData, optional
         Rows for the comparison. By default, rows are generated, as the certificate's first line then states. Thresholds
         for float32 programs suit the kind of numbers in training (`inputs_`), or float32 if the rows are float32.
-    missing : "zero", "nan" or None, default None
+    absent : "zero", "nan" or None, default None
         Value of an absent feature; by default the value in the format's programs. With "zero", the export is scored
         with 0 in place of nan, and `predict` with the rows as they are. With "nan", an export that scores missing
         features differently is refused. By default it is refused only if the training data or `certify` had missing
@@ -123,9 +126,9 @@ def export_model(
     1.0
     """
     own = FORMATS[check_choice(format, "format", FORMATS)]
-    check_name(name, "name", "Give another one: name=... (--name NAME).")
-    if missing is not None:
-        check_choice(missing, "missing", ("zero", "nan"))
+    check_name(name, "name")
+    if absent is not None:
+        check_choice(absent, "absent", ("zero", "nan"))
     form = form_of(ranker, feature_names, calibrated=own.expression)
     lost = hasattr(ranker, "calibrators_") and not own.expression
     notes = ("calibration left out: the format has no expression for it; scores are the ranker's",) if lost else ()
@@ -133,15 +136,22 @@ def export_model(
     why = reason_against(form, format)
     if why is not None:
         if distil is None:
-            raise InvalidInputError(f"{format} cannot hold this model: {why}")
+            raise InvalidInputError(
+                f"{format} cannot hold this model: {why.what}",
+                argument="format",
+                value=format,
+                remedies=why.remedies,
+            )
         form, distilled = distilled_form(form, distil, certify)
     if certify is not None and certify.n_rows == 0:
-        raise InvalidInputError("certify has no rows, so nothing would be compared. Give rows as the engine logs them.")
+        raise InvalidInputError(
+            "certify has no rows, so nothing would be compared. Give rows as the engine logs them.", argument="certify"
+        )
     own, inputs = _inputs(own, form, certify)
     writer = resolve(own.module)
-    absent = missing or own.missing
+    rule = absent or own.missing
     if format == "painless":
-        writer = partial(writer, least=least_score(form, certify, absent))
+        writer = partial(writer, least=least_score(form, certify, rule))
     try:
         content: str | bytes = writer(form, name, inputs)
     except RecursionError:
@@ -151,17 +161,17 @@ def export_model(
         ) from None
 
     compared = partial(
-        certify_export, form=form, format=format, properties=own, data=certify, missing=absent, inputs=inputs,
+        certify_export, form=form, format=format, properties=own, data=certify, missing=rule, inputs=inputs,
         notes=notes, distilled=distilled,
     )  # fmt: skip
     certificate = compared(content)
     if certify is not None and own.float32 and not own.expression and not form.float32_sums:
         rounded = ((writer(other, name, inputs), *rest) for other, *rest in roundings(form))
-        content, certificate = _best_rounding(content, certificate, rounded, compared, absent == "zero")
+        content, certificate = _best_rounding(content, certificate, rounded, compared, rule == "zero")
     # Missing values were requested, or occurred in training or in the rows of the certificate.
-    missing_matters = missing == "nan" or getattr(form.model, "saw_missing_", True)
+    missing_matters = absent == "nan" or getattr(form.model, "saw_missing_", True)
     missing_matters = missing_matters or (certify is not None and holds_missing(certify.X))
-    certificate = _accepted(certificate, force, missing_matters, missing is None and bool(saw_missing(form)))
+    certificate = _accepted(certificate, force, missing_matters, absent is None and bool(saw_missing(form)))
     result = BytesExport(content) if isinstance(content, bytes) else TextExport(content)
     result.certificate = certificate
     return result
@@ -205,58 +215,66 @@ def _accepted(certificate: Certificate, force: bool, missing_matters: bool, saw:
     return certificate
 
 
-def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool) -> str | None:
+def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool) -> Message | None:
     """Return why an export needs `force`; None if it does not."""
     format, policy = certificate.format, certificate.policy
     if certificate.made_up and policy["trained_on"] == INPUTS["close"] and policy["features"] == "float32":
-        return (
+        return Message(
             f"the model was trained on numbers that differ in more digits than float32 holds, and programs that read "
-            f"{format} round features to float32. Only your rows can show how many documents this moves: add "
-            "certify=data (--certify DATA), export to lightgbm, python, c, painless, vespa or onnx, or pass force=True "
-            "(--force)."
+            f"{format} round features to float32",
+            _CERTIFY,
+            "export to lightgbm, python, c, painless, vespa or onnx",
+            _FORCE,
         )
     if certificate.made_up and saw and policy["missing"] == "zero":
-        return (
-            f"the model was trained with missing values, and programs that read {format} read them as 0. Only your "
-            f"rows can show how many queries this changes: add certify=data (--certify DATA). {TRAIN_WITH_ZERO}; or "
-            "pass force=True (--force)."
+        return Message(
+            f"the model was trained with missing values, and programs that read {format} read them as 0",
+            _CERTIFY,
+            TRAIN_WITH_ZERO,
+            _FORCE,
         )
     unscored = certificate.largest_difference != certificate.largest_difference  # nan
     equal = 2 * certificate.ties_made > certificate.neighbours
     if certificate.orders_changed or unscored or equal:
         why = "; the export or predict has no score for some rows" if unscored else ""
+        remedies: list[Remedy | str] = []
         if certificate.missing_rows:
             why += f". {certificate.missing_rows} of {certificate.rows} rows have missing values"
-            zero = f", which programs that read {format} read as 0. {TRAIN_WITH_ZERO}"
-            why += zero if policy["missing"] == "zero" else f". {_AS_ZERO}"
+            if policy["missing"] == "zero":
+                why += f", which programs that read {format} read as 0"
+            remedies.append(TRAIN_WITH_ZERO if policy["missing"] == "zero" else _AS_ZERO)
         elif equal:
             why += (
                 f". It gives equal scores to {certificate.ties_made} of {certificate.neighbours} neighbours with "
-                "different scores in predict: export to a format of float64 (lightgbm, python, c, vespa)"
+                "different scores in predict"
             )
-        return f"{certificate.changes} in the {format} export{why}. Pass force=True (--force) to export it nevertheless"
+            remedies.append("export to a format of float64 (lightgbm, python, c, vespa)")
+        return Message(f"{certificate.changes} in the {format} export{why}", *remedies, _FORCE)
     if certificate.missing_differences and missing_matters:
-        return (
+        return Message(
             f"the {format} export scores missing features differently from predict in "
-            f"{certificate.missing_differences} of {certificate.missing_cases} cases. {_AS_ZERO}; or accept the "
-            "differences with force=True (--force)."
+            f"{certificate.missing_differences} of {certificate.missing_cases} cases",
+            _AS_ZERO,
+            Remedy("to accept the differences", force=True),
         )
     return None
 
 
-def reason_against(form: ModelForm, format: str) -> str | None:
+def reason_against(form: ModelForm, format: str) -> Message | None:
     """Return why the format cannot hold the form, and which formats can; None if it can."""
     own = FORMATS[format]
     can = ", ".join(key for key, other in FORMATS.items() if other.expression)
     if form.kind not in own.kinds:
         holding = ", ".join(key for key, other in FORMATS.items() if form.kind in other.kinds)
-        advice = "; or distil it to plain trees with distil=DATA (--distil DATA)" if form.kind != "linear" else ""
-        return f"it has the form {form.kind}, which only these formats can hold: {holding}{advice}"
+        distil = [_DISTIL] if form.kind != "linear" else []
+        return Message(f"it has the form {form.kind}, which only these formats can hold: {holding}", *distil)
     if form.linear_start is not None and not own.expression:
-        return f"its trees start from a linear ranker, which only formats with expressions hold: {can}; or distil it"
+        return Message(
+            f"its trees start from a linear ranker, which only formats with expressions hold: {can}", _DISTIL
+        )
     stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch-ltr", "opensearch-ltr", "onnx")
     if stumps and not len(form.body.features):
-        return "it has no stump, so all documents have the same score"
+        return Message("it has no stump, so all documents have the same score")
     return None
 
 

@@ -64,7 +64,9 @@ def export_fusion(
     window = check_positive_int(window, "window")
     given = {str(name): query for name, query in (queries or {}).items()}
     if set(given) - set(names):
-        raise InvalidInputError(f"queries: no run is called {sorted(set(given) - set(names))[0]!r}; runs are {names}")
+        raise InvalidInputError(
+            f"queries: no run is called {sorted(set(given) - set(names))[0]!r}; runs are {names}", argument="queries"
+        )
     if engine == "vespa":
         return _rank_profile(feature, weights, given, window)
     match = {name: {"match": {f"FIELD OF {name}": "TEXT"}} for name in names}
@@ -86,7 +88,8 @@ def export_fusion(
     else:
         if len(names) != 2:
             raise InvalidInputError(
-                f"Weaviate's hybrid search joins two runs, keywords and vectors; got {len(names)}: {', '.join(names)}"
+                f"Weaviate's hybrid search joins two runs, keywords and vectors; got {len(names)}: {', '.join(names)}",
+                code="two-runs",
             )
         value = {"hybrid": {"alpha": weights[names[1]], "fusionType": "relativeScoreFusion"}}
     return json.dumps(value)
@@ -171,11 +174,15 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
         )
     weights = model.run_weights()
     if not model.nonnegative:
-        raise InvalidInputError("engines need weights of at least 0: fit RunFusion(nonnegative=True)")
+        raise InvalidInputError(
+            "engines need weights of at least 0: fit RunFusion(nonnegative=True)", code="negative-weights"
+        )
     feature = parse_features(model.features or "min-max").parts[0]
     if not isinstance(feature, ENGINES[engine]):
         known = " or ".join(kind.NAME for kind in ENGINES[engine])
         raise InvalidInputError(
-            f"{engine} computes {known} itself, not {feature}; learn the fusion with other features (--features NAME …)"
+            f"{engine} computes {known} itself, not {feature}",
+            argument="model",
+            remedies=["learn the fusion with other features"],
         )
     return feature, weights

@@ -108,7 +108,7 @@ for (int i = 0; i < n; ++i) {
 double[] work = new double[1 << depth];
 for (int t = 0; t < params.trees; ++t) {
   for (int q = 0; q < 1 << depth; ++q) { work[q] = values.get((t << depth) + q); }
-  for (int level = depth - 1; level >= 0; --level) {
+  for (int level = depth - 1; level >= 0; level -= 1) {
     int at = t * depth + level; int i = columns.get(at); int limit = states.get(at);
     int half = 1 << level; double r = 0;
     if (state[i] < 0) { int side = sides.get(at); r = side; }

@@ -92,7 +92,8 @@ def _scores_of_program(kind: str, file: str, program: bytes, X: np.ndarray) -> n
             last = ["it wrote no scores"]
     raise InvalidInputError(
         f"the exported program did not score {len(X)} rows within {_SECONDS} s and {_BYTES >> 30} GB of memory "
-        f"({ascii(last[0])[:300]})"
+        f"({ascii(last[0])[:300]})",
+        code="no-answer",
     )
 
 

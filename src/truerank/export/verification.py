@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_number
-from truerank.core.errors import EngineError, InvalidInputError
+from truerank.core.errors import EngineError, InvalidInputError, Remedy
 from truerank.core.printing import shown
 from truerank.core.types import Scorer
 from truerank.export.certificate import constant_left_out, reference_scores, ties
@@ -190,11 +190,13 @@ def _check_queries(kind: str, queries: dict[str, Any], names: Sequence[str], ind
         return
     lacking = [own for own in names if own not in queries.get("features", {})] if kind == "painless" else []
     if lacking:
-        raise InvalidInputError(f"the queries lack {lacking[:5]}; they need base and one for each feature")
+        raise InvalidInputError(
+            f"the queries lack {lacking[:5]}; they need base and one for each feature", argument="queries"
+        )
     if "base" not in queries:
         raise InvalidInputError("the queries lack base; they need base and what the features need")
     if not index:
-        raise InvalidInputError("an index to search must be named (--index)")
+        raise InvalidInputError("an index to search must be named", argument="index", remedies=[Remedy(index=...)])
 
 
 def _compared(way: Any, text: str, found: Any, rows: np.ndarray, scores: np.ndarray, times: float) -> tuple[Any, ...]:
@@ -220,8 +222,12 @@ def _check_same(found: list[str], others: list[str], text: str) -> None:
     if odd:
         raise EngineError(
             f"two answers to the query {shown(text)[:80]!r} differ in {len(odd)} documents, such as "
-            f"{told(min(odd), 80)!r}, so that not all were compared. Rescoring works by shard: verify an index of "
-            "one shard, or pass a window of at least the number of hits (--window); and index nothing meanwhile"
+            f"{told(min(odd), 80)!r}, so that not all were compared. Rescoring works by shard",
+            remedies=[
+                "verify an index of one shard into which nothing is written meanwhile",
+                Remedy("of at least the number of hits", window=...),
+            ],
+            code="answers-differ",
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.export.arrays import Arrays, arrays_of
 from truerank.export.calibration import BETA, PROBABILITY, Calibration, Member
 from truerank.export.form import ModelForm, as_plain, identifier
@@ -53,8 +53,10 @@ def write(form: ModelForm, name: str, inputs: str) -> str:
     bad = next((own for own in form.names if own in _WORDS or not _FEATURE.fullmatch(own)), None)
     if bad is not None:
         raise InvalidInputError(
-            f"{bad!r} is no feature of Vespa, such as bm25(title), attribute(age) or age; pass feature_names=[...] "
-            "(--features FILE)"
+            f"{bad!r} is no feature of Vespa, such as bm25(title), attribute(age) or age",
+            argument="feature_names",
+            value=bad,
+            remedies=[Remedy(feature_names=[...])],
         )
     prefix = identifier(name)
     prefix = prefix if prefix[:1].isalpha() else f"m{prefix}"
@@ -172,7 +174,8 @@ def _trees(profile: _Profile, form: ModelForm, arrays: Arrays, x: list[str]) -> 
     if deepest > _DEEPEST:
         raise InvalidInputError(
             f"a tree has the depth {deepest}, and an expression can have at most {_DEEPEST} levels. Export it as "
-            "lightgbm, whose JSON Vespa reads, or as onnx"
+            "lightgbm, whose JSON Vespa reads, or as onnx",
+            code="too-deep",
         )
     return [text for _, text in built]
 
@@ -320,7 +323,7 @@ def run_profile(text: str, names: tuple[str, ...]) -> Callable[[np.ndarray], np.
     result = _RESULT.search(text)
     functions = [(name, _parsed(body, names)) for name, body in _FUNCTION.findall(text)]
     if result is None or result[1] not in [name for name, _ in functions]:
-        raise InvalidInputError("the rank profile has no second-phase expression of its functions")
+        raise InvalidInputError("the rank profile has no second-phase expression of its functions", code="expression")
 
     def score(X: np.ndarray) -> np.ndarray:
         values = {name: X[:, k] for k, name in enumerate(names)}
@@ -343,7 +346,7 @@ def _tokens(text: str, names: tuple[str, ...]) -> list[tuple[str, str]]:
     while not tokens or tokens[-1][0] != "end":
         found = token.match(text, place)
         if found is None:
-            raise InvalidInputError(f"unknown sign in an expression: {text[place : place + 30]!r}")
+            raise InvalidInputError(f"unknown sign in an expression: {text[place : place + 30]!r}", code="expression")
         tokens.append((str(found.lastgroup), found[str(found.lastgroup)]))
         place = found.end()
     return tokens
@@ -356,7 +359,9 @@ def _parsed(text: str, names: tuple[str, ...]) -> Any:
     def expect(kind: str, word: str) -> None:
         found = tokens.pop()
         if found != (kind, word):
-            raise InvalidInputError(f"expected {word or kind!r} in an expression, got {found[1] or found[0]!r}")
+            raise InvalidInputError(
+                f"expected {word or kind!r} in an expression, got {found[1] or found[0]!r}", code="expression"
+            )
 
     def expression() -> Any:
         operands, signs = [operand()], []
@@ -382,10 +387,10 @@ def _parsed(text: str, names: tuple[str, ...]) -> Any:
                 arguments.append(expression())
             expect("sign", ")")
             if word != "if" and word not in _CALLS:
-                raise InvalidInputError(f"unknown function {word!r} in an expression")
+                raise InvalidInputError(f"unknown function {word!r} in an expression", code="expression")
             return ("if", *arguments) if word == "if" else ("call", _CALLS[word], arguments)
         if kind in ("sign", "end"):
-            raise InvalidInputError(f"unexpected {word or kind!r} in an expression")
+            raise InvalidInputError(f"unexpected {word or kind!r} in an expression", code="expression")
         return ("name", word)
 
     tree = expression()
@@ -411,7 +416,7 @@ def _value(tree: Any, values: dict[str, np.ndarray], rows: np.ndarray) -> Any:
         return tree[1]
     if kind == "name":
         if tree[1] not in values:
-            raise InvalidInputError(f"unknown feature or function {tree[1]!r} in an expression")
+            raise InvalidInputError(f"unknown feature or function {tree[1]!r} in an expression", code="expression")
         return values[tree[1]][rows]
     if kind == "call":
         return tree[1](*(_value(argument, values, rows) for argument in tree[2]))

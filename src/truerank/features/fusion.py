@@ -77,7 +77,8 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     if (weights is None) == (method in WEIGHTED_METHODS):
         raise InvalidInputError(
             f"got method {method!r} with{'out' * (weights is None)} weights; {', '.join(WEIGHTED_METHODS)} need a "
-            "weight for each run, and the other methods accept none"
+            "weight for each run, and the other methods accept none",
+            argument="weights",
         )
     pool = runs if isinstance(runs, RunPool) else RunPool(runs)
     scores = METHODS[method](pool) if weights is None else WEIGHTED_METHODS[method](pool, weights)

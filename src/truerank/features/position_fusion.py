@@ -51,7 +51,10 @@ class PositionFusion(BaseEstimator, ABC):
         judged = np.diff(pool.unretrieved_offsets) > 0
         judged[pool.query_of_row[~np.isnan(pool.grades)]] = True
         if not judged.any():
-            raise InvalidInputError(f"none of the {pool.n_queries} topics has a judged document; expected at least one")
+            raise InvalidInputError(
+                f"none of the {pool.n_queries} topics has a judged document; expected at least one",
+                code="nothing-judged",
+            )
         self.table_ = self._learn(pool.take(np.flatnonzero(judged)))
         self.run_names_ = list(pool.names)
         return self

@@ -75,7 +75,8 @@ class RunPool(RowsByQuery):
             if not topics:
                 raise InvalidInputError(
                     f"the runs and the qrels share no topic: run {self.names[0]} has {list(places[0])[:3]}…, the qrels "
-                    f"have {qrels.query_ids[:3].tolist()}…; topics are compared as text"
+                    f"have {qrels.query_ids[:3].tolist()}…; topics are compared as text",
+                    code="no-common-topic",
                 )
         self.query_ids = np.array(topics, dtype=str)
         self.topics_without_runs = [] if qrels is None else sorted({*qrels.query_ids.tolist()} - {*topics})
@@ -87,7 +88,7 @@ class RunPool(RowsByQuery):
             lists[here, j, 1] = np.diff(run.offsets)[numbers]
         self.ids, self.offsets, self.list_offsets, self.rows, self.scores = join_lists(list(named.values()), lists)
         if not np.isfinite(self.scores).all():
-            raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity")
+            raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity", argument="scores")
         _rank_lists(self.list_offsets, self.scores, self.rows)
         self.grades: np.ndarray | None = None
         self.unretrieved: np.ndarray | None = None
@@ -185,7 +186,8 @@ class RunPool(RowsByQuery):
         values = np.ones(self.n_runs) if weights is None else np.asarray(weights, dtype=np.float64)
         if values.shape != (self.n_runs,) or not np.isfinite(values).all():
             raise InvalidInputError(
-                f"weights must hold one finite number for each of the {self.n_runs} runs, got {weights!r}"
+                f"weights must hold one finite number for each of the {self.n_runs} runs, got {weights!r}",
+                argument="weights",
             )
         return values
 
@@ -263,7 +265,8 @@ class RunPool(RowsByQuery):
             raise InvalidInputError(
                 f"the runs {', '.join(self.names[:6])}{' …' * (len(self.names) > 6)} lack {', '.join(lacking[:6])}; "
                 f"the model needs {', '.join(names[:6])}{' …' * (len(names) > 6)}. Runs have the names of their files "
-                "without endings"
+                "without endings",
+                code="lost-run",
             )
         return self.select_runs([self.names.index(name) for name in names])
 
@@ -305,7 +308,7 @@ def named_runs(runs: object) -> dict[str, Run]:
         tags = [run.tag or f"run {number}" for number, run in enumerate(read, 1)]
         named = {f"{tag} ({i})" if tags.count(tag) > 1 else tag: run for i, (tag, run) in enumerate(zip(tags, read), 1)}
     if not named:
-        raise InvalidInputError("got no runs; give at least one")
+        raise InvalidInputError("got no runs; give at least one", argument="runs")
     return named
 
 
@@ -320,7 +323,9 @@ def judged_pool(runs: object, qrels: object = None) -> RunPool:
             raise InvalidInputError("this pool has no judgements. Create it with qrels")
         return runs
     if qrels is None:
-        raise InvalidInputError("no qrels were given; a learned fusion needs judgements of the runs' topics")
+        raise InvalidInputError(
+            "no qrels were given; a learned fusion needs judgements of the runs' topics", argument="qrels"
+        )
     return RunPool(runs, as_qrels(qrels))
 
 

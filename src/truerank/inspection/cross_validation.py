@@ -65,7 +65,7 @@ class CrossValidation(Tabular):
         known = list(self.measures)
         name = known[0] if measure is None else measure
         if name not in known:
-            raise InvalidInputError(f"measure must be one of {', '.join(known)}, got {measure!r}")
+            raise InvalidInputError(argument="measure", expected=f"one of {', '.join(known)}", value=measure)
         options.setdefault("baseline", None)
         higher = self.measures[name].check_mean().higher_is_better
         if about == "learners":
@@ -82,7 +82,7 @@ class CrossValidation(Tabular):
         )
         found.about = (
             f"about the fitted rankers on {found.pairs[0].queries} queries: {found.test} test over queries; training "
-            'is not part of its uncertainty, compare(about="learners") (--about learners) includes it'
+            'is not part of its uncertainty; about="learners" includes it'
         )
         return found
 
@@ -260,7 +260,7 @@ def compare_learners(
 
     names = list(fold_means)
     if baseline is not None and baseline not in names:
-        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
+        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}", argument="baseline")
     if len(names) < 2:
         raise InvalidInputError(f"a comparison needs at least two learners, got {len(names)}")
     chosen = list(combinations(names, 2)) if baseline is None else [(a, baseline) for a in names if a != baseline]
@@ -337,7 +337,9 @@ def learning_curve(
         train_sizes = np.unique(np.geomspace(min(max(2, m // 10), m), m, 5).round().astype(int)).tolist()
     sizes = np.asarray(train_sizes)
     if sizes.ndim != 1 or not len(sizes) or sizes.dtype.kind not in "iu" or sizes.min() < 1 or sizes.max() > m:
-        raise InvalidInputError(f"train_sizes must be numbers of queries from 1 to {m}, got {list(train_sizes)}")
+        raise InvalidInputError(
+            f"train_sizes must be numbers of queries from 1 to {m}, got {list(train_sizes)}", argument="train_sizes"
+        )
     draws = check_positive_int(draws, "draws")
     pinned, seed = measure_of(ranker, measure, convention), seed_of(random_state)
     shape = (len(sizes), draws)

@@ -196,7 +196,7 @@ def explain(
     grades = None if data.y is None else data.y[rows]
     i, j = _pair(data, rows, order, grades, query, above, below)
     if i == j:
-        raise InvalidInputError("`above` and `below` are the same document; name two")
+        raise InvalidInputError("`above` and `below` are the same document; name two", argument="above")
     known = _dense(data.X, slice(None)) if reference is None else np.asarray(reference, dtype=np.float64)
     if known.ndim != 2 or known.shape[1] != X.shape[1] or len(known) == 0:
         raise InvalidInputError(f"reference must be rows of {X.shape[1]} columns, got shape {known.shape}")
@@ -263,11 +263,14 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
     """Return the number of the query and its rows, in grouped order."""
     if query is None:
         if above is None:
-            raise InvalidInputError("name the query, or two rows by their numbers (`above`, `below`)")
+            raise InvalidInputError("name the query, or two rows by their numbers (`above`, `below`)", argument="query")
         places = [_place(data, row) for row in (above, below) if row is not None]
         numbers = {int(np.searchsorted(data.offsets, place, side="right")) - 1 for place in places}
         if len(numbers) > 1:
-            raise InvalidInputError(f"rows {above} and {below} are of different queries; only one query is a ranking")
+            raise InvalidInputError(
+                f"rows {above} and {below} are of different queries; only one query is a ranking",
+                code="different-queries",
+            )
         number = numbers.pop()
     else:
         found = np.flatnonzero(data.query_ids == query)
@@ -275,7 +278,9 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
             found = np.flatnonzero(data.query_ids.astype(str) == str(query))
         if not len(found):
             few = ", ".join(str(name) for name in data.query_ids[:5])
-            raise InvalidInputError(f"query {query!r} is not in the data; the first of {data.n_queries} are: {few}")
+            raise InvalidInputError(
+                f"query {query!r} is not in the data; the first of {data.n_queries} are: {few}", argument="query"
+            )
         number = int(found[0])
     return number, np.arange(data.offsets[number], data.offsets[number + 1])
 
@@ -283,7 +288,9 @@ def _query_rows(data: RankingData, query: object, above: Any, below: Any) -> tup
 def _place(data: RankingData, row: object) -> int:
     """Return the grouped place of a row of the caller."""
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < data.n_rows:
-        raise InvalidInputError(f"a row's number must be an integer in 0 … {data.n_rows - 1}, got {row!r}")
+        raise InvalidInputError(
+            f"a row's number must be an integer in 0 … {data.n_rows - 1}, got {row!r}", code="no-row"
+        )
     return int(row) if data.order is None else int(np.flatnonzero(data.order == row)[0])
 
 
@@ -309,7 +316,8 @@ def _pair(
             if len(found) > 1:
                 raise InvalidInputError(
                     f"document {document!r} occurs {len(found)} times in query {query!r}. Give these rows different "
-                    "ids, or name rows by number, without `query`"
+                    "ids, or name rows by number, without `query`",
+                    argument="document",
                 )
             return int(found[0])
         found_place = _place(data, document) - int(rows[0])

@@ -104,7 +104,7 @@ class FusionEvidence:
         return use, "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `truerank fuse --json` prints."""
+        """Return what `truerank fuse` prints as JSON."""
         result: dict[str, Any] = dict(self.means())
         result["judged_only"] = self.means(judged_only=True)
         result["intervals"] = {
@@ -187,7 +187,7 @@ def cross_validate_fusion(
         On fewer topics than folds, no judgements, or runs of different topics without `topics`.
     """
     if pool.grades is None:
-        raise InvalidInputError("cross-validation needs judgements: make the pool with qrels")
+        raise InvalidInputError("cross-validation needs judgements: make the pool with qrels", argument="qrels")
     model = RunFusion() if model is None else model
     absent = pool.topics_without_runs
     there = {name: np.append(own, np.zeros(len(absent), bool)) for name, own in zip(pool.names, (pool.lengths > 0).T)}

@@ -171,9 +171,9 @@ def removal_importance(
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance needs dense rows; call X.toarray()")
     if train.n_features != test.n_features:
-        raise InvalidInputError(f"train has {train.n_features} features and test {test.n_features}")
+        raise InvalidInputError(f"train has {train.n_features} features and test {test.n_features}", argument="train")
     if train.n_features < 2:
-        raise InvalidInputError("removal_importance needs at least two features")
+        raise InvalidInputError("removal_importance needs at least two features", code="one-feature")
     pinned = measure_of(ranker, measure, convention)
     values, every = _signed_values(pinned, test), np.arange(train.n_features)
     fitted = fit_ranker(ranker, take_columns(train, every))
@@ -258,14 +258,18 @@ def partial_dependence(
     names = shown_names(data.feature_names, data.n_features)
     if isinstance(feature, str):
         if feature not in names:
-            raise InvalidInputError(f"no feature is called {feature!r}; the first are: {', '.join(names[:5])}")
+            raise InvalidInputError(
+                f"no feature is called {feature!r}; the first are: {', '.join(names[:5])}", argument="feature"
+            )
         feature = names.index(feature)
     if isinstance(feature, bool) or not isinstance(feature, int | np.integer) or not 0 <= feature < data.n_features:
-        raise InvalidInputError(f"feature must be a name, or a number in 0 … {data.n_features - 1}, got {feature!r}")
+        raise InvalidInputError(
+            argument="feature", expected=f"a name, or a number in 0 … {data.n_features - 1}", value=feature
+        )
     column = data.X[:, feature].astype(np.float64)
     column = column[np.isfinite(column)]
     if not len(column):
-        raise InvalidInputError(f"feature {names[feature]} has no values")
+        raise InvalidInputError(f"feature {names[feature]} has no values", argument="feature")
     values = np.unique(np.quantile(column, np.linspace(0, 1, points)))
     changed = data.X.copy()
     scores = np.empty(len(values))

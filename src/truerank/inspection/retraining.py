@@ -70,7 +70,8 @@ def decide(
     check_choice(test, "test", TESTS)
     if margin > 0 and test not in OF_MEANS:
         raise InvalidInputError(
-            f"margin={margin:g} requires a test of the mean, which the {test} test is not. Choose randomisation or t"
+            f"margin={margin:g} requires a test of the mean, which the {test} test is not. Choose randomisation or t",
+            argument="margin",
         )
     level = level_of(look, level)
     differences = paired_differences(candidate, against)
@@ -194,7 +195,7 @@ def retrain(
         data, held_out = split_by_name(data, share, seed)
     for side, queries in (("to learn from", data.n_queries), ("held out", held_out.n_queries)):
         if queries < 2:
-            raise InvalidInputError(f"retrain needs at least two queries {side}, got {queries}")
+            raise InvalidInputError(f"retrain needs at least two queries {side}, got {queries}", code="too-few-queries")
     candidate, continued = trained_again(production, data, valid, how, more, params)
     models = {"candidate": candidate, "production": production}
     models |= {"reference": reference} if margin > 0 and reference is not None else {}
@@ -286,7 +287,8 @@ def trained_again(
     if how == "continue" and not continued:
         raise InvalidInputError(
             f'how="continue": {type(production).__name__} cannot be continued (boosted trees, and rankers with '
-            'warm_start can). Choose how="refit"'
+            'warm_start can). Choose how="refit"',
+            argument="how",
         )
     if continued and how != "refit":
         return _continued(production, data, valid, check_positive_int(more, "more"), params or {}), True

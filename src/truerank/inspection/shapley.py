@@ -64,7 +64,9 @@ def tree_shapley(ranker: Any, X: np.ndarray, reference: np.ndarray) -> ShapleyVa
     X = np.ascontiguousarray(ranker.encoded(X), dtype=np.float64)
     reference = X if same else np.ascontiguousarray(ranker.encoded(reference), dtype=np.float64)
     if len(reference) == 0:
-        raise InvalidInputError("Shapley values need reference rows, got none; pass the training or the test rows")
+        raise InvalidInputError(
+            "Shapley values need reference rows, got none; pass the training or the test rows", argument="reference"
+        )
     if ranker.kind_of_leaves.needs_places and len(reference) > _MOST_REFERENCE:
         reference = reference[np.linspace(0, len(reference) - 1, _MOST_REFERENCE).astype(np.int64)]
     start = ranker._start()

@@ -173,7 +173,9 @@ def tune(
         if trial["error"] is None and judged.improves(trial["mean"], None if best is None else best["mean"]):
             best = trial
     if best is None:
-        raise InvalidInputError(f"no setting could be fitted; the first failed with: {done[0]['error']}")
+        raise InvalidInputError(
+            f"no setting could be fitted; the first failed with: {done[0]['error']}", code="nothing-fitted"
+        )
     chosen = dict(best["params"])
     if best["rounds"] is not None:
         chosen.pop("patience", None)
@@ -197,7 +199,7 @@ def _builder(make: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
 
 def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
     if not space:
-        raise InvalidInputError("the space is empty; give one such as {'C': [0.1, 1, 10]}")
+        raise InvalidInputError("the space is empty; give one such as {'C': [0.1, 1, 10]}", argument="space")
     checked: dict[str, Any] = {}
     for name, values in space.items():
         pair = isinstance(values, tuple) and len(values) == 2
@@ -221,7 +223,7 @@ def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, Ra
         return [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts], data
     pairs = list(data)
     if not pairs:
-        raise InvalidInputError("data: got no (training, held-out) pairs")
+        raise InvalidInputError("data: got no (training, held-out) pairs", argument="data")
     for pair in pairs:
         for part in pair if isinstance(pair, tuple | list) else [pair]:
             check_ranking_data(part)
@@ -319,10 +321,11 @@ def _trials_of(lines: JsonLines, question: str) -> list[dict[str, Any]]:
         and "question" in first
         and all(isinstance(trial, dict) and set(trial) == keys for trial in trials)
     ):
-        raise DataFileError(_NO_TRIALS, lines.path)
+        raise DataFileError(_NO_TRIALS, lines.path, code="not-trials")
     if first["question"] != question:
         raise InvalidInputError(
             f"{lines.path}: holds trials of another ranker, space, measure, seed or version, or of other data. Name "
-            "another file, or remove this one"
+            "another file, or remove this one",
+            code="other-trials",
         )
     return trials

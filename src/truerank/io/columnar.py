@@ -49,7 +49,7 @@ def open_columnar(
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, struct.error, IndexError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
+        raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name, code="unreadable") from error
 
 
 def first_line(error: BaseException) -> str:

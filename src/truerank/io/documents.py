@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.files import naming
 from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
@@ -131,7 +131,11 @@ def read_documents(
             record = _Bad(f"document {record.id!r}{wrong}")
         if bad == "error":
             raise DataFileError(
-                f"{record.reason}; bad='skip' (--bad skip) leaves such documents out", name, record.line
+                record.reason,
+                name,
+                record.line,
+                remedies=[Remedy("to leave such documents out", bad="skip")],
+                code="bad-document",
             )
         n_skipped += 1
         if len(skipped) < 3:
@@ -187,7 +191,9 @@ def read_queries(source: object, *, field: str | None = None) -> list[Document]:
         wanted = field or next((key for key in QUERY_FIELDS if key in record.text), "text")
         if wanted not in record.text:
             there = ", ".join(record.text) or "none"
-            raise DataFileError(f"query {record.id!r} has no text field {wanted!r}; it has: {there}", name)
+            raise DataFileError(
+                f"query {record.id!r} has no text field {wanted!r}; it has: {there}", name, code="no-field"
+            )
         queries.append(record._replace(text={"text": record.text[wanted]}))
     if not queries:
         raise DataFileError(_NONE.format("queries"), name)
@@ -234,6 +240,7 @@ def read_judgements(source: object) -> Qrels:
                     "TREC qrels have four",
                     name,
                     number,
+                    code="columns",
                 )
         if all(row[2] != "-1" for row in rows):
             warn(
@@ -379,12 +386,14 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
             with ExitStack() as keep:
                 for block in blocks(keep):
                     if len(set(block.schema.names)) < len(block.schema.names):
-                        raise DataFileError("two columns have one name", str(path))
+                        raise DataFileError("two columns have one name", str(path), code="twice")
                     yield from block.to_pylist()
         except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", str(path)) from error
+            raise DataFileError(
+                f"cannot be read as {kind}: {first_line(error)}", str(path), code="unreadable"
+            ) from error
 
     for number, record in enumerate(records(), 2):
         if kind == "tsv" and any(
@@ -394,6 +403,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
                 f'document {number - 1}: a cell starts with a quotation mark (") and contains the lines that follow. '
                 'End the cell with a quotation mark, and double those within it ("")',
                 str(path),
+                code="open-quote",
             )
         there = (item for item in record.items() if item[1] is not None and not (item[1] == "" and item[0] in empty))
         yield _of_mapping(dict(there), number, texts)
@@ -528,7 +538,7 @@ def _dataset(source: object) -> Any:
     try:
         return ir_datasets.load(source.removeprefix("ir_datasets:"))
     except KeyError as error:
-        raise DataFileError("ir_datasets has no collection of this name", source) from error
+        raise DataFileError("ir_datasets has no collection of this name", source, code="no-collection") from error
 
 
 def _part(dataset: Any, part: str, name: str) -> Iterator[Any]:

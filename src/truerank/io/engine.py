@@ -51,11 +51,12 @@ class Engine:
             raise InvalidInputError(
                 "expected a URL such as http://127.0.0.1:9200, http://… or https://… without a password in it, and "
                 f"without ? and #, got {shown(masked_address(url))!r}. Set {_USER} and {_PASSWORD}, or {_KEY}, for "
-                "credentials"
+                "credentials",
+                argument="url",
             )
         if not 0 < timeout <= _LONGEST:
             raise InvalidInputError(
-                f"timeout must be a number of seconds > 0 and at most {_LONGEST:g}, got {timeout!r}"
+                argument="timeout", expected=f"a number of seconds > 0 and at most {_LONGEST:g}", value=timeout
             )
         self.url, self.timeout, self.retries, self.wait = url.rstrip("/"), timeout, retries, 0.5
         self._host = host
@@ -90,7 +91,7 @@ class Engine:
                 if status not in _AGAIN:
                     raise EngineError(reason)
             except EngineError as error:
-                raise EngineError(f"{place}: {told(error)}") from error
+                raise EngineError(f"{place}: {told(error)}", code="engine-refused") from error
             except TimeoutError:
                 reason = f"no answer within {self.timeout:g} s"
             except (OSError, ValueError, http.client.HTTPException) as error:  # a negative chunk size is a ValueError
@@ -101,7 +102,9 @@ class Engine:
             if attempt == self.retries or time.monotonic() + wait >= end:
                 break
             time.sleep(wait)
-        raise EngineError(told(f"{place}: {reason}" + f" (tried {attempt + 1} times)" * (attempt > 0)))
+        raise EngineError(
+            told(f"{place}: {reason}" + f" (tried {attempt + 1} times)" * (attempt > 0)), code="no-answer"
+        )
 
     def search(self, index: str, body: dict[str, Any], hit: object, parameters: str = "") -> tuple[list[Any], float]:
         """Return hits of OpenSearch or Elasticsearch, each of the form `hit`, and the milliseconds of the engine.
@@ -211,7 +214,7 @@ def _headers() -> dict[str, str]:
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InvalidInputError(
-                f"{_KEY} has a character that headers cannot have, such as a line end; set it again"
+                f"{_KEY} has a character that headers cannot have, such as a line end; set it again", code="credentials"
             )
         headers["Authorization"] = f"ApiKey {key}"
     elif user:
@@ -303,7 +306,9 @@ def filled(value: object, words: Mapping[str, str]) -> Any:
         for part in parts:
             name, closed, rest = part.partition("}}")
             if not closed or name.strip() not in words:
-                raise InvalidInputError(f"the request has {{{{{name}}}}}; a query has: {', '.join(words)}")
+                raise InvalidInputError(
+                    f"the request has {{{{{name}}}}}; a query has: {', '.join(words)}", code="unknown-field"
+                )
             first += words[name.strip()] + rest
         return first
     if isinstance(value, dict):

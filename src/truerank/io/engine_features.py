@@ -62,20 +62,22 @@ def read_spec(path: PathLike) -> dict[str, Any]:
         try:
             spec = yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError) as error:
-            raise DataFileError(f"not YAML ({error})", name) from error
+            raise DataFileError(f"not YAML ({error})", name, code="not-yaml") from error
     if not isinstance(spec, dict):
         raise DataFileError("expected a mapping with index and features", name)
     spec.setdefault("kind", "named-queries")
     known = {"kind", "index", "features", "featureset", "store", "params", "efi", "id", "batch"}
     unknown = sorted(set(spec) - known)
     if unknown:
-        raise DataFileError(f"unknown key {unknown[0]!r}; known are: {', '.join(sorted(known))}", name)
+        raise DataFileError(
+            f"unknown key {unknown[0]!r}; known are: {', '.join(sorted(known))}", name, code="unknown-key"
+        )
     if spec["kind"] not in KINDS:
         raise DataFileError(f"kind must be one of {', '.join(KINDS)}, got {spec['kind']!r}", name)
     wanted = dict if spec["kind"] == "named-queries" else list
     if not isinstance(spec.get("index"), str) or not isinstance(spec.get("features"), wanted) or not spec["features"]:
         form = "a mapping of name to query" if wanted is dict else "a list of names"
-        raise DataFileError(f"expected index: NAME and features: {form}", name)
+        raise DataFileError(f"expected index: NAME and features: {form}", name, code="lost-key")
     parts = {"id": str, "store": str, "featureset": str, "efi": dict, "params": dict}
     for key, kind in parts.items():
         if key in spec and not isinstance(spec[key], kind):
@@ -87,10 +89,10 @@ def read_spec(path: PathLike) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as error:
         raise DataFileError(f"a value has no form in JSON ({error}); write dates in quotes", name) from error
     if spec["kind"] == "ltr-log" and not isinstance(spec.get("featureset"), str):
-        raise DataFileError("ltr-log needs featureset: NAME", name)
+        raise DataFileError("ltr-log needs featureset: NAME", name, code="lost-key")
     batch = spec.setdefault("batch", 200)
     if not isinstance(batch, int) or not 1 <= batch <= 10_000:
-        raise DataFileError(f"batch must be an integer in 1 … 10000, got {batch!r}", name)
+        raise DataFileError(f"batch must be an integer in 1 … 10000, got {batch!r}", name, code="batch")
     return spec
 
 
@@ -230,7 +232,9 @@ def named_scores(hit: Mapping[str, Any]) -> dict[str, float]:
     matched = hit.get("matched_queries", {})
     if isinstance(matched, list):
         raise EngineError(
-            "the engine returns the queries that matched without their scores. Use OpenSearch 2.12 or Elasticsearch 8.8"
+            "the engine returns the queries that matched without their scores",
+            remedies=["use OpenSearch 2.12 or Elasticsearch 8.8"],
+            code="old-engine",
         )
     return checked(matched, {...: float})
 
@@ -273,7 +277,9 @@ def _known(entries: list[tuple[str, Any]], names: Sequence[str], engine: str, pl
         raise EngineError(f"{engine} logs the feature {told(twice, 80)!r} twice for one document")
     lacking = [name for name in names if name not in logged]
     if lacking:
-        raise EngineError(f"{engine} logs no feature {lacking[0]!r}; its {place} must have {', '.join(names)}")
+        raise EngineError(
+            f"{engine} logs no feature {lacking[0]!r}; its {place} must have {', '.join(names)}", code="no-feature"
+        )
     return {name: float(logged[name]) for name in names}
 
 

@@ -64,7 +64,8 @@ def group_sizes(qid: ArrayLike) -> np.ndarray:
     if grouping.order is not None:
         raise InvalidInputError(
             f"the rows of {grouping.n_joined} queries are not adjacent, so sizes cannot describe them. Use "
-            "RankingData(X, y, qid), which groups the rows, and its group_sizes"
+            "RankingData(X, y, qid), which groups the rows, and its group_sizes",
+            code="not-adjacent",
         )
     return np.diff(grouping.offsets)
 
@@ -82,7 +83,9 @@ def read_group_sizes(source: object) -> np.ndarray:
                 continue
             if not content.isdigit() or len(content) > 15 or int(content) < 1:
                 shown = line[:40].decode("utf-8", "replace")
-                raise DataFileError(f"expected a group size (an integer >= 1), got {shown!r}", stream.name, number)
+                raise DataFileError(
+                    f"expected a group size (an integer >= 1), got {shown!r}", stream.name, number, code="group-size"
+                )
             sizes.append(int(content))
     return np.array(sizes, dtype=np.int64)
 

@@ -39,7 +39,8 @@ def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None
         for role, name in zip(("query", "document", kind), wanted):
             if name is None:
                 raise InvalidInputError(
-                    f"the table has the columns {', '.join(names)}; expected one of {usual(role)} for the {role}"
+                    f"the table has the columns {', '.join(names)}; expected one of {usual(role)} for the {role}",
+                    code="columns",
                 )
         chosen = list(filter(None, wanted))
         columns = [as_array(value[names[name]], name) for name in chosen]
@@ -57,11 +58,15 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dic
     for row, (query, document, value) in enumerate(zip(queries, documents, values)):
         for what, part in (("query", query), ("document", document)):
             if is_missing(part):
-                raise InvalidInputError(f"row {row} of the table has no {what} id; remove the row, or give it an id")
+                raise InvalidInputError(
+                    f"row {row} of the table has no {what} id; remove the row, or give it an id", code="no-id"
+                )
         topic, name = id_text(query), id_text(document)
         inside = lists.setdefault(topic, {})
         if name in inside:
-            raise InvalidInputError(f"document {name!r} is listed twice for query {topic!r}; remove one of the rows")
+            raise InvalidInputError(
+                f"document {name!r} is listed twice for query {topic!r}; remove one of the rows", code="twice"
+            )
         inside[name] = value
     return lists
 
@@ -78,9 +83,9 @@ def from_dict(lists: Mapping[Any, Mapping[Any, Any]]) -> tuple[np.ndarray, np.nd
     try:
         values = np.array([float(value) for documents in lists.values() for value in documents.values()])
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}") from error
+        raise InvalidInputError(f"expected {{topic: {{document: number}}}}: {error}", code="not-a-run") from error
     if not np.isfinite(values).all():
-        raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}")
+        raise InvalidInputError(f"expected finite numbers, got {values[~np.isfinite(values)][0]}", code="not-finite")
     offsets = offsets_of(list(map(len, lists.values())))
     return np.array(topics, dtype=str), offsets, np.array(ids, dtype=TEXT), values
 
@@ -98,5 +103,5 @@ def once(ids: Iterable[str], what: str, how: str) -> list[str]:
     texts = list(ids)
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
-        raise InvalidInputError(f"{what} {twice!r} is listed twice {how}")
+        raise InvalidInputError(f"{what} {twice!r} is listed twice {how}", code="twice")
     return texts

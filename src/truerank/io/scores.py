@@ -27,14 +27,18 @@ def read_scores(source: object, n_rows: int | None = None) -> np.ndarray:
                 blank = blank or number
                 continue
             if blank:
-                raise DataFileError("blank line among the scores; expected one number a line", name, blank)
+                raise DataFileError(
+                    "blank line among the scores; expected one number a line", name, blank, code="blank"
+                )
             if not NUMBER.fullmatch(text):
                 shown = text[:40].decode("utf-8", "replace")
                 what = "one number a line" if len(text.split()) > 1 else "a number (one finite decimal number a line)"
-                raise DataFileError(f"expected {what}, got {shown!r}", name, number)
+                raise DataFileError(f"expected {what}, got {shown!r}", name, number, code="not-a-number")
             scores.append(float(text))
             if math.isinf(scores[-1]):
-                raise DataFileError(f"{text[:40].decode()!r} is too large for a 64-bit number", name, number)
+                raise DataFileError(
+                    f"{text[:40].decode()!r} is too large for a 64-bit number", name, number, code="too-large"
+                )
     if n_rows is not None and len(scores) != n_rows:
         raise DataFileError(
             f"the file has {len(scores)} scores, but the data have {n_rows} rows. Expected one score for each row, in "

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankError, WrongTypeError
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, WrongTypeError
 from truerank.core.files import atomic_write, atomic_writes
 from truerank.core.printing import progress
 from truerank.core.types import PathLike
@@ -69,7 +69,7 @@ class Source(AbstractContextManager["Source"]):
         self._raw: Any
         self._max_line = MAX_LINE if max_line is None else max_line
         if source is None or isinstance(source, int | float | bytes):
-            raise WrongTypeError(f"expected a path, '-' or an open file, got {source!r}")
+            raise WrongTypeError(f"expected a path, '-' or an open file, got {source!r}", argument="source")
         if isinstance(source, str) and source == "-":
             if sys.stdin is None:
                 raise DataFileError("standard input is closed; name a file, or open it", "-")
@@ -79,7 +79,9 @@ class Source(AbstractContextManager["Source"]):
             self.name = name if isinstance(name, str) else "<stream>"
             self._raw = _AsBytes(source) if isinstance(source, io.TextIOBase) else source
         elif not isinstance(source, str | os.PathLike):
-            raise WrongTypeError(f"expected a path, '-' or an open file, got a {type(source).__name__}")
+            raise WrongTypeError(
+                f"expected a path, '-' or an open file, got a {type(source).__name__}", argument="source"
+            )
         else:
             self.name = os.fspath(source)
             try:
@@ -179,6 +181,7 @@ class Source(AbstractContextManager["Source"]):
                         self.name,
                         line + part.count(b"\n", 0, nul),
                         nul - last if last >= 0 else length + nul + 1,
+                        code="nul",
                     )
                 end = part.rfind(b"\n") + 1
                 longest = max(length + (part.find(b"\n") if end else len(part)), len(part) - end)
@@ -187,10 +190,11 @@ class Source(AbstractContextManager["Source"]):
                 if longest > self._max_line:
                     sizes = [length * (not k) + len(text) for k, text in enumerate(part.split(b"\n"))]
                     raise DataFileError(
-                        f"a line of more than {self._max_line} bytes; the file is damaged or not text. If the line is "
-                        "correct, read with a larger max_line (--max-line)",
+                        f"a line of more than {self._max_line} bytes; the file is damaged or not text",
                         self.name,
                         line + next(k for k, found in enumerate(sizes) if found > self._max_line),
+                        remedies=[Remedy("if the line is correct", max_line=...)],
+                        code="long-line",
                     )
                 length = len(part) - end if end else length + len(part)
                 # This needs a fifth of the time of bytes.count.
@@ -341,6 +345,7 @@ def _inflater(head: bytes, name: str) -> _Inflater | None:
                 f"the file is a {kind} archive, which is not supported. Unpack it ({program}), or compress the text "
                 "with gzip, xz or zstd",
                 name,
+                code="archive",
             )
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataFileError("the file is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)", name)

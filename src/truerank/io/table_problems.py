@@ -1,15 +1,14 @@
-"""Report all problems of a table's columns in one message, with the arguments or options that solve them."""
+"""Report all problems of a table's columns in one message, with the arguments that solve them."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.names import nearest
 from truerank.data.grouping import is_missing
 
@@ -37,10 +36,10 @@ _FEW = 200  # a column with at most so many distinct texts is proposed as catego
 
 
 class Problem(NamedTuple):
-    """A problem of some columns, and the option of the command line that solves it ("" if there is none)."""
+    """A problem of some columns, and what solves it, the best first (empty if nothing does)."""
 
     text: str
-    option: str
+    remedies: tuple[Remedy, ...] = ()
 
 
 def _is_number(value: object) -> bool:
@@ -53,13 +52,22 @@ def _is_number(value: object) -> bool:
 
 
 class ColumnsError(InvalidInputError):
-    """A table cannot be read without arguments; `options` are the same on the command line, or None for no solution."""
+    """A table cannot be read without arguments; `solution` has arguments for all problems, or None.
+
+    >>> print(ColumnsError([Problem("column 'brand' is not numeric", (Remedy("to ignore it", exclude=["brand"]),))]))
+    column 'brand' is not numeric. Pass exclude=["brand"] to ignore it
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(message(problems))
-        self.problems = problems
-        solved = all(problem.option for problem in problems)
-        self.options = [word for problem in problems for word in shlex.split(problem.option)] if solved else None
+        solution: dict[str, Any] = {}
+        for problem in problems:
+            solution |= problem.remedies[0].arguments if problem.remedies else {}
+        text, remedies = problems[0]
+        if len(problems) > 1:
+            found = "; ".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
+            text, remedies = f"{len(problems)} problems: {found}", (Remedy(**solution),) if solution else ()
+        super().__init__(text, remedies=remedies, code="columns")
+        self.solution = solution if all(problem.remedies for problem in problems) else None
 
 
 def likely(role: str, names: Collection[str], taken: Collection[Any] = ()) -> str | None:
@@ -102,10 +110,9 @@ def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True
     """Return the problem of a missing query, grade or document column; `listed` adds the names of the columns."""
     shown = ". Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
     found = likely(role, names)
-    option = f"--{role}-column {shlex.quote(found or 'NAME')}"
     guess = f"; {found!r} is probably the {role}" if found else ""
     text = f"the table has no column {wanted!r} ({role}){nearest(wanted, names)}{guess}{shown if listed else ''}"
-    return Problem(text, option)
+    return Problem(text, (Remedy(**{role: found or ...}),))
 
 
 def feature_problems(
@@ -135,72 +142,27 @@ def feature_problems(
             row = next((row for row, value in enumerate(listed) if not _is_number(value)), 0)
             shown = f"column {name!r} is not numeric: row {row + 1} has {values.tolist()[row]!r:.80}"
             if _COMMA.fullmatch(str(values.tolist()[row])):
-                problems.append(Problem(f"{shown}. Write numbers with a decimal point, and no other marks", ""))
+                problems.append(Problem(f"{shown}. Write numbers with a decimal point, and no other marks"))
                 continue
             own = list(map(str, values.tolist()))
             role = None if query is None else role_of(name, own, query, grade)
             if role == "document" and document is None:
-                problems.append(
-                    Problem(f"{name!r} probably holds document ids", f"--document-column {shlex.quote(name)}")
-                )
+                problems.append(Problem(f"{name!r} probably holds document ids", (Remedy(document=name),)))
                 document = own
                 continue
             few = role is None and len(set(own)) <= min(_FEW, max(2, len(values) // 2))
             (categories if few else texts).append((name, shown))
         if absent:
             empty.append((name, absent))
-    for found, option in ((categories, "--categorical"), (texts, "--exclude")):
+    for found, few in ((categories, True), (texts, False)):
         if found:
-            columns = " ".join(shlex.quote(name) for name, _ in found)
-            problems.append(Problem("; ".join(text for _, text in found), f"{option} {columns}"))
+            columns = [name for name, _ in found]
+            used = Remedy("to use it" if few else "if the texts are categories", categories=columns)
+            ignored = Remedy("to ignore it", exclude=columns)
+            problems.append(Problem("; ".join(text for _, text in found), (used, ignored) if few else (ignored, used)))
     if empty and missing == "error":
         name, rows = empty[0]
         more = f" (also {', '.join(repr(other) for other, _ in empty[1:6])})" if len(empty) > 1 else ""
-        problems.append(
-            Problem(
-                f"column {name!r} has no value in row {rows[0] + 1}, {len(rows)} rows in all{more}", "--missing nan"
-            )
-        )
+        text = f"column {name!r} has no value in row {rows[0] + 1}, {len(rows)} rows in all{more}"
+        problems.append(Problem(text, (Remedy("to treat empty cells as missing values", missing="nan"),)))
     return problems
-
-
-def message(problems: Sequence[Problem], known: Collection[str] | None = None) -> str:
-    """Return one message with all problems and what solves them.
-
-    `known` are the options of a command, which the advice is about. None: it is about arguments of `read_table`.
-
-    >>> problem = Problem("column 'brand' is not numeric", "--categorical brand")
-    >>> message([problem], ["--categorical"])
-    "column 'brand' is not numeric. Add --categorical brand to use it, or --exclude brand to ignore it."
-    >>> message([problem])
-    "column 'brand' is not numeric. Pass categories=['brand'] to use it, or exclude=['brand'] to ignore it."
-    """
-    verb, between = ("Pass", ", ") if known is None else ("Add", " ")
-
-    def spelled(option: str, columns: str) -> str:
-        if known is not None:
-            return f"{option} {columns}"
-        names = shlex.split(columns)
-        if option in ("--categorical", "--exclude"):
-            return f"{'categories' if option == '--categorical' else 'exclude'}={names}"
-        return f"{option.removeprefix('--').partition('-')[0]}={names[0]!r}"
-
-    solved = [problem.option.partition(" ")[::2] for problem in problems]
-    solved = [(kind, columns) for kind, columns in solved if kind and (known is None or kind in known)]
-    if len(problems) > 1:
-        found = "; ".join(f"({number}) {problem.text}" for number, problem in enumerate(problems, 1))
-        added = between.join(spelled(kind, columns) for kind, columns in solved)
-        return f"{len(problems)} problems: {found}" + (f". {verb}: {added}" if added else "")
-    if not solved:
-        return problems[0].text
-    kind, columns = solved[0]
-    advice = f"{verb} {spelled(kind, columns)}"
-    if kind == "--categorical":
-        advice += f" to use it, or {spelled('--exclude', columns)} to ignore it"
-    elif kind == "--exclude":
-        advice += " to ignore it"
-        if known is None or "--categorical" in known:
-            advice += f", or {spelled('--categorical', columns)} if the texts are categories"
-    elif kind == "--missing":
-        advice += " to treat empty cells as missing values"
-    return f"{problems[0].text}. {advice}."

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from truerank.core.checks import as_array, check_choice, column_labels
-from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.types import DTypeLike, PathLike
 from truerank.data.checkup import Remark, RemarkWarning
 from truerank.data.columns import chosen_columns, names_of
@@ -30,7 +30,7 @@ from truerank.data.rank_columns import are_row_labels
 from truerank.data.ranking_data import RankingData
 from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
-from truerank.io.letor.grammar import check_bytes
+from truerank.io.letor.grammar import NO_VALUE, check_bytes
 from truerank.io.letor.store import check_dtype, query_names
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.table_problems import ColumnsError, Problem, feature_problems, lacking, likely
@@ -41,9 +41,7 @@ UNSEEN = -1.0  # the code of a category that is not in the list of known categor
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
 _UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)*)?")  # the name of such an index in CSV, and when pandas has read it again
-_OF_COLUMN = re.compile(r"column '(.*)' (?:is not numeric|has no value)")
-_NO_VALUE = '; if that marks a missing value, read with missing="nan" (--missing nan)'
-_NO_GRADE = ", and a grade cannot be missing. Remove the rows that nobody judged, or give them a grade"
+_NO_GRADE = "remove the rows that nobody judged, or give them a grade"
 
 
 def table_kind(path: PathLike) -> str | None:
@@ -137,7 +135,7 @@ def read_table(
     try:
         return _ranking_data(table, kind, named, defaults or {}, graded, wanted)
     except InvalidInputError as error:
-        raise DataFileError(str(error), os.fspath(source)) from error
+        raise DataFileError(error, os.fspath(source)) from error
 
 
 class _Wanted(NamedTuple):
@@ -202,15 +200,14 @@ def _ranking_data(
                 coding = wanted.coded(chosen)
                 found = likely("document", chosen, coding) if roles[2] is None and wanted.features is None else None
                 if found is not None:
-                    problems.append(Problem(f"{found!r} probably holds document ids", f"--document-column {found}"))
+                    problems.append(Problem(f"{found!r} probably holds document ids", (Remedy(document=found),)))
                     chosen = [name for name in chosen if name != found]
                 own = [roles[0], roles[1], roles[2] or found]
                 problems += feature_problems(chosen, column, coding, wanted.missing, _is_numeric, own)
-        known = _OF_COLUMN.match(str(error))
-        if not lacked and not (known and known.group(1) in chosen):
-            problems.insert(0, Problem(str(error), ""))
-        if len(problems) == 1 and problems[0].text == str(error):
-            raise
+        if not lacked and not (error.code in ("not-numeric", "no-value") and error.value in chosen):
+            problems.insert(0, Problem(error.message.what, error.remedies))
+            if len(problems) == 1:
+                raise
         raise ColumnsError(problems) from error
 
 
@@ -265,7 +262,9 @@ def _without_row_labels(
     for name in unnamed:
         if name not in labels and not name:
             raise InvalidInputError(
-                f"column {names.index(name) + 1} has no name. Name it, or leave it out: exclude=[''] (--exclude '')"
+                f"column {names.index(name) + 1} has no name",
+                remedies=["name it", Remedy("to leave it out", exclude=[""])],
+                code="unnamed-column",
             )
     if labels:
         warn(RemarkWarning(Remark("unnamed-column", ", ".join(map(repr, labels)), len(labels), labels)))
@@ -277,7 +276,9 @@ def _features(names: list[str], roles: Sequence[str | None], wanted: _Wanted) ->
     given, exclude, taken = wanted.features, wanted.exclude, set(roles)
     if given is not None:
         if roles[1] in given:
-            raise InvalidInputError(f"features: {roles[1]!r} holds the grades, which a ranker must not see")
+            raise InvalidInputError(
+                f"features: {roles[1]!r} holds the grades, which a ranker must not see", argument="features"
+            )
         own = [name for name in names if name not in taken or name in given]
         return [own[k] for k in chosen_columns(own, given, exclude)] if len(given) else []
     features = [name for name in names if name not in taken and not _INDEX.fullmatch(name)]
@@ -324,7 +325,8 @@ def _as_columns(data: RankingData) -> dict[str, Any]:
     clash = {QUERY, GRADE, DOCUMENT, COMMENT} & set(names)
     if clash or len(set(names)) < len(names):
         raise InvalidInputError(
-            f"feature names must differ from each other and from {sorted(clash) or 'qid, y, docid'}"
+            f"feature names must differ from each other and from {sorted(clash) or 'qid, y, docid'}",
+            code="column-names",
         )
     X = data.X.toarray() if hasattr(data.X, "tocsr") else data.X
     columns: dict[str, Any] = {QUERY: data.qid}
@@ -351,7 +353,7 @@ def write_table(data: RankingData, path: PathLike) -> None:
     """
     kind = table_kind(path)
     if kind is None:
-        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
+        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}", code="file-name")
     is_plain = kind in ("csv", "tsv") and find_spec("pyarrow") is None
     with open_output(path) as stream:
         if is_plain:
@@ -391,7 +393,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
     In such a column "007" is not 7.
     """
     if kind is None:
-        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}")
+        raise InvalidInputError(f"{path}: a table's file name ends in one of {', '.join(KINDS)}", code="file-name")
     name, is_text = os.fspath(path), kind in ("csv", "tsv")
     arrow: Any = None if is_text and find_spec("pyarrow") is None else _arrow()
     refused = () if arrow is None else (arrow.ArrowException,)
@@ -420,7 +422,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
     except (*refused, OSError, UnicodeDecodeError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name) from error
+        raise DataFileError(f"cannot be read as {kind}: {first_line(error)}", name, code="unreadable") from error
 
 
 def _typed(source: Any, delimiter: str, decimal: str, texts: Iterable[str]) -> Any:
@@ -454,7 +456,8 @@ def _columns(table: Any) -> tuple[list[str], Callable[[str], np.ndarray]]:
     """Return the column names of a table, and a function that returns a column as an array."""
     if not hasattr(table, "columns") or not hasattr(table, "__getitem__"):
         raise InvalidInputError(
-            f"expected a path, a pandas or polars data frame or a pyarrow table, got {type(table).__name__}"
+            f"expected a path, a pandas or polars data frame or a pyarrow table, got {type(table).__name__}",
+            code="not-a-table",
         )
     labels = column_labels(table, "the table")
     return list(labels), lambda name: as_array(table[labels[name]], name)
@@ -466,25 +469,28 @@ def _is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind in "fiub"
 
 
-def _numbers(values: np.ndarray, name: str, missing: str, advice: str = _NO_VALUE) -> np.ndarray:
+def _numbers(values: np.ndarray, name: str, missing: str, remedy: Remedy | str = NO_VALUE) -> np.ndarray:
     """Return the numbers of a column (n,)."""
     if not _is_numeric(values):
         shown = f": row 1 has {values.tolist()[0]!r:.80}" if len(values) else ""
-        raise InvalidInputError(f"column {name!r} is not numeric{shown}")
+        raise InvalidInputError(f"column {name!r} is not numeric{shown}", value=name, code="not-numeric")
     if values.dtype.kind == "O":
         values = np.array([np.nan if is_missing(value) else value for value in values], dtype=np.float64)
     values = values.astype(np.float64, copy=False)
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise InvalidInputError(f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted")
+        raise InvalidInputError(
+            f"column {name!r} is infinite in row {row + 1}; infinite values are not accepted", code="infinite"
+        )
     if missing == "error":
-        _refuse_missing(np.isnan(values), name, advice)
+        _refuse_missing(np.isnan(values), name, remedy)
     return np.where(np.isnan(values), 0.0, values) if missing == "zero" else values
 
 
-def _refuse_missing(absent: np.ndarray, name: str, advice: str = _NO_VALUE) -> None:
+def _refuse_missing(absent: np.ndarray, name: str, remedy: Remedy | str = NO_VALUE) -> None:
     if absent.any():
-        raise InvalidInputError(f"column {name!r} has no value in row {int(absent.argmax()) + 1}{advice}")
+        text = f"column {name!r} has no value in row {int(absent.argmax()) + 1}"
+        raise InvalidInputError(text, value=name, remedies=[remedy], code="no-value")
 
 
 def _codes(

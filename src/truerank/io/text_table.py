@@ -60,7 +60,7 @@ def read_text_table(text: bytes, delimiter: str, decimal: str, texts: Collection
     try:
         names, *rows = filter(None, csv.reader(lines, delimiter=delimiter))
     except csv.Error as error:
-        raise DataFileError(f"cannot be read as a table: {error}", name) from error
+        raise DataFileError(f"cannot be read as a table: {error}", name, code="unreadable") from error
     for number, row in enumerate(rows, 1):
         if len(row) != len(names):
             shown = delimiter.join(row)[:60]

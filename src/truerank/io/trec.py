@@ -302,10 +302,11 @@ def write_run(
     if values.shape != (len(documents),) or len(offsets) != len(names) + 1 or offsets[-1] != len(values):
         raise InvalidInputError(
             f"write_run: {len(names)} topics, offsets of shape {offsets.shape}, {len(documents)} documents and scores "
-            f"of shape {values.shape} disagree"
+            f"of shape {values.shape} disagree",
+            code="different-shapes",
         )
     if not np.isfinite(values).all():
-        raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite")
+        raise InvalidInputError(f"write_run: score {values[~np.isfinite(values)][0]} is not finite", code="not-finite")
     _words([tag], "tag")
     rows: list[tuple[str, str, int, float]] = []
     for name, (start, stop) in zip(names, pairwise(offsets.tolist())):
@@ -466,7 +467,7 @@ def _read(
         blocks.append(block)
     name = stream.name
     if not codes:
-        raise DataFileError(f"the file holds no rows; expected lines '{form}'", name)
+        raise DataFileError(f"the file holds no rows; expected lines '{form}'", name, code="no-rows")
     grouping = group_rows(np.concatenate(code_parts))
     ids = DocumentIds.concatenate(block.ids for block in blocks)
     values = grouping.grouped(np.concatenate([block.values for block in blocks]))
@@ -501,7 +502,7 @@ def _parse_lines(
         wrong = next(k for k, width in enumerate(widths) if width < n_columns or (width > n_columns and n_columns == 4))
         shown = b" ".join(rows[wrong])[:60].decode("utf-8", "replace")
         what = f"expected {n_columns} columns '{form}', got {widths[wrong]}: {shown!r}"
-        raise DataFileError(what, name, places[wrong])
+        raise DataFileError(what, name, places[wrong], code="columns")
     columns = list(zip(*(row[:n_columns] for row in rows)))
     topics = [(k, topic) for k, topic in enumerate(columns[0]) if k == 0 or topic != columns[0][k - 1]]
     return _Block(
@@ -538,7 +539,7 @@ def _without_repeats(
             elif is_run or given[earlier] != given[row]:
                 once = "lists a document once" if is_run else "has one grade for a document"
                 what = f"document {texts[row]!r} is listed twice for topic {topic!r}; a topic {once}"
-                raise DataFileError(what, name, int(lines[row]))
+                raise DataFileError(what, name, int(lines[row]), code="twice")
     return kept
 
 
@@ -549,7 +550,7 @@ def _values(texts: Sequence[bytes], places: Sequence[int], wanted: str, name: st
             return values
     wrong = next(k for k, text in enumerate(texts) if not NUMBER.fullmatch(text) or math.isinf(float(text)))
     shown = texts[wrong][:40].decode("utf-8", "replace")
-    raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, places[wrong])
+    raise DataFileError(f"expected {wanted} (a finite number), got {shown!r}", name, places[wrong], code="not-a-number")
 
 
 def _words(values: Sequence[Any] | np.ndarray, kind: str) -> list[str]:
@@ -558,6 +559,7 @@ def _words(values: Sequence[Any] | np.ndarray, kind: str) -> list[str]:
         if not is_word(text):
             raise InvalidInputError(
                 f"{kind} {text!r} cannot be written to a TREC file: it must be one word. Use ids without blanks, or "
-                "scores by row (predict)"
+                "scores by row (predict)",
+                code="not-one-word",
             )
     return texts

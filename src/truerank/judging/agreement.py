@@ -80,7 +80,10 @@ def agreement(a: object, b: object, *, n_resamples: int = 2_000, random_state: R
         for document, grade in own.items() if grade >= 0 and second[topic].get(document, -1) >= 0
     ]  # fmt: skip
     if not shared:
-        raise InvalidInputError("no document is judged by both; check that their topics and document ids are the same")
+        raise InvalidInputError(
+            "no document is judged by both; check that their topics and document ids are the same",
+            code="nothing-common",
+        )
     topics, x, y = zip(*shared)
     levels, codes = np.unique([x, y], return_inverse=True)
     names, topic = np.unique(topics, return_inverse=True)

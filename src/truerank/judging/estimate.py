@@ -107,7 +107,8 @@ def sampled_of(plan: Plan, keys: list[tuple[str, str]]) -> Sampled:
         topic, document = keys[place]
         raise InvalidInputError(
             f"round {number + 1} lacks topic {topic}, document {document}, which an earlier round did not draw; "
-            "restore the file of the plan, and do not delete rows"
+            "restore the file of the plan, and do not delete rows",
+            code="lost-document",
         )
     budgets = np.zeros(plan.n_rounds)
     budgets[plan.rounds - 1] = plan.budgets
@@ -233,7 +234,7 @@ class Estimate:
             parts.append(
                 "Intervals and p are for each pair alone, and for these topics unless a column says otherwise. "
                 "`worth`: how many times the judgements are needed without the plan, and without the judges. A plan "
-                "for differences leaves values uncertain; for values, plan with pairs=None (--all-values)."
+                "for differences leaves values uncertain; a plan of all values (pairs=None) is for values."
             )
             bias_p = holm(np.nan_to_num([one.judge_p for one in pairs], nan=1.0)).tolist()
             ahead = [(one.a, one.b) if one.judge_low > 0 else (one.b, one.a)
@@ -312,7 +313,8 @@ def estimate(
         if both.sum() >= FEWEST_RESIDUALS and np.ptp(grades[both]) > 0 and np.array_equal(own[both], grades[both]):
             raise InvalidInputError(
                 f"judge {name!r} gives every one of the {int(both.sum())} judged documents the human grade: its labels "
-                "are copies of the human ones. Leave it out, or give the judge's own labels"
+                "are copies of the human ones. Leave it out, or give the judge's own labels",
+                code="copies",
             )
     found = Estimate(one, frame, known, grades, labels, others, highest)
     lost = [run for run in found.values.values() if run.outside]
@@ -323,7 +325,7 @@ def estimate(
             f"{topic}, document {document}). Plan another round with this run"
         )
     if len(lost) == len(found.runs):
-        raise InvalidInputError(f"no run has a value. {found.remarks[0]}")
+        raise InvalidInputError(f"no run has a value. {found.remarks[0]}", code="no-value")
     if lost:
         warn(found.remarks[0])
     if others.any():

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from truerank.core.checks import check_number
-from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.files import atomic_write, read_text
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import MeasureLike, PathLike, RandomState
@@ -83,7 +83,8 @@ class Plan:
             if grades[row] == grades[row] and grades[row] != grade:
                 raise InvalidInputError(
                     f"topic {topic}, document {document}: the plan has grade {grades[row]:g} and the labels {grade:g}; "
-                    "correct one of them"
+                    "correct one of them",
+                    code="contradiction",
                 )
             grades[row] = grade
         return replace(self, grades=grades)
@@ -109,7 +110,11 @@ class Plan:
         if lost := self._lost(target):
             if not replace:
                 raise InvalidInputError(
-                    f"{os.fspath(target)}: {lost}. Name another file, or pass replace=True (--replace) to overwrite it"
+                    f"{os.fspath(target)}: {lost}",
+                    argument="target",
+                    value=os.fspath(target),
+                    remedies=["name another file", Remedy("to overwrite it", replace=True)],
+                    code="exists",
                 )
             warn(f"{os.fspath(target)} is replaced: {lost}")
         with atomic_write(target) as opened:
@@ -162,7 +167,7 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
     if lacking := [column for column in COLUMNS if column not in head]:
         raise DataFileError(
             f"the plan has no column {lacking[0]!r}; expected {', '.join(COLUMNS)}. Labels without a plan have unknown "
-            "probabilities: make a plan first (plan_judgements, truerank judge plan)", name, 1,
+            "probabilities: make a plan first (plan_judgements, truerank judge plan)", name, 1, code="columns",
         )  # fmt: skip
     places = [head.index(column) for column in COLUMNS]
     rows: list[tuple[Any, ...]] = []
@@ -171,27 +176,36 @@ def read_plan(source: PathLike | IO[str]) -> Plan:
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) <= max(places):
-            raise DataFileError(f"the row has {len(cells)} columns, and the header {len(head)}", name, line)
+            raise DataFileError(
+                f"the row has {len(cells)} columns, and the header {len(head)}", name, line, code="columns"
+            )
         topic, document = (re.sub("^'", "", cells[k]) if _FORMULA.match(cells[k]) else cells[k] for k in places[:2])
         number, budget, chance, asked, grade = (cells[place].strip().replace(mark, ".") for place in places[2:])
         asked = asked.lower()
         try:
             row = (topic, document, int(number), float(budget), float(chance), asked == "yes", float(grade or "nan"))
         except ValueError as error:
-            raise DataFileError(f"{error}; round, budget, probability and grade are numbers", name, line) from error
+            raise DataFileError(
+                f"{error}; round, budget, probability and grade are numbers", name, line, code="not-a-number"
+            ) from error
         if not (0.0 < row[4] <= 1.0 and 0 < row[3] < math.inf and row[2] >= 1 and asked in ("yes", "no")) or math.isinf(
             row[6]
         ):
             raise DataFileError(
                 f"round {number}, budget {budget}, probability {chance}, judge {asked!r}, grade {grade}: expected a "
-                "round from 1, a budget above 0, a probability in (0, 1], yes or no, a finite grade", name, line,
-            )  # fmt: skip
+                "round from 1, a budget above 0, a probability in (0, 1], yes or no, a finite grade",
+                name,
+                line,
+                code="row",
+            )
         if (key := row[:3]) in seen:
-            raise DataFileError(f"document {document!r} of topic {topic!r} is in line {seen[key]} too", name, line)
+            raise DataFileError(
+                f"document {document!r} of topic {topic!r} is in line {seen[key]} too", name, line, code="twice"
+            )
         seen[key] = line
         rows.append(row)
     if not rows:
-        raise DataFileError("the plan holds no rows", name)
+        raise DataFileError("the plan holds no rows", name, code="no-rows")
     return _plan_of(rows)
 
 
@@ -205,7 +219,8 @@ def as_plan(plan: object) -> Plan:
     if plan is None or isinstance(plan, Mapping):
         raise InvalidInputError(
             "labels without a plan have unknown probabilities of being chosen, and no estimate from them is unbiased. "
-            "Make a plan first: plan_judgements(runs, measure, budget=100)"
+            "Make a plan first: plan_judgements(runs, measure, budget=100)",
+            code="no-plan",
         )
     return plan if isinstance(plan, Plan) else read_plan(cast(PathLike, plan))
 
@@ -222,12 +237,16 @@ def check_judged(plan: Plan, scale: Sequence[float] | None) -> float:
         if bad is lacking:
             raise InvalidInputError(
                 f"{n} of the {int(plan.drawn.sum())} documents that were drawn have no grade, the first: {where}. "
-                "Judge all of them: leaving some out makes every figure biased"
+                "Judge all of them: leaving some out makes every figure biased",
+                code="no-grade",
             )
         least, most = math.floor(min(low, grade)), math.ceil(max(high, grade))
         raise InvalidInputError(
-            f"{where}: grade {grade:g} is outside the scale {low:g} to {high:g} ({n} such). Correct it, or give the "
-            f"scale with scale=({least}, {most}) (--scale {least} {most})"
+            f"{where}: grade {grade:g} is outside the scale {low:g} to {high:g} ({n} such)",
+            argument="grades",
+            value=float(grade),
+            remedies=["correct it", Remedy("to change the scale", scale=(least, most))],
+            code="outside-scale",
         )
     return high
 
@@ -304,7 +323,8 @@ def plan_judgements(
     if budget < 2 * len(frame.topics):
         raise InvalidInputError(
             f"budget={budget:g} is below two judgements a topic ({len(frame.topics)} topics), too few for an interval. "
-            f"Give a budget of {2 * len(frame.topics)} or more, or use fewer topics"
+            f"Give a budget of {2 * len(frame.topics)} or more, or use fewer topics",
+            argument="budget",
         )
     high = float((SCALE if scale is None else scale)[1]) if before is None else check_judged(before, scale)
     told = (

@@ -89,7 +89,10 @@ def judges_labels(frame: Frame, judges: object, highest: float) -> dict[str, np.
     for name, labels in found.items():
         lacking, strange = np.flatnonzero(np.isnan(labels)), np.unique(labels[labels > highest])
         if len(lacking) == len(labels):
-            raise InvalidInputError(f"judge {name!r} labels none of the documents; are its topics the runs' topics?")
+            raise InvalidInputError(
+                f"judge {name!r} labels none of the documents; are its topics the runs' topics?",
+                code="nothing-labelled",
+            )
         if len(lacking):
             warn(
                 f"judge {name!r} has no label for {len(lacking)} of the {len(labels)} documents (the first: topic "

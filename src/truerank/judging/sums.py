@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import Run, as_qrels, as_run
@@ -31,24 +31,29 @@ def sum_measure(measure: MeasureLike, convention: str = "trec", totals: Mapping[
     """Return the measure, which must be one sum over documents; `totals` belong to R alone."""
     parsed = parse_measures(measure, convention)
     if len(parsed) != 1:
-        raise InvalidInputError(f"a plan is for one measure, got {len(parsed)}: {', '.join(parsed)}; make a plan each")
+        raise InvalidInputError(
+            f"a plan is for one measure, got {len(parsed)}: {', '.join(parsed)}; make a plan each",
+            code="several-measures",
+        )
     (one,) = parsed.values()
     if one.NAME not in SUMS:
         raise InvalidInputError(
             f"{one.name} is no sum over documents, and no interval for it from few judgements is known to hold. "
-            f"Choose DCG@k, P@k, RBP, or R@k with totals=, for example DCG@{one.cutoff or 10}"
+            f"Choose DCG@k, P@k, RBP, or R@k with totals=, for example DCG@{one.cutoff or 10}",
+            argument="measure",
         )
     if one.setting("judged_only") or one.setting("ties") not in ("trec", "stable"):
         raise InvalidInputError(f"{one!r}: its ranks depend on the judgements; leave out judged_only and ties=")
     if one.setting("empty") != "zero":
         raise InvalidInputError(
             f"{one.name} ({one.convention}) does not count 0 where no document is relevant, which is known only after "
-            "judging; choose convention='trec'"
+            "judging; choose convention='trec'",
+            argument="convention",
         )
     if (one.NAME == "R") != (totals is not None):
         lacks = "needs totals={topic: number of relevant documents}"
         raise InvalidInputError(
-            f"{one.name} {lacks if one.NAME == 'R' else 'does not use totals=, which belong to R@k'}"
+            f"{one.name} {lacks if one.NAME == 'R' else 'does not use totals=, which belong to R@k'}", argument="totals"
         )
     return one
 
@@ -91,7 +96,7 @@ class Frame:
         named = runs_by_name(runs)
         named = {as_run(runs).tag or "run": as_run(runs)} if named is None else named
         if not named:
-            raise InvalidInputError("there are no runs; give a dict of runs by name")
+            raise InvalidInputError("there are no runs; give a dict of runs by name", argument="runs")
         self.runs = list(named)
         for run in named.values() if among else ():
             refuse_lost_zeros(zip(*among or ()), (run.query_ids, run.doc_ids))
@@ -139,7 +144,7 @@ class Frame:
 
     def _of(self, run: str) -> np.ndarray:
         if run not in self.runs:
-            raise InvalidInputError(f"{run!r} is none of the runs: {', '.join(self.runs[:20])}")
+            raise InvalidInputError(f"{run!r} is none of the runs: {', '.join(self.runs[:20])}", code="unknown-run")
         return np.asarray(self.weights[self.runs.index(run)].toarray()[0])
 
     def mean_square(self, pairs: str | Sequence[tuple[str, str]] | None) -> np.ndarray:
@@ -149,11 +154,11 @@ class Frame:
             return np.sqrt(squares / n)
         if isinstance(pairs, str):
             if pairs != "all":
-                raise InvalidInputError(f'pairs must be "all", None or a list of (run, run), got {pairs!r}')
+                raise InvalidInputError(argument="pairs", expected='"all", None or a list of (run, run)', value=pairs)
             sums = np.asarray(self.weights.sum(axis=0))[0]
             return np.sqrt(np.maximum(n * squares - sums**2, 0.0) / (n * (n - 1) / 2))
         if not len(pairs):
-            raise InvalidInputError('pairs is empty; name pairs of runs, or use pairs="all"')
+            raise InvalidInputError('pairs is empty; name pairs of runs, or use pairs="all"', argument="pairs")
         return np.sqrt(np.mean([self.difference(a, b) ** 2 for a, b in pairs], axis=0))
 
 
@@ -166,7 +171,8 @@ def refuse_lost_zeros(planned: Iterable[Any], others: Iterable[Any]) -> None:
             raise InvalidInputError(
                 f"ids differ by leading zeros: the plan has {min(lost)!r}, elsewhere it is {whole[min(lost)]!r} "
                 f"({len(lost)} such ids). A spreadsheet has probably changed the plan: import the columns topic and "
-                "document as text, or copy the grades into the plan as it was written"
+                "document as text, or copy the grades into the plan as it was written",
+                code="leading-zeros",
             )
 
 
@@ -180,12 +186,17 @@ def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | Non
     if len(common) < len(every) and topics is None:
         name, lacking = max(((n, len(set(every) - there)) for n, there in own.items()), key=lambda one: one[1])
         raise InvalidInputError(
-            f'{name!r} lacks {lacking} of the {len(every)} topics{of}. Choose topics="common" (--topics common) for '
-            f'the {len(common)} that all runs have, or topics="all" (--topics all), where what a run lacks counts 0'
+            f"{name!r} lacks {lacking} of the {len(every)} topics{of}",
+            argument="topics",
+            remedies=[
+                Remedy(f"for the {len(common)} that all runs have", topics="common"),
+                Remedy("to count what a run lacks as 0", topics="all"),
+            ],
+            code="different-topics",
         )
     chosen = every if topics == "all" else common
     if not chosen:
-        raise InvalidInputError(f"the runs share no topic{of}")
+        raise InvalidInputError(f"the runs share no topic{of}", argument="runs", code="no-common-topic")
     return [str(topic) for topic in chosen]
 
 

@@ -51,14 +51,16 @@ class LinkGraph:
         if rows.size == columns.size == 0:
             rows = columns = np.zeros(0, dtype=np.int64)
         if rows.shape != columns.shape or rows.ndim != 1 or {rows.dtype.kind, columns.dtype.kind} - set("iu"):
-            raise InvalidInputError("sources and targets must be integer arrays of the same length")
+            raise InvalidInputError("sources and targets must be integer arrays of the same length", argument="sources")
         ends = np.stack([rows, columns]).astype(np.int64)
         smallest, largest = int(ends.min(initial=0)), int(ends.max(initial=-1))
         n = largest + 1 if n_nodes is None else int(n_nodes)
         if names is not None and len(names) != n:
             raise InvalidInputError(f"got {len(names)} names for {n} nodes; expected a name for each node")
         if largest >= n or smallest < 0:
-            raise InvalidInputError(f"nodes must be numbered 0 to {n - 1}, got {smallest if smallest < 0 else largest}")
+            raise InvalidInputError(
+                f"nodes must be numbered 0 to {n - 1}, got {smallest if smallest < 0 else largest}", code="node-numbers"
+            )
         self.names = None if names is None else list(names)
         into = sparse.csr_matrix((np.ones(len(rows)), (ends[0], ends[1])), shape=(n, n))
         into.sum_duplicates()
@@ -101,12 +103,14 @@ def read_links(source: object) -> LinkGraph:
                 if not words or words[0].startswith(b"#"):
                     continue
                 if len(words) != 2:
-                    raise DataFileError(f"expected 'source target', got {len(words)} columns", stream.name, number)
+                    raise DataFileError(
+                        f"expected 'source target', got {len(words)} columns", stream.name, number, code="columns"
+                    )
                 ends.extend(numbers.setdefault(word, len(numbers)) for word in words)
             first += len(lines) - 1
         name = stream.name
     if not numbers:
-        raise DataFileError("the file holds no links; expected lines 'source target'", name)
+        raise DataFileError("the file holds no links; expected lines 'source target'", name, code="no-rows")
     pairs = np.array(ends).reshape(-1, 2)
     return LinkGraph(pairs[:, 0], pairs[:, 1], len(numbers), [word.decode("utf-8") for word in numbers])
 
@@ -199,7 +203,9 @@ def hostrank(
     [0.499, 0.15, 0.351]
     """
     if len(urls) != graph.n_nodes:
-        raise InvalidInputError(f"got {len(urls)} URLs for {graph.n_nodes} nodes; expected a URL for each node")
+        raise InvalidInputError(
+            f"got {len(urls)} URLs for {graph.n_nodes} nodes; expected a URL for each node", argument="urls"
+        )
     check_number(decay, "decay", minimum=0.0, maximum=1.0, open_minimum=True)
     names: dict[str, int] = {}
     steps = [steps_of(url) for url in urls]

@@ -55,7 +55,7 @@ def propagate(values: ArrayLike, way: str, *, links: Any = None, parents: Any = 
     check_choice(way, "way", (*ALONG_LINKS, *ALONG_TREE))
     check_number(alpha, "alpha", minimum=0.0, maximum=1.0)
     if S.ndim != 1 or not (S >= 0).all() or not np.isfinite(S).all():
-        raise InvalidInputError("values must be finite numbers >= 0, one for each page")
+        raise InvalidInputError("values must be finite numbers >= 0, one for each page", argument="values")
     if way in ALONG_TREE:
         matrix = _of_children(S, np.asarray(parents, dtype=np.int64), way)
     else:
@@ -100,7 +100,7 @@ def propagated_run(
     if graph.n_nodes != index.n_documents:
         raise InvalidInputError(f"the graph has {graph.n_nodes} nodes, the index {index.n_documents} documents")
     if way in ALONG_TREE and parents is None:
-        raise InvalidInputError(f"{variant} needs parents, the result of site_parents for the URLs")
+        raise InvalidInputError(f"{variant} needs parents, the result of site_parents for the URLs", argument="parents")
     asked = as_documents(queries)
     found = []
     for query in asked:

@@ -125,17 +125,24 @@ def make_objective(
     """Return an objective from its name and parameters, an object of the protocol, or a user's function."""
     if callable(objective):
         if params:
-            raise InvalidInputError("objective_params are for objectives given by name; wrap your function instead")
+            raise InvalidInputError(
+                "objective_params are for objectives given by name; wrap your function instead",
+                argument="objective_params",
+            )
         return objective if isinstance(objective, BoostingObjective) else FunctionObjective(objective)
     if not isinstance(objective, str) or objective not in OBJECTIVES:
-        raise InvalidInputError(f"objective must be one of {', '.join(OBJECTIVES)} or a function, got {objective!r}")
+        raise InvalidInputError(
+            argument="objective", expected=f"one of {', '.join(OBJECTIVES)} or a function", value=objective
+        )
     given = dict(params or {})
     if objective in ("lambdarank", "unbiased-lambdarank"):
         given["measure"] = measure
     try:
         made = OBJECTIVES[objective](**given)
     except TypeError as error:
-        raise InvalidInputError(f"{objective!r} does not take objective_params={params!r}: {error}") from error
+        raise InvalidInputError(
+            f"{objective!r} does not take objective_params={params!r}: {error}", argument="objective_params"
+        ) from error
     if isinstance(made, ByQuery):
         made.n_jobs = n_jobs
     return made

@@ -84,7 +84,8 @@ class IPSLambdaRank(ByQuery):
         if len(y) and (y.min() < 0 or y.max() > 1):
             raise InvalidInputError(
                 f"ips-lambdarank needs relevances in [0, 1], got {y.min():g} to {y.max():g}. Estimate them with "
-                "`truerank clicks train-data`, or divide the grades by the highest"
+                "`truerank clicks train-data`, or divide the grades by the highest",
+                code="relevances",
             )
         return super().__call__(y, scores, offsets)
 

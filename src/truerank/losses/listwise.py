@@ -63,7 +63,8 @@ class CrossEntropyNDCG(Softmax):
         if float(np.abs(y).max(initial=0.0)) > _LARGEST_GRADE:
             raise InvalidInputError(
                 f"xe-ndcg: grades must lie within ±{_LARGEST_GRADE:g}, since it takes 2^grade; got a magnitude of "
-                f"{float(np.abs(y).max()):g}: map the grades to a few levels"
+                f"{float(np.abs(y).max()):g}: map the grades to a few levels",
+                code="large-grade",
             )
         draw = 0.5 if self._rng is None else self._rng.random(len(y))
         gains = np.exp2(np.maximum(y, 0.0)) - draw

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.kernel import kernel
 from truerank.data.ranking_data import RankingData
 from truerank.losses.lambda_rank import LambdaRank
@@ -67,7 +67,9 @@ class UnbiasedLambdaRank(LambdaRank):
         values = np.asarray(position, dtype=np.float64)
         wrong = values[(values < 1) | (values != np.floor(values))]
         if len(wrong):
-            raise InvalidInputError(f"position must hold integers >= 1 (1 was shown first), got {wrong[0]:g}")
+            raise InvalidInputError(
+                f"position must hold integers >= 1 (1 was shown first), got {wrong[0]:g}", argument="position"
+            )
         self._place = np.minimum(values, self.max_position).astype(np.int64) - 1
         n_positions = int(self._place.max(initial=0)) + 1
         self._weight = np.ones(len(values)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
@@ -98,9 +100,14 @@ class UnbiasedLambdaRank(LambdaRank):
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._place is None:
             raise InvalidInputError(
-                "unbiased-lambdarank needs the position of every training row: fit(X, y, qid=qid, position=position), "
-                '`truerank train --position COLUMN`, or objective_params={"rows_as_shown": True} where the rows of '
-                "each query come as they were shown"
+                "unbiased-lambdarank needs the position of every training row",
+                argument="position",
+                remedies=[
+                    Remedy("to fit", position=...),
+                    Remedy(
+                        "where the rows of each query come as they were shown", objective_params={"rows_as_shown": True}
+                    ),
+                ],
             )
         return super().__call__(y, scores, offsets)
 

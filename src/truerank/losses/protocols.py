@@ -119,20 +119,27 @@ def checked(
     """
     answer: Any = objective(y, scores, offsets)
     if not isinstance(answer, tuple | list) or len(answer) != 2:
-        raise InvalidInputError(f"the objective must return (gradients, hessians), got {type(answer).__name__}")
+        raise InvalidInputError(
+            f"the objective must return (gradients, hessians), got {type(answer).__name__}", code="objective-result"
+        )
     gradients = np.ascontiguousarray(answer[0], dtype=np.float64)
     hessians = np.asarray(answer[1], dtype=np.float64)
     for name, values in (("gradients", gradients), ("hessians", hessians)):
         if values.shape != y.shape:
-            raise InvalidInputError(f"the objective's {name} must have shape {y.shape}, got {values.shape}")
+            raise InvalidInputError(
+                f"the objective's {name} must have shape {y.shape}, got {values.shape}", code="objective-shape"
+            )
         # One number may stand for all.
         if not np.isfinite(values[:1] if values.strides == (0,) else values).all():
             row = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InvalidInputError(
-                f"the objective's {name} must be finite, got {values[row]} at row {first_row + row}"
+                f"the objective's {name} must be finite, got {values[row]} at row {first_row + row}",
+                code="objective-finite",
             )
     if (hessians[:1] if hessians.strides == (0,) else hessians).min(initial=0.0) < 0:
-        raise InvalidInputError("the objective's hessians must not be negative; take an upper bound or 1")
+        raise InvalidInputError(
+            "the objective's hessians must not be negative; take an upper bound or 1", code="negative-hessians"
+        )
     return gradients, hessians
 
 

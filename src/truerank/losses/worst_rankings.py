@@ -73,7 +73,9 @@ class RankingOracle:
     ) -> None:
         codes = {"AP": _AP, "ROC": _ROC, "RR": _RR, "nDCG": _CONVEX if cutoff is None else _LATTICE}
         if measure not in codes:
-            raise InvalidInputError(f"no oracle for the measure {measure!r}; there are AP, ROC, RR, nDCG and nDCG@k")
+            raise InvalidInputError(
+                f"no oracle for the measure {measure!r}; there are AP, ROC, RR, nDCG and nDCG@k", code="no-oracle"
+            )
         self.code, self.measure = codes[measure], measure
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         relevant = np.asarray(grades) >= rel
@@ -85,7 +87,9 @@ class RankingOracle:
         longest = int(sizes.max(initial=0))
         self.cutoff = longest if cutoff is None else int(cutoff)
         if discount == "letor" and cutoff is None:
-            raise InvalidInputError("nDCG with LETOR's discount (1, 1, .63, …) is not convex: give it a cutoff")
+            raise InvalidInputError(
+                "nDCG with LETOR's discount (1, 1, .63, …) is not convex: give it a cutoff", code="no-cutoff"
+            )
         self.discount = np.append(0.0, discounts(discount, longest + 1))
 
     def __call__(self, scores: np.ndarray, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +107,9 @@ def oracle_for(measure: Measure, grades: np.ndarray, offsets: np.ndarray, rel: f
     """Return the oracle of a measure: AP, ROC, RR, nDCG or nDCG@k, with binary gains."""
     name, cutoff = measure.NAME, measure.cutoff
     if name not in ("AP", "ROC", "RR", "nDCG") or (cutoff is not None and name != "nDCG"):
-        raise InvalidInputError(f"there are oracles for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}")
+        raise InvalidInputError(
+            f"there are oracles for AP, ROC, RR, nDCG and nDCG@k, got {measure.name}", code="no-oracle"
+        )
     discount = measure.setting("discount") if name == "nDCG" else "log2"
     return RankingOracle(name, grades, offsets, rel=rel, cutoff=cutoff, discount=discount)
 

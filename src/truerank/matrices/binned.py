@@ -47,7 +47,9 @@ class BinnedMatrix:
     def __init__(self, codes: np.ndarray, edges: Sequence[Any]) -> None:
         codes = np.ascontiguousarray(codes)
         if codes.ndim != 2 or codes.dtype != np.uint8:
-            raise InvalidInputError(f"codes must be a uint8 matrix, got {codes.dtype} with shape {codes.shape}")
+            raise InvalidInputError(
+                f"codes must be a uint8 matrix, got {codes.dtype} with shape {codes.shape}", argument="codes"
+            )
         if len(edges) != codes.shape[1]:
             raise InvalidInputError(f"got edges for {len(edges)} columns and codes for {codes.shape[1]}")
         self.codes = codes
@@ -58,7 +60,8 @@ class BinnedMatrix:
             for column in np.flatnonzero(largest > np.diff(self.starts)):
                 n_edges = len(self.edges[column])
                 raise InvalidInputError(
-                    f"column {column} has {n_edges} edges, so codes up to {n_edges + 1}, but {largest[column]} occurs"
+                    f"column {column} has {n_edges} edges, so codes up to {n_edges + 1}, but {largest[column]} occurs",
+                    code="codes",
                 )
 
     @classmethod
@@ -99,7 +102,7 @@ class BinnedMatrix:
         """Return some rows: a slice (a view), indices or a mask."""
         codes = self.codes[rows]
         if codes.ndim != 2:
-            raise InvalidInputError("a BinnedMatrix is indexed by a slice, an array of rows or a mask")
+            raise InvalidInputError("a BinnedMatrix is indexed by a slice, an array of rows or a mask", code="index")
         part = BinnedMatrix.__new__(BinnedMatrix)
         part.codes, part.edges, part.starts = np.ascontiguousarray(codes), self.edges, self.starts
         return part
@@ -114,7 +117,7 @@ class BinnedMatrix:
     def concatenate(parts: Sequence[BinnedMatrix]) -> BinnedMatrix:
         """Return the rows of several matrices with the same edges, in order."""
         if any(not parts[0].same_edges(part) for part in parts[1:]):
-            raise InvalidInputError("concatenate: the binned matrices have different edges")
+            raise InvalidInputError("concatenate: the binned matrices have different edges", code="different-edges")
         return BinnedMatrix(np.concatenate([part.codes for part in parts]), parts[0].edges)
 
     def to_csr(self) -> Any:
@@ -144,7 +147,8 @@ def check_edges(edges: ArrayLike, column: int) -> np.ndarray:
     if array.ndim != 1 or len(array) > MAX_EDGES or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
         raise InvalidInputError(
             f"edges of column {column} must be at most {MAX_EDGES} finite numbers in strictly increasing order, "
-            f"got {edges!r}"
+            f"got {edges!r}",
+            argument="edges",
         )
     return array
 

@@ -155,7 +155,8 @@ class LinearRows:
         """Return what the kernels read of the learner's weights."""
         if np.shape(weights) != (self.n_weights,):
             raise InvalidInputError(
-                f"there are {self.n_weights} features and the weights have shape {np.shape(weights)}"
+                f"there are {self.n_weights} features and the weights have shape {np.shape(weights)}",
+                code="different-shapes",
             )
         own = np.ascontiguousarray(self.coef(weights), dtype=np.float64)
         return self._values.table(own) if isinstance(self._values, Codes) else own

@@ -128,13 +128,13 @@ class Measure:
     def __init__(self, *positional: Any, **settings: Any) -> None:
         if len(positional) > len(self.POSITIONAL):
             raise InvalidInputError(
-                f"{self.NAME} accepts {len(self.POSITIONAL)} values without a name, got {positional}"
+                f"{self.NAME} accepts {len(self.POSITIONAL)} values without a name, got {positional}", code="positional"
             )
         given = dict(zip(self.POSITIONAL, positional))
         for name, value in settings.items():
             if name not in self.OWN and name not in _COMMON:
                 known = ", ".join((*self.OWN, *_COMMON))
-                raise InvalidInputError(f"{self.NAME} has no setting {name!r}; it has {known}")
+                raise InvalidInputError(f"{self.NAME} has no setting {name!r}; it has {known}", code="unknown-setting")
             if name in given:
                 raise InvalidInputError(f"{self.NAME}: {name} was given twice")
             given[name] = value
@@ -143,7 +143,7 @@ class Measure:
         for name, value in given.items():
             valid, expected = SETTINGS[name]
             if not (isinstance(value, str | bool) and value in valid if isinstance(valid, tuple) else valid(value)):
-                raise InvalidInputError(f"{self.NAME}: {name} must be {expected}, got {value!r}")
+                raise InvalidInputError(f"{self.NAME}: {name} must be {expected}, got {value!r}", code="setting")
             if isinstance(value, np.generic):
                 given[name] = value.item()
         object.__setattr__(self, "_given", given)
@@ -233,21 +233,24 @@ class Measure:
         for name in self.REQUIRED:
             if name not in self._given:
                 example = f"{self.NAME}@{10 if name == 'cutoff' else 0.1}" if name == self.AT else f"{self.NAME}(…)"
-                raise InvalidInputError(f"{self!r} needs {name}, for example {example}")
+                raise InvalidInputError(f"{self!r} needs {name}, for example {example}", code="no-cutoff")
         if self.setting("ties") == "average" and not self.TIE_AVERAGE:
             raise InvalidInputError(
                 f"{self.NAME} has no closed form of its average over tied documents. Choose another rule, for example "
-                f"{self.NAME}(ties='stable')"
+                f"{self.NAME}(ties='stable')",
+                code="no-average",
             )
         if self.setting("ties") == "end" and self.NAME != "AP":
-            raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP only, not for {self.NAME}")
+            raise InvalidInputError(f"ties='end' is scikit-learn's rule for AP only, not for {self.NAME}", code="ties")
         return self
 
     def check_mean(self) -> Measure:
         """Return the measure; raise if it is not a mean over queries, as tests and losses require."""
         if self.AGGREGATE == "geometric":
             raise InvalidInputError(
-                f"{self.name} is a geometric mean over queries, but a comparison tests differences of means; compare AP"
+                f"{self.name} is a geometric mean over queries, but a comparison tests differences of means",
+                remedies=["compare AP"],
+                code="geometric",
             )
         return self
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.printing import counted
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure
@@ -88,16 +88,22 @@ def covered_topics(there: Mapping[str, np.ndarray], topics: str | None = None) -
         topics = None
     elif topics is None and any(not np.array_equal(own, common) for own in masks):
         raise InvalidInputError(
-            f'the runs have different topics: {_counts(runs)}, of {n_all} in the qrels. Choose topics="common" '
-            f'(--topics common) for the topics that all runs have ({n_common}), or topics="all" (--topics all) for '
-            f"those of the qrels ({n_all}), where a topic that a run lacks counts 0"
+            f"the runs have different topics: {_counts(runs)}, of {n_all} in the qrels",
+            argument="topics",
+            remedies=[
+                Remedy(f"for the topics that all runs have ({n_common})", topics="common"),
+                Remedy(f"for those of the qrels ({n_all}), where a topic that a run lacks counts 0", topics="all"),
+            ],
+            code="different-topics",
         )
     if topics == "all":
         return np.ones(n_all, dtype=bool), Coverage(topics, n_all, runs, n_all)
     if not n_common:
         raise InvalidInputError(
-            f"no topic of the qrels is in all runs ({_counts(runs)}). Leave out the runs with other topics, or choose "
-            'topics="all" (--topics all)'
+            f"no topic of the qrels is in all runs ({_counts(runs)})",
+            argument="topics",
+            remedies=["leave out the runs with other topics", Remedy("to count missing topics as 0", topics="all")],
+            code="no-common-topic",
         )
     return common, Coverage(topics, n_all, runs, n_common)
 
@@ -117,8 +123,11 @@ def over_topics(measures: Mapping[str, Measure], topics: str | None = None) -> d
     errors = [name for name, own in measures.items() if not (own.higher_is_better or own.gives("missing_topics"))]
     if topics == "all" and errors:
         raise InvalidInputError(
-            f"{errors[0]} is better when it is lower, so that a missing topic with the value 0 would be the best one. "
-            'Choose topics="common" (--topics common), or another measure'
+            f"{errors[0]} is better when it is lower, so that a missing topic with the value 0 would be the best one",
+            argument="topics",
+            value=topics,
+            remedies=[Remedy(topics="common"), "choose another measure"],
+            code="lower-is-better",
         )
     return {
         name: measure if measure.gives("missing_topics") else measure(missing_topics=missing)

@@ -168,8 +168,9 @@ def read_grades(grades: np.ndarray, rule: str) -> np.ndarray:
     changed, reason = _CHANGES[rule](grades), GRADES[rule]
     if reason and not np.array_equal(changed, grades):
         raise InvalidInputError(
-            f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}. Choose another "
-            "convention, or give the measure grades='any' for a value of truerank's own, for example nDCG(grades='any')"
+            f"a grade of {grades[changed != grades][0]:g} has no value under this convention: {reason}",
+            remedies=["choose another convention", "write nDCG(grades='any') for a value of truerank's own"],
+            code="grade",
         )
     return changed
 

@@ -186,12 +186,16 @@ def evaluate(
     check_topics(topics)
     y, scores = _either("y", y, "qrels", qrels), _either("scores", scores, "run", run)
     if not isinstance(measures, str) and is_qrels(measures):
-        raise InvalidInputError("evaluate(measures, qrels, run): the measures come first, got qrels or a run there")
+        raise InvalidInputError(
+            "evaluate(measures, qrels, run): the measures come first, got qrels or a run there", code="order"
+        )
     if isinstance(y, RowSource):
         y, scores = y.judgements(), y.grouped_scores(scores)
     if is_qrels(y):
         if qid is not None or doc_ids is not None:
-            raise InvalidInputError("qrels and runs bring their own queries and documents; give no qid, doc_ids")
+            raise InvalidInputError(
+                "qrels and runs bring their own queries and documents; give no qid, doc_ids", argument="qrels"
+            )
         known, runs = as_qrels(y), runs_by_name(scores)
         convention = convention or "trec"
         parsed = over_topics(parse_measures(measures, convention), topics)
@@ -203,7 +207,7 @@ def evaluate(
         ranked = as_run(scores)
         if known.n_queries == 0 or ranked.n_queries == 0:
             what = "the qrels judge" if known.n_queries == 0 else "the run ranks"
-            raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query")
+            raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query", code="nothing")
         return evaluate_judged(parsed, convention, *judge_run(known, ranked))
     if topics is not None:
         raise InvalidInputError("topics= is about runs and qrels; grades and scores of rows have the same queries")
@@ -289,7 +293,8 @@ def evaluate_judged(
     if judgements.n_rows == 0:
         raise InvalidInputError(
             "there is nothing to evaluate: no ranked document"
-            + (" (the run and the qrels share no topic)" if judgements.n_queries else "")
+            + (" (the run and the qrels share no topic)" if judgements.n_queries else ""),
+            code="nothing",
         )
     result = Evaluation(parsed, convention, Ranking(judgements, scores))
     result.note = _note_of_fractions(parsed, judgements, scores)
@@ -312,7 +317,9 @@ def _either(name: str, value: object, other: str, same: object) -> Any:
     """Return the value of an argument that has two names."""
     if (value is None) == (same is None):
         what = "neither was" if value is None else "both were"
-        raise InvalidInputError(f"evaluate takes {name} or {other}, {what} given: evaluate(measures, qrels, run)")
+        raise InvalidInputError(
+            f"evaluate takes {name} or {other}, {what} given: evaluate(measures, qrels, run)", code="lost-argument"
+        )
     return same if value is None else value
 
 
@@ -361,7 +368,7 @@ def judged(
     if isinstance(y, Judgements | RankingData):
         if qid is not None or doc_ids is not None:
             raise InvalidInputError(
-                f"{type(y).__name__} bring their own queries and document ids; give no qid, doc_ids"
+                f"{type(y).__name__} bring their own queries and document ids; give no qid, doc_ids", argument="qid"
             )
         return (y, None) if isinstance(y, Judgements) else (y.judgements(), y.order)
     judgements, grouping = Judgements.from_labels(y, qid, doc_ids=doc_ids)
@@ -375,6 +382,6 @@ def scores_in_order(
     values = as_array(scores, name)
     if values.shape != (judgements.n_rows,):
         raise InvalidInputError(
-            f"{name} must have one entry for each row, shape ({judgements.n_rows},); got {values.shape}"
+            f"{name} must have one entry for each row, shape ({judgements.n_rows},); got {values.shape}", argument=name
         )
     return values if order is None else values[order]

@@ -59,7 +59,8 @@ class FunctionMeasure(Measure):
                     number = math.nan
                 if not math.isfinite(number):
                     raise InvalidInputError(
-                        f"measure {self.name}: expected a finite number for query number {query}, got {value!r}"
+                        f"measure {self.name}: expected a finite number for query number {query}, got {value!r}",
+                        code="not-finite",
                     )
                 result[row, query] = number
         return result, np.zeros(len(offsets) - 1, dtype=bool)

@@ -39,7 +39,7 @@ class QueryMeasure:
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """Return the value of every query (m,) for scores (n,); NaN for skipped queries."""
         if not math.isfinite(np.add.reduce(scores)) and not np.isfinite(scores).all():
-            raise InvalidInputError("the scores exceed the range of float64; scale the features")
+            raise InvalidInputError("the scores exceed the range of float64; scale the features", code="overflow")
         if self._plan is None:
             return self.measure.per_query(self.judgements, scores)
         return self._plan.evaluate(scores[None], 0, self.judgements.n_queries)[0]

@@ -172,7 +172,8 @@ def explain_measure(
         where = "the qrels lack it" if not len(places) else "the run has no document for it"
         raise InvalidInputError(
             f"query {name!r} cannot be explained: {where}; queries are, for example, "
-            f"{', '.join(map(str, judgements.query_ids[:3]))}"
+            f"{', '.join(map(str, judgements.query_ids[:3]))}",
+            argument="query",
         )
     if isinstance(parsed, ExpectedReciprocalRank):  # the largest grade of all queries
         parsed = parsed(max_grade=parsed.largest(judgements))

@@ -128,7 +128,8 @@ def parse_measure(measure: MeasureLike, convention: str = DEFAULT_CONVENTION) ->
         return FunctionMeasure(measure).pinned(convention).check()
     if not isinstance(measure, str):
         raise InvalidInputError(
-            f"a measure is a name such as 'nDCG@10', a Measure or a function of the ranked grades, got {measure!r}"
+            f"a measure is a name such as 'nDCG@10', a Measure or a function of the ranked grades, got {measure!r}",
+            code="measure",
         )
     return _named(measure, convention)
 
@@ -165,10 +166,11 @@ def parse_measures(measures: MeasuresLike, convention: str = DEFAULT_CONVENTION)
         if result.setdefault(name, parsed) != parsed:
             raise InvalidInputError(
                 f"two different measures are called {name!r}: {result[name]!r} and {parsed!r}. Give their names as "
-                "text, or functions with different names"
+                "text, or functions with different names",
+                code="same-name",
             )
     if not result:
-        raise InvalidInputError("no measure was given; give for example 'AP nDCG@10'")
+        raise InvalidInputError("no measure was given; give for example 'AP nDCG@10'", code="no-measure")
     return result
 
 
@@ -212,7 +214,9 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         return trec(*positional, **settings)
     match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
+        raise InvalidInputError(
+            f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)", code="measure"
+        )
     name, persistence, inside, cut = match.groups()
     base = _known(name)
     trailing = _CUT_OF_NAME.fullmatch(name)
@@ -220,27 +224,31 @@ def _from_text(text: str, convention: str = "trec") -> Measure:
         name, cut = trailing.groups()  # nDCG_10, P10
         if base.NAME == "RBP":
             raise InvalidInputError(
-                f"{text!r} can mean a persistence, which is written rbp.{cut}, or a cutoff, which is written RBP@{cut}"
+                f"{text!r} can mean a persistence, which is written rbp.{cut}, or a cutoff, which is written RBP@{cut}",
+                code="ambiguous",
             )
     if base is not None and persistence and (base.NAME != "RBP" or inside):
         raise InvalidInputError(
             f"cannot read the measure {text!r}: a number after a dot is the p of RBP (rbp.95); a cutoff follows @ "
-            "(nDCG@10), settings are in parentheses (RBP(p=0.95))"
+            "(nDCG@10), settings are in parentheses (RBP(p=0.95))",
+            code="ambiguous",
         )
     if base is None:
-        raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}")
+        raise InvalidInputError(f"unknown measure {name!r} in {text!r}; {_suggest(name)}", code="unknown-measure")
     positional, settings = _arguments(inside or "", text)
     if persistence:
         settings["p"] = float(f"0.{persistence}")  # ranx's rbp.95
     if cut is not None:
         if base.AT in settings:
-            raise InvalidInputError(f"{text!r}: the {base.AT} was given twice")
+            raise InvalidInputError(f"{text!r}: the {base.AT} was given twice", code="given-twice")
         settings[base.AT] = _after_at(cut, base, text)
     if "dcg" in settings:  # ir_measures's word for gain and discount together
         forms = {"log2": "linear", "exp-log2": "exponential"}
         form = settings.pop("dcg")
         if form not in forms or "gain" in settings:
-            raise InvalidInputError(f"{text!r}: dcg must be 'log2' or 'exp-log2', without gain; got {form!r}")
+            raise InvalidInputError(
+                f"{text!r}: dcg must be 'log2' or 'exp-log2', without gain; got {form!r}", code="dcg"
+            )
         settings |= {"gain": forms[form], "discount": settings.get("discount", "log2")}
     return base(*positional, **settings)
 
@@ -256,10 +264,13 @@ def _after_at(cut: str, base: Measure, text: str) -> int | float:
         try:
             return float(cut)
         except ValueError:
-            raise InvalidInputError(f"{text!r}: the {base.AT} after @ must be a number, got {cut!r}") from None
+            raise InvalidInputError(
+                f"{text!r}: the {base.AT} after @ must be a number, got {cut!r}", code="cutoff"
+            ) from None
     if not (cut.isascii() and cut.isdigit() and len(cut) <= _DIGITS):
         raise InvalidInputError(
-            f"{text!r}: the cutoff after @ must be an integer >= 1, got {cut!r} (at most {_DIGITS} digits)"
+            f"{text!r}: the cutoff after @ must be an integer >= 1, got {cut!r} (at most {_DIGITS} digits)",
+            code="cutoff",
         )
     return int(cut)
 
@@ -286,13 +297,17 @@ def _arguments(inside: str, text: str) -> tuple[list[Any], dict[str, Any]]:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         if "repeated" in reason:
             raise InvalidInputError(f"{text!r}: {reason.split(': ')[-1]} was given twice") from None
-        raise InvalidInputError(f"{text!r}: cannot read the value {inside!r}; expected name=value, …") from None
+        raise InvalidInputError(
+            f"{text!r}: cannot read the value {inside!r}; expected name=value, …", code="setting"
+        ) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "_":
-        raise InvalidInputError(f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)")
+        raise InvalidInputError(
+            f"cannot read the measure {text!r}; expected NAME, NAME@cutoff or NAME(setting=value)", code="measure"
+        )
     settings: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg in settings:
-            raise InvalidInputError(f"{text!r}: {keyword.arg or '**'} was given twice")
+            raise InvalidInputError(f"{text!r}: {keyword.arg or '**'} was given twice", code="given-twice")
         settings[keyword.arg] = _value(keyword.value, inside, text)
     return [_value(argument, inside, text) for argument in call.args], settings
 

@@ -96,7 +96,8 @@ def gain_of_grade(grades: np.ndarray, gain: str) -> np.ndarray:
     if highest > LARGEST_EXPONENT:
         raise InvalidInputError(
             f"a grade of {highest:g} is too large for the gain 2^grade - 1. Use the grade as gain, "
-            "nDCG(gain='linear'), or map the grades to a few levels"
+            "nDCG(gain='linear'), or map the grades to a few levels",
+            code="large-grade",
         )
     levels = positive.astype(np.int64)
     if np.array_equal(levels, positive):  # the usual case: a table needs a third of the time

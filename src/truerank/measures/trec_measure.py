@@ -59,7 +59,9 @@ class TrecMeasure(Measure):
 
     def __call__(self, *positional: Any, **settings: Any) -> Measure:
         if positional or not settings.keys().isdisjoint(("root", "parameter")):
-            raise InvalidInputError(f"{self}: settings are given by name, and its number is a part of its name")
+            raise InvalidInputError(
+                f"{self}: settings are given by name, and its number is a part of its name", code="positional"
+            )
         return super().__call__(**settings)
 
     def _text(self, given: dict[str, Any]) -> str:
@@ -78,7 +80,9 @@ class TrecMeasure(Measure):
     def check(self) -> Measure:
         """Return the measure; raise if the version of trec_eval does not have it."""
         if self.convention == "trec9" and self.root in _NEW:
-            raise InvalidInputError(f"{self.root} is new in trec_eval 10 and has no value under trec9; use trec")
+            raise InvalidInputError(
+                f"{self.root} is new in trec_eval 10 and has no value under trec9; use trec", code="new-measure"
+            )
         return super().check()
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +120,9 @@ def _counts(judgements: Judgements) -> list[list[int]]:
             grades = np.concatenate([grades, missing])
         whole = grades.astype(np.int64)
         if not np.array_equal(whole, grades):
-            raise InvalidInputError("measures of trec_eval require whole grades, but these judgements have others")
+            raise InvalidInputError(
+                "measures of trec_eval require whole grades, but these judgements have others", code="grade"
+            )
         counts.append(np.bincount(whole[whole >= 0]).tolist())
     return counts
 

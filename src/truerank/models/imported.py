@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from truerank.core.checks import require_array, require_value
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
 from truerank.data.grouping import id_text, is_missing
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Linear, ModelForm, Normalizers, Oblivious, Plain, Stumps, as_plain
@@ -23,8 +23,8 @@ from truerank.trees.stumps import StepFunctions
 _BODIES: dict[str, Any] = {"linear": Linear, "stumps": Stumps, "oblivious": Ensemble, "trees": BinaryTrees}
 
 _LAY_OUT = (
-    "import the file again with the names of your columns, feature_names=[...] (--features FILE), or their number, "
-    "n_features=N (--n-features N), where the model numbers its own"
+    Remedy("to import the file again with the names of your columns", feature_names=[...]),
+    Remedy("to import it with their number, where the model numbers its own", n_features=...),
 )
 
 
@@ -113,7 +113,8 @@ class ImportedRanker(Ranker):
     def _fit(self, data: RankingData, valid: RankingData | None) -> None:
         raise InvalidInputError(
             "an imported model was trained by another tool and cannot be trained here; train a model with "
-            "`truerank train`, and compare it with `truerank compare`"
+            "`truerank train`, and compare it with `truerank compare`",
+            code="not-trainable",
         )
 
     def _check_columns(self, data: RankingData) -> None:
@@ -132,7 +133,8 @@ class ImportedRanker(Ranker):
         if other is not None:
             raise InvalidInputError(
                 f"column {X.columns[other]!r} has no categories, and it had some in the training data of the model: "
-                f"frame.astype({{{X.columns[other]!r}: 'category'}})"
+                f"frame.astype({{{X.columns[other]!r}: 'category'}})",
+                code="no-categories",
             )
         return np.column_stack([self._numbers_of(k, X[name]) for k, name in enumerate(X.columns)])
 
@@ -155,7 +157,7 @@ class ImportedRanker(Ranker):
         own = [None if is_missing(value) else value for value in column.to_list()]
         unknown = {value for value in own if value is not None and value not in known}
         if unknown and not (self.tool_ == "lightgbm" and _is_categorical(column)):
-            raise InvalidInputError(self._not_listed(k, min(unknown, key=str)))
+            raise InvalidInputError(self._not_listed(k, min(unknown, key=str)), code="new-category")
         return np.array([np.nan if value is None else known.get(value, np.nan) for value in own])
 
     def _listed(self) -> dict[str, list[Any]]:
@@ -178,7 +180,7 @@ class ImportedRanker(Ranker):
             values, column = np.arange(lowest, len(listed)) if _are_texts(listed) else listed, X[:, int(k)]
             wrong = ~(np.isnan(column) | np.isin(column, values))
             if wrong.any():
-                raise InvalidInputError(self._not_listed(int(k), float(column[wrong][0])))
+                raise InvalidInputError(self._not_listed(int(k), float(column[wrong][0])), code="new-category")
 
     def _own_category_names(self) -> dict[str, list[str]]:
         return {self.feature_names_[int(k)]: listed for k, listed in self._listed().items() if _are_texts(listed)}
@@ -191,14 +193,17 @@ class ImportedRanker(Ranker):
             wrong = next(k for k, (a, b) in enumerate(zip(own, given)) if a != b)
             raise InvalidInputError(
                 f"the columns are in another order than the model's: column {wrong} is {given[wrong]!r} and must be "
-                f"{own[wrong]!r}; {_LAY_OUT}"
+                f"{own[wrong]!r}",
+                argument="X",
+                remedies=_LAY_OUT,
+                code="column-order",
             )
 
     def _check_width(self, n_features: int) -> None:
         try:
             super()._check_width(n_features)
         except InvalidInputError as error:
-            raise InvalidInputError(f"{error}; {_LAY_OUT}") from None
+            raise InvalidInputError(error, remedies=_LAY_OUT) from None
 
     def _prepare(self) -> None:
         body = _BODIES[self.kind_](**self.parts_)

@@ -64,7 +64,9 @@ def model_text(model: Any) -> str:
 
     content = encode(model)
     if getattr(type(model), "model_attributes", ()) and not content["fitted"]:
-        raise InvalidInputError(f"this {type(model).__name__} is not fitted; call fit before save_model")
+        raise InvalidInputError(
+            f"this {type(model).__name__} is not fitted; call fit before save_model", code="not-fitted"
+        )
     document = {"format": FORMAT, "version": VERSION, "truerank": __version__, "model": content}
     if getattr(model, "reading_", None):
         document["reading"] = dict(model.reading_)
@@ -84,15 +86,23 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         with open(name, encoding="utf-8") as stream:
             document = json.load(stream)
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
-        raise ModelFileError(f"{name}: not a model file (no valid JSON: {error}); save one with save_model") from error
+        raise ModelFileError(
+            f"not a model file (no valid JSON: {error}); save one with save_model", name, code="not-json"
+        ) from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f'{name}: not a truerank model: expected a JSON object with "format": "{FORMAT}"')
+        raise ModelFileError(
+            f'not a truerank model: expected a JSON object with "format": "{FORMAT}"', name, code="format"
+        )
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"{name}: the model's version must be an integer >= 1, got {_quoted(version)}")
+        raise ModelFileError(
+            f"the model's version must be an integer >= 1, got {_quoted(version)}", name, code="version"
+        )
     if version > VERSION:
         raise ModelFileError(
-            f"{name}: the model has version {_quoted(version)}, this truerank reads up to {VERSION}; upgrade truerank"
+            f"the model has version {_quoted(version)}, this truerank reads up to {VERSION}; upgrade truerank",
+            name,
+            code="newer",
         )
     content = document.get("model")
     try:
@@ -104,9 +114,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         if document.get("reading") is not None:
             model.reading_ = _checked_reading(document["reading"])
     except ModelFileError as error:
-        raise ModelFileError(f"{name}: {error}") from error
+        raise ModelFileError(error, name) from error
     except RecursionError as error:
-        raise ModelFileError(f"{name}: the model is nested too deeply") from error
+        raise ModelFileError("the model is nested too deeply", name, code="nested") from error
     return model
 
 
@@ -161,7 +171,8 @@ def _guarded(name: str, work: Callable[[], Any]) -> Any:
         text = " ".join(str(error).split())[:200]
         raise ModelFileError(
             f"{name}: the attributes do not fit together ({type(error).__name__}: {text}); the file is damaged or "
-            "was edited, save the model again"
+            "was edited, save the model again",
+            code="attributes",
         ) from error
 
 
@@ -188,7 +199,9 @@ def encode(value: Any) -> Any:
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return dict(zip(value, map(encode, value.values())))
         if any(not isinstance(key, str | int | np.integer) for key in value):
-            raise InvalidInputError(f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}")
+            raise InvalidInputError(
+                f"a model file keeps dicts of texts and whole numbers, got {list(value)[:5]!r}", code="cannot-keep"
+            )
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     name = _target(type(value).__name__)
     if name is not None and resolve(name) is type(value):
@@ -203,11 +216,13 @@ def encode(value: Any) -> Any:
         raise InvalidInputError(
             f"a model file cannot keep a {type(value).__name__}, which may contain any code. Apply it before fit and "
             "predict and save the ranker alone, or fit a pipeline of these transformers of all columns: "
-            f"{', '.join(scikit_learn.FITTED)}"
+            f"{', '.join(scikit_learn.FITTED)}",
+            code="cannot-keep",
         )
     raise InvalidInputError(
         f"a model file cannot keep {value!r} of type {type(value).__name__}; it keeps numbers, strings, lists, dicts, "
-        f"arrays, truerank's own models, and of scikit-learn's transformers {', '.join(scikit_learn.FITTED)}"
+        f"arrays, truerank's own models, and of scikit-learn's transformers {', '.join(scikit_learn.FITTED)}",
+        code="cannot-keep",
     )
 
 
@@ -224,9 +239,9 @@ def decode(value: object, fitted: bool = False) -> Any:
     if "$dict" in value:
         pairs = value["$dict"]
         if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
-            raise ModelFileError("a dict must be a list of pairs")
+            raise ModelFileError("a dict must be a list of pairs", code="dict")
         if not all(isinstance(key, str | int) for key, _ in pairs):
-            raise ModelFileError("the keys of a dict must be texts or whole numbers")
+            raise ModelFileError("the keys of a dict must be texts or whole numbers", code="dict")
         return {key: decode(item) for key, item in pairs}
     if "$measure" in value:
         from truerank.measures import parse_measure
@@ -259,7 +274,7 @@ def _encode_array(array: np.ndarray) -> dict[str, Any]:
     if array.dtype.kind in "UO":
         return {"$array": "str", "shape": list(array.shape), "values": [str(item) for item in array.ravel()]}
     if array.dtype.name not in _DTYPES:
-        raise InvalidInputError(f"a model file cannot keep an array of dtype {array.dtype}")
+        raise InvalidInputError(f"a model file cannot keep an array of dtype {array.dtype}", code="cannot-keep")
     if array.dtype.kind == "f":
         # float32 values are exact as float64, and tolist writes the shortest text that gives them back.
         values: list[Any] = array.astype(np.float64).ravel().tolist()
@@ -306,7 +321,8 @@ def _encode_object(model: Any, attributes: Sequence[str] | None = None) -> dict[
         except ModelFileError as error:
             raise ModelFileError(
                 f"not saved, because it could not be loaded: {error}. Weights that are not finite result from huge "
-                "values or from training that diverges: scale the columns, or regularise more"
+                "values or from training that diverges: scale the columns, or regularise more",
+                code="not-loadable",
             ) from error
     return {"$class": type(model).__name__, "params": params, "fitted": fitted}
 
@@ -329,7 +345,8 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
         near = nearest(_quoted(name), _class_names())
         raise ModelFileError(
             f"unknown class {_quoted(name)}{near}; a newer version or a plug-in that is not "
-            "installed may have written the file"
+            "installed may have written the file",
+            code="unknown-class",
         )
     attributes = scikit_learn.attributes_of(cls) if target is None else cls.model_attributes
     params, fitted = value.get("params"), value.get("fitted")
@@ -337,11 +354,11 @@ def _decode_object(value: dict[str, Any], must_be_fitted: bool) -> Any:
         raise ModelFileError(f'{name}: expected the objects "params" and "fitted"')
     unknown = sorted(set(fitted) - set(attributes))
     if unknown:
-        raise ModelFileError(f"{name}: unknown fitted attribute {_quoted(unknown[0])}")
+        raise ModelFileError(f"{name}: unknown fitted attribute {_quoted(unknown[0])}", code="unknown-attribute")
     known = inspect.signature(cls).parameters
     strange = sorted(set(params) - set(known))
     if strange:
-        raise ModelFileError(f"{name}: unknown parameter {_quoted(strange[0])}")
+        raise ModelFileError(f"{name}: unknown parameter {_quoted(strange[0])}", code="unknown-parameter")
     given = {key: decode(item) for key, item in params.items()}
     if target is None:  # scikit-learn has tuples where a file has lists
         given = {key: tuple(item) if isinstance(item, list) else item for key, item in given.items()}

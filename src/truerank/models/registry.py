@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from truerank.core.names import Table, look_up, target_of
 
-# Name on the command line -> "module:class". Keep the order: `truerank train --list` prints it.
+# Name -> "module:class". Keep the order, in which the command line lists them.
 _RANKERS: dict[str, str] = {
     "adarank": "truerank.rankers.adarank:AdaRank",
     "rank-boost": "truerank.rankers.rank_boost:RankBoost",

@@ -12,10 +12,10 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from truerank.compat.fit_arguments import without_query_column
 from truerank.core.checks import check_not_masked, check_plain
-from truerank.core.errors import InvalidInputError, WrongTypeError, warn
+from truerank.core.errors import InvalidInputError, Remedy, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
-from truerank.data.checkup import CODES
+from truerank.data.checkup import Remark
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
@@ -103,13 +103,16 @@ class AcceptedData:
         except ValueError as error:
             names = getattr(X, "columns", None)
             if names is not None and not reset and "feature names should match" in str(error):
-                raise InvalidInputError(f"{str(error).rstrip()}\n{self._about_columns(names)}") from error
+                raise InvalidInputError(
+                    f"{str(error).rstrip()}\n{self._about_columns(names)}", code="feature-names"
+                ) from error
             if hasattr(X, "dtypes") and names is not None:
                 for name, dtype in zip(names, X.dtypes):
                     if getattr(dtype, "kind", "O") == "O":
                         raise InvalidInputError(
                             f"column {name!r} has the type {dtype}, and {type(self).__name__} reads numbers: leave "
-                            f"it out, or use ObliviousBoosting(categorical=[{name!r}])"
+                            f"it out, or use ObliviousBoosting(categorical=[{name!r}])",
+                            code="not-numeric",
                         ) from error
             raise
         matrix = matrix if reset else self._filled(matrix)
@@ -147,7 +150,7 @@ class AcceptedData:
             self._check_given(data)
         else:
             if y is None:
-                raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
+                raise InvalidInputError(f"{name} requires y to be passed, but the target y is None", argument="y")
             matrix = self._checked(X, reset=True)
             check_not_masked(y, "y")
             column = hasattr(y, "to_numpy") or (type(y) is np.ndarray and y.ndim == 1)
@@ -178,13 +181,16 @@ class AcceptedData:
         """Check a RankingData to train on, and store the names and the number of its columns."""
         if data.y is None:
             raise InvalidInputError(
-                "the data have no grades, which training requires: pass y, or name the column of grades "
-                "(--grade-column NAME)"
+                "the data have no grades, which training requires",
+                argument="y",
+                remedies=[Remedy(y=...), Remedy("to name the column of grades", grade=...)],
+                code="no-grades",
             )
         if data.n_rows == 0:
-            raise InvalidInputError("these data have no rows; training needs some")
+            raise InvalidInputError("these data have no rows; training needs some", code="no-rows")
         if data.n_features == 0:
-            raise InvalidInputError(f"these data have no features: {CODES['no-features'].remedy}")
+            remedies = Remark("no-features", "", 0).remedies
+            raise InvalidInputError("these data have no features", argument="X", remedies=remedies, code="no-features")
         if data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -196,7 +202,8 @@ class AcceptedData:
         if data.sample_weight is not None and not self.allow_sample_weight:
             raise InvalidInputError(
                 f"{type(self).__name__} does not weigh single rows, and these data have a sample_weight; give "
-                "query_weight, or data without sample_weight"
+                "query_weight, or data without sample_weight",
+                argument="sample_weight",
             )
 
     @property
@@ -212,7 +219,8 @@ class AcceptedData:
         name = next(iter(data.category_names or ()))
         raise InvalidInputError(
             f"column {name!r} holds categories, which {type(self).__name__} cannot use; leave it out, or use "
-            f"ObliviousBoosting(categorical=[{name!r}])"
+            f"ObliviousBoosting(categorical=[{name!r}])",
+            code="categories",
         )
 
     def _source(self, data: RowSource) -> RowSource:
@@ -235,15 +243,17 @@ class AcceptedData:
     def _check_source(self, data: RowSource) -> None:
         name, about = type(self).__name__, data.description
         if not about.judged:
-            raise InvalidInputError("these data have no grades (y); training needs them")
+            raise InvalidInputError("these data have no grades (y); training needs them", code="no-grades")
         if data.n_rows == 0:
-            raise InvalidInputError("these data have no rows; training needs some")
+            raise InvalidInputError("these data have no rows; training needs some", code="no-rows")
         if not about.dense and not self.allow_sparse:
-            raise InvalidInputError(f"{name} needs a dense matrix, these data are sparse")
+            raise InvalidInputError(f"{name} needs a dense matrix, these data are sparse", code="sparse")
         if not about.finite:
             data.statistics(_values_checked, self)
         if about.weighs_rows and not self.allow_sample_weight:
-            raise InvalidInputError(f"{name} does not weigh single rows, and these data have a sample_weight")
+            raise InvalidInputError(
+                f"{name} does not weigh single rows, and these data have a sample_weight", argument="sample_weight"
+            )
 
     def _source_beside(self, data: RowSource, eval_set: object) -> RowSource:
         """Return the validation queries of a fit on a cluster, moved to the same cluster."""
@@ -263,22 +273,24 @@ class AcceptedData:
         if named:
             raise InvalidInputError(
                 f"data on a cluster learn from their own queries, grades and weights alone; do not pass "
-                f"{', '.join(named)}, or fit to `data.gather()` if the rows fit here"
+                f"{', '.join(named)}, or fit to `data.gather()` if the rows fit here",
+                code="on-a-cluster",
             )
 
     def _validation_data(self, eval_set: object) -> RankingData:
         if isinstance(eval_set, RankingData):
             self._check_columns(eval_set)
             if eval_set.y is None:
-                raise InvalidInputError("eval_set has no grades (y)")
+                raise InvalidInputError("eval_set has no grades (y)", argument="eval_set")
             return eval_set
         if not isinstance(eval_set, tuple | list) or len(eval_set) != 3:
             raise InvalidInputError(
-                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])"
+                "eval_set must be (X, y, qid) or a RankingData, or [(X, y)] with eval_qid=[qid] (eval_group=[sizes])",
+                argument="eval_set",
             )
         X, y, qid = eval_set
         if y is None:
-            raise InvalidInputError("eval_set has no grades (y)")
+            raise InvalidInputError("eval_set has no grades (y)", argument="eval_set")
         return RankingData(self._checked(X, reset=False), y, qid)
 
     def _rows_to_score(self, X: Matrix) -> tuple[Any, Callable[[np.ndarray], np.ndarray]]:
@@ -293,7 +305,8 @@ class AcceptedData:
         if n_features != self.n_features_in_:
             raise InvalidInputError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input"
+                "features as input",
+                code="width",
             )
 
     def _check_columns(self, data: RankingData) -> None:
@@ -303,7 +316,8 @@ class AcceptedData:
             wrong = next(i for i, (a, b) in enumerate(zip(names, data.feature_names)) if a != b)
             raise InvalidInputError(
                 f"The feature names should match those that were passed during fit: column {wrong} was "
-                f"{names[wrong]!r} and is {data.feature_names[wrong]!r}"
+                f"{names[wrong]!r} and is {data.feature_names[wrong]!r}",
+                code="feature-names",
             )
         if data.category_names:
             known = self._own_category_names()
@@ -311,7 +325,8 @@ class AcceptedData:
                 if known.get(name) != texts:
                     raise InvalidInputError(
                         f"the categories of column {name!r} have other numbers than in training; read the table with "
-                        "categories=ranker.category_names"
+                        "categories=ranker.category_names",
+                        code="categories",
                     )
         self._check_values(data.X)
 
@@ -320,11 +335,13 @@ class AcceptedData:
         name = type(self).__name__
         if getattr(X, "is_binned_matrix", False):
             if not self.allow_binned:
-                raise InvalidInputError(f"{name} does not accept a BinnedMatrix; pass the values themselves")
+                raise InvalidInputError(
+                    f"{name} does not accept a BinnedMatrix; pass the values themselves", code="binned"
+                )
             return
         sparse = hasattr(X, "tocsr")
         if sparse and not self.allow_sparse:
-            raise WrongTypeError(f"{name} needs a dense matrix, these data are sparse; call X.toarray()")
+            raise WrongTypeError(f"{name} needs a dense matrix, these data are sparse; call X.toarray()", code="sparse")
         values = X.data if sparse else X
         low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))  # nan if a value is missing
         if np.isnan(low) and self.allow_nan:
@@ -337,7 +354,8 @@ class AcceptedData:
             raise InvalidInputError(
                 f"X contains {'infinity' if self.allow_nan else 'NaN or infinity'} at index {place}; "
                 f"{name} needs finite values"
-                + ("" if self.allow_nan or np.isinf(values).any() else f". {_about_missing(name)}")
+                + ("" if self.allow_nan or np.isinf(values).any() else f". {_about_missing(name)}"),
+                argument="X",
             )
         flat = values.ravel()
         first = int(np.argmax(np.abs(flat) > LARGEST_VALUE))
@@ -346,7 +364,8 @@ class AcceptedData:
         label = default_names(X.shape[1])[column] if names is None else names[column]
         raise InvalidInputError(
             f"column {str(label)!r} holds {flat[first]:.3g}, and products of numbers beyond {LARGEST_VALUE:g} "
-            "overflow. Divide the column by a power of ten, or write missing values as nan."
+            "overflow. Divide the column by a power of ten, or write missing values as nan.",
+            code="overflow",
         )
 
 
@@ -367,7 +386,9 @@ def _values_checked(part: Part, ranker: AcceptedData) -> None:
 def refuse_again(y: object, qid: object) -> None:
     """Refuse grades or queries that come in addition to those of a RankingData."""
     if y is not None or qid is not None:
-        raise InvalidInputError("X is a RankingData, which has its own y and qid; do not pass them again")
+        raise InvalidInputError(
+            "X is a RankingData, which has its own y and qid; do not pass them again", code="given-twice"
+        )
 
 
 def _about_missing(name: str) -> str:
@@ -375,5 +396,5 @@ def _about_missing(name: str) -> str:
     return (
         f"{name} does not accept missing values. Use ObliviousBoosting or RankBoost, which do; or fill them in: "
         "RankerPipeline(SimpleImputer(), ranker); or give them a bin of their own: "
-        'RankerPipeline("score-binning", ranker) (--prepare score-binning)'
+        'RankerPipeline("score-binning", ranker)'
     )

@@ -169,7 +169,7 @@ class AdaRank(LinearRanker):
         check_choice(self.constant_queries, "constant_queries", ("drop", "keep"))
         for name in ("signed", "repeat"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+                raise InvalidInputError(argument=name, expected="True or False", value=getattr(self, name))
         if self.query_sample is not None:
             check_number(self.query_sample, "query_sample", minimum=0.0, maximum=1.0, open_minimum=True)
         measure = self._measure().tie_averaged()
@@ -230,9 +230,11 @@ class AdaRank(LinearRanker):
         super().check_model()
         history = getattr(self, "history_", None)
         if not isinstance(history, dict) or set(history) != set(_COLUMNS):
-            raise ModelFileError(f"AdaRank: history_ must have the columns {', '.join(_COLUMNS)}")
+            raise ModelFileError(f"AdaRank: history_ must have the columns {', '.join(_COLUMNS)}", argument="history_")
         if any(not isinstance(c, np.ndarray) or c.shape != (self.n_iter_,) for c in history.values()):
-            raise ModelFileError(f"AdaRank: every column of history_ must have {self.n_iter_} entries")
+            raise ModelFileError(
+                f"AdaRank: every column of history_ must have {self.n_iter_} entries", argument="history_"
+            )
 
 
 class _Boosting:
@@ -323,7 +325,8 @@ class _Boosting:
             place = tuple(np.argwhere(np.abs(values) > 1.0 + _RANGE)[0])
             raise InvalidInputError(
                 f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure.measure!r} gave "
-                f"{values[place]:g} for query {self.query_ids[place[0]]}"
+                f"{values[place]:g} for query {self.query_ids[place[0]]}",
+                code="measure-range",
             )
 
     def _constant_queries(self, matrix: np.ndarray) -> np.ndarray:

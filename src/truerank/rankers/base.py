@@ -180,13 +180,16 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
-                "no path of settings); leave eval_set out, and choose settings with GridSearchCV or "
-                "`truerank cross-validate --grid`"
+                "no path of settings)",
+                argument="eval_set",
+                remedies=["leave eval_set out, and choose settings with GridSearchCV or `truerank cross-validate`"],
+                code="unused",
             )
         if sets and (len(sets) > 1 or call.cutoffs or call.measures) and not hasattr(self, "staged_predict"):
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} watches one set by one measure, got {len(sets)} sets; give "
-                "the one that chooses, and evaluate the others after the fit"
+                "the one that chooses, and evaluate the others after the fit",
+                argument="eval_set",
             )
         told: Any
         data: Any  # rows here, or a RowSource
@@ -231,7 +234,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Load a ranker of this class from a file in place; `truerank.load_model(path)` returns a new one."""
         loaded = resolve("truerank.models.model_file:load_model")(path)
         if type(loaded) is not type(self):
-            raise ModelFileError(f"{path}: holds a {type(loaded).__name__}; truerank.load_model(path) returns it")
+            raise ModelFileError(
+                f"{path}: holds a {type(loaded).__name__}; truerank.load_model(path) returns it", code="other-class"
+            )
         self.__dict__ = loaded.__dict__
 
     @property
@@ -274,7 +279,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if not isinstance(X, RankingData):
             X, qid = self._without_query_column(X, qid)
         elif qid is not None:
-            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
+            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again", argument="X")
         with Interruptible():
             rows, restore = self._rows_to_score(X)
             if qid is not None:
@@ -349,7 +354,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if values is None:
             raise InvalidInputError(
                 f"{type(self).__name__} has no contributions: its scores are no sum over features. Use "
-                "permutation_importance"
+                "permutation_importance",
+                code="no-contributions",
             )
         return np.asarray(restore(values))
 
@@ -376,7 +382,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                     f"score needs qid: this ranker was fitted with {self.n_queries_in_} queries, and without qid all "
                     "rows would count as one. In GridSearchCV and cross_validate call "
                     "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
-                    "fit(X, y, qid=qid))"
+                    "fit(X, y, qid=qid))",
+                    argument="qid",
                 )
             names = getattr(self, "feature_names_in_", None)
             X = RankingData(self._checked(X, reset=False), as_grades(y, None), qid, feature_names=names)
@@ -422,20 +429,29 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         for attribute, least in (("n_features_in_", 1), ("n_queries_in_", 0)):
             value = getattr(self, attribute, None)
             if type(value) is not int or value < least:
-                raise ModelFileError(f"{name}: {attribute} must be an integer >= {least}, got {value!r:.60}")
+                raise ModelFileError(
+                    f"{name}: {attribute} must be an integer >= {least}, got {value!r:.60}", argument=attribute
+                )
         for attribute, kind in (("status_", str), ("training_sketch_", TrainingSketch), ("saw_missing_", bool)):
             if attribute in vars(self):
                 require_value(self, attribute, kind)
         if getattr(self, "inputs_", "decimal") not in INPUTS:
-            raise ModelFileError(f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}")
+            raise ModelFileError(
+                f"{name}: inputs_ must be one of {', '.join(INPUTS)}, got {self.inputs_!r:.60}", argument="inputs_"
+            )
         close = getattr(self, "close_columns_", [])
         known = range(self.n_features_in_)
         if not isinstance(close, list) or not set(map(type, close)) <= {int} or not set(close) <= set(known):
-            raise ModelFileError(f"{name}: close_columns_ must be a list of column numbers, got {close!r:.60}")
+            raise ModelFileError(
+                f"{name}: close_columns_ must be a list of column numbers, got {close!r:.60}", argument="close_columns_"
+            )
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             if not isinstance(names, np.ndarray | list) or np.shape(names) != (self.n_features_in_,):
-                raise ModelFileError(f"{name}: feature_names_in_ must be a list of {self.n_features_in_} names")
+                raise ModelFileError(
+                    f"{name}: feature_names_in_ must be a list of {self.n_features_in_} names",
+                    argument="feature_names_in_",
+                )
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
 

@@ -89,9 +89,13 @@ class RidgeRanker(LinearRanker):
         if 8 * data.n_features**2 > _LARGEST_MATRIX:
             raise InvalidInputError(
                 f"ridge solves for a matrix of columns by columns: {data.n_features:,} columns need "
-                f"{8 * data.n_features**2 / 2**30:.0f} GiB, more than {_LARGEST_MATRIX >> 30}. For wide data use "
-                "rank-svm, measure-svm or list-net, which hold one number a column and read sparse rows (--sparse), or "
-                "keep fewer columns"
+                f"{8 * data.n_features**2 / 2**30:.0f} GiB, more than {_LARGEST_MATRIX >> 30}",
+                argument="X",
+                remedies=[
+                    "use rank-svm, measure-svm or list-net, which hold one number a column and read sparse rows",
+                    "keep fewer columns",
+                ],
+                code="too-wide",
             )
         problem = make_problem(data, self.scale, self.n_jobs)
         gram, moment = problem.moments()
@@ -193,7 +197,7 @@ class SingleFeature(Ranker):
         super().check_model()
         feature, sign = getattr(self, "feature_", None), getattr(self, "sign_", None)
         if not isinstance(feature, int) or not 0 <= feature < self.n_features_in_ or sign not in (1, -1):
-            raise ModelFileError(f"SingleFeature: no column {feature!r} with sign {sign!r}")
+            raise ModelFileError(f"SingleFeature: no column {feature!r} with sign {sign!r}", argument="feature_")
 
 
 def _measured(part: Part, k: int, sign: int, measure: Measure) -> list[np.ndarray]:

@@ -91,12 +91,14 @@ class BoostingFit:
         """Check the magnitude of grades and weights, and that training and validation rows have one form."""
         if self.valid is not None and hasattr(self.valid.X, "tocsc") != self.sparse:
             raise InvalidInputError(
-                f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form"
+                f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form",
+                argument="eval_set",
             )
         if self.sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
                 f"X is sparse, and the model to go on from has {self.leaves.name} leaves, which need a dense matrix; "
-                "call X.toarray()"
+                "call X.toarray()",
+                code="sparse",
             )
         assert self.data.y is not None
         largest = None if self.weight is None else float(self.weight.max())
@@ -111,7 +113,8 @@ class BoostingFit:
         if self.continued:
             raise InvalidInputError(
                 f"{'init_model' if self.begun else 'warm_start'}: unbiased-lambdarank learns its propensities from "
-                "tree to tree and cannot be continued; start anew"
+                "tree to tree and cannot be continued; start anew",
+                code="continued",
             )
         return objective
 
@@ -125,7 +128,7 @@ class BoostingFit:
         if columns is None:
             return None, data.X
         if self.continued:
-            raise InvalidInputError(CATEGORIES_STAY)
+            raise InvalidInputError(CATEGORIES_STAY, argument="categorical")
         assert data.y is not None
         _, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
         order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]

@@ -17,7 +17,7 @@ from truerank.rankers.base import Ranker
 def columns_of(given: object, what: str, n_features: int, names: list[Any]) -> np.ndarray:
     """Columns by number or name as int64 (u,), ascending; `what` is the parameter that an error names."""
     if isinstance(given, str | bytes) or not isinstance(given, list | tuple | set | np.ndarray):
-        raise InvalidInputError(f"{what} must be a list of column numbers or names, got {given!r}")
+        raise InvalidInputError(argument=what, expected="a list of column numbers or names", value=given)
     return np.unique(np.array([column_of(key, what, n_features, names) for key in given], dtype=np.int64))
 
 
@@ -27,10 +27,12 @@ def column_of(key: object, what: str, n_features: int, names: list[Any]) -> int:
         if key not in names:
             known = f"which X does not have; it has {', '.join(map(str, names[:10]))}"
             have = known if names else "and X has no names; give column numbers from 0"
-            raise InvalidInputError(f"{what} names the feature {key!r}, {have}")
+            raise InvalidInputError(f"{what} names the feature {key!r}, {have}", argument=what)
         return names.index(key)
     if not isinstance(key, numbers.Integral) or isinstance(key, bool) or not 0 <= int(key) < n_features:
-        raise InvalidInputError(f"{what} names the column {key!r}; X has the columns 0 … {n_features - 1}")
+        raise InvalidInputError(
+            f"{what} names the column {key!r}; X has the columns 0 … {n_features - 1}", argument=what
+        )
     return int(key)
 
 
@@ -50,9 +52,9 @@ def monotone_signs(given: object, n_features: int, names: list[Any]) -> np.ndarr
     except InvalidInputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(message) from error
+        raise InvalidInputError(message, argument="monotone") from error
     if values.shape != (n_features,) or not np.isin(values, (-1, 0, 1)).all():
-        raise InvalidInputError(message)
+        raise InvalidInputError(message, argument="monotone")
     return values.astype(np.int8) if values.any() else None
 
 
@@ -60,7 +62,7 @@ def feature_sets(given: object, n_features: int, names: list[Any]) -> np.ndarray
     """Sets of features that may meet in a tree, bool (sets, p); the features in no set are one more set."""
     what = "interaction_constraints"
     if isinstance(given, str | bytes) or not isinstance(given, list | tuple):
-        raise InvalidInputError(f"{what} must be a list of lists of column numbers or names, got {given!r}")
+        raise InvalidInputError(argument=what, expected="a list of lists of column numbers or names", value=given)
     sets = np.zeros((len(given) + 1, n_features), dtype=np.bool_)
     for row, one in zip(sets, given):
         row[columns_of(one, f"a set of {what}", n_features, names)] = True
@@ -120,7 +122,9 @@ def refuse_categories(X: Any) -> None:
         if kind.startswith(("category", "categorical", "enum", "object", "str", "date", "time", "duration", "period")):
             dated = kind.startswith(("date", "time", "duration", "period"))
             instead = "make a number of it, such as days since then" if dated else f"name it in categorical=[{name!r}]"
-            raise InvalidInputError(f"column {name!r} has the type {dtype}: {instead}, or leave it out")
+            raise InvalidInputError(
+                f"column {name!r} has the type {dtype}: {instead}, or leave it out", code="not-numeric"
+            )
 
 
 class CategoryColumns(Ranker):
@@ -148,7 +152,9 @@ class CategoryColumns(Ranker):
         numbered = {}
         for name, texts in (data.category_names or {}).items():
             if names.index(name) not in known:
-                raise InvalidInputError(f"column {name!r} holds categories: name it in categorical=[{name!r}]")
+                raise InvalidInputError(
+                    f"column {name!r} holds categories: name it in categorical=[{name!r}]", code="categories"
+                )
             numbered[str(names.index(name))] = list(texts)
         self.category_names_ = numbered
 

@@ -38,7 +38,8 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
     have = len(ranker.tree_values_)
     if check_positive_int(ranker.n_estimators, "n_estimators") < have:
         raise InvalidInputError(
-            f"warm_start: n_estimators={ranker.n_estimators} is less than the {have} trees that the model has"
+            f"warm_start: n_estimators={ranker.n_estimators} is less than the {have} trees that the model has",
+            code="fewer-trees",
         )
     before = getattr(ranker, "_fitted_with", None)
     if before is not None:
@@ -46,7 +47,8 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
             if value != before[name]:
                 raise InvalidInputError(
                     f"warm_start: {name} was {before[name]} and is {value}; a fit can only be continued with the "
-                    "same parameters. Set warm_start=False to start anew"
+                    "same parameters. Set warm_start=False to start anew",
+                    code="other-parameters",
                 )
     if ranker.tree_features_.shape[1] != ranker.depth:
         raise InvalidInputError(
@@ -54,7 +56,8 @@ def begun_progress(ranker: Any, n_features: int) -> Progress:
         )
     if ranker.tree_gains_.shape[1] != n_features:
         raise InvalidInputError(
-            f"warm_start: the model was fitted to {ranker.tree_gains_.shape[1]} features, X has {n_features}"
+            f"warm_start: the model was fitted to {ranker.tree_gains_.shape[1]} features, X has {n_features}",
+            code="width",
         )
     progress = trees_of(ranker)
     progress.valid, progress.change = (
@@ -69,7 +72,8 @@ def check_same_columns(ranker: Any, leaves: Leaves, columns: TrainingColumns, p_
     if not same or (columns.scaling is not None and not np.array_equal(columns.scaling.mean, ranker.feature_mean_)):
         raise InvalidInputError(
             "warm_start: X is not what the model's trees were fitted to; fuzzy and polynomial leaves can only be "
-            "continued with the same rows. Set warm_start=False to start anew"
+            "continued with the same rows. Set warm_start=False to start anew",
+            code="other-rows",
         )
 
 
@@ -82,27 +86,33 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
     if names is not None and own is not None and list(names) != list(own):
         wrong = next(place for place, (a, b) in enumerate(zip(names, own)) if a != b)
         raise InvalidInputError(
-            f"init_model: its column {wrong} was {names[wrong]!r} and is {own[wrong]!r}; name the columns as then"
+            f"init_model: its column {wrong} was {names[wrong]!r} and is {own[wrong]!r}; name the columns as then",
+            code="feature-names",
         )
     if isinstance(ranker.leaves, str) and ranker.leaves == "auto":
         ranker.leaves_ = begun.kind_of_leaves
     kind, theirs = ranker.kind_of_leaves, begun.kind_of_leaves
     scored_by = kind.scored_by
     if type(kind) is not type(theirs) or any(getattr(kind, name) != getattr(theirs, name) for name in scored_by):
-        raise InvalidInputError(f"init_model has leaves {theirs}, this ranker {kind}: they must be the same")
+        raise InvalidInputError(
+            f"init_model has leaves {theirs}, this ranker {kind}: they must be the same", code="other-leaves"
+        )
     if begun.tree_features_.shape[1] != ranker.depth:
         raise InvalidInputError(
-            f"init_model has trees of depth {begun.tree_features_.shape[1]}, this ranker depth={ranker.depth}"
+            f"init_model has trees of depth {begun.tree_features_.shape[1]}, this ranker depth={ranker.depth}",
+            code="other-depth",
         )
     if (ranker.categorical is not None) != hasattr(begun, "category_features_"):
-        raise InvalidInputError("init_model: `categorical` must name the columns that it named then")
+        raise InvalidInputError("init_model: `categorical` must name the columns that it named then", code="categories")
     coded = getattr(ranker, "category_names_", None)
     if coded is not None and coded != getattr(begun, "category_names_", {}):
         raise InvalidInputError(
             "init_model: its categories have other numbers; read the table with categories=init_model.category_names"
         )
     if (ranker.start == "linear") != hasattr(begun, "start_weights_"):
-        raise InvalidInputError(f"init_model starts from {begun.start!r}, this ranker from {ranker.start!r}")
+        raise InvalidInputError(
+            f"init_model starts from {begun.start!r}, this ranker from {ranker.start!r}", code="other-start"
+        )
     ranker.seed_ = seed_of(ranker.random_state)
     for name in ("start_", *TREES, "history_", "n_iter_", "category_names_", *OF_SOME):
         ranker.__dict__.pop(name, None)

@@ -283,17 +283,21 @@ class BinnedLinearRanker(LinearRanker):
         name = type(self).__name__
         if isinstance(X, BinnedMatrix):
             if self.bin_edges_ is None:
-                raise InvalidInputError(f"this {name} was trained on values; pass values and no BinnedMatrix")
+                raise InvalidInputError(
+                    f"this {name} was trained on values; pass values and no BinnedMatrix", code="binned"
+                )
             if len(self.bin_edges_) != len(X.edges) or not all(
                 np.array_equal(a, b) for a, b in zip(self.bin_edges_, X.edges)
             ):
                 raise InvalidInputError(
                     f"the BinnedMatrix has other edges than those that this {name} was trained on; make both with "
-                    "the same fitted ScoreBinning"
+                    "the same fitted ScoreBinning",
+                    code="other-edges",
                 )
         elif self.bin_edges_ is not None:
             raise InvalidInputError(
-                f"this {name} was trained on binned scores; transform X with the ScoreBinning of the training data"
+                f"this {name} was trained on binned scores; transform X with the ScoreBinning of the training data",
+                code="binned",
             )
 
     def _weight_names(self) -> list[str]:

@@ -162,7 +162,7 @@ class MeasureSVM(BinnedLinearRanker):
         if self.slack_tol is not None:
             check_number(self.slack_tol, "slack_tol", minimum=0.0, open_minimum=True)
             if self.solver != "n-slack" or self._is_ramp(self._measure()):
-                raise InvalidInputError('slack_tol needs solver="n-slack" and bound="margin"')
+                raise InvalidInputError('slack_tol needs solver="n-slack" and bound="margin"', argument="slack_tol")
         measure, chooser = self._measure(), self._measure("validation_measure")
         ramp = self._is_ramp(measure)
         self._keep_edges(data, valid)

@@ -291,7 +291,8 @@ class ObliviousBoosting(FittedTrees):
         if position is not None:
             if self.objective != "unbiased-lambdarank":
                 raise InvalidInputError(
-                    'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective'
+                    'position is read by objective="unbiased-lambdarank" only; leave it out, or use that objective',
+                    argument="position",
                 )
             data = data.with_position(position)
         if init_model is not None:
@@ -306,7 +307,9 @@ class ObliviousBoosting(FittedTrees):
         given = self.leaves
         if isinstance(given, str) and given == "auto":
             if not hasattr(self, "leaves_"):
-                raise InvalidInputError('leaves="auto" is chosen by fit: call fit first, or name the kind of leaves')
+                raise InvalidInputError(
+                    'leaves="auto" is chosen by fit: call fit first, or name the kind of leaves', argument="leaves"
+                )
             given = self.leaves_
         return parse_leaves(given)
 
@@ -325,14 +328,18 @@ class ObliviousBoosting(FittedTrees):
         if not isinstance(begun, ObliviousBoosting) or not hasattr(begun, "tree_values_"):
             found = "one that is not fitted" if isinstance(begun, ObliviousBoosting) else type(begun).__name__
             hint = "; read it first, load_model(path)" if isinstance(begun, str) else ""
-            raise InvalidInputError(f"init_model must be a fitted ObliviousBoosting, got {found}{hint}")
+            raise InvalidInputError(
+                f"init_model must be a fitted ObliviousBoosting, got {found}{hint}", argument="init_model"
+            )
         take_model(self, begun, n_features)
 
     def _parts(self) -> int:
         """Return the number of parts of the values of a feature."""
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:
-            raise InvalidInputError(f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte")
+            raise InvalidInputError(
+                f"borders must be at most {MAX_BORDERS + 1}, got {parts}: a code is one byte", argument="borders"
+            )
         return parts
 
     def _early_stopping(self, watched: bool) -> EarlyStopping | None:
@@ -342,7 +349,7 @@ class ObliviousBoosting(FittedTrees):
             return EarlyStopping(measure, self.convention, self.patience)
         if self.patience is not None:
             check_positive_int(self.patience, "patience")
-            raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries")
+            raise InvalidInputError("patience needs eval_set=(X, y, qid), the validation queries", argument="patience")
         return None
 
     def _rates(self, n_estimators: int) -> np.ndarray:
@@ -352,7 +359,8 @@ class ObliviousBoosting(FittedTrees):
             return np.full(n_estimators, check_number(given, "learning_rate", minimum=0.0, open_minimum=True))
         if len(given) != n_estimators:
             raise InvalidInputError(
-                f"learning_rate must be one number, or one for each of the {n_estimators} trees, got {len(given)}"
+                f"learning_rate must be one number, or one for each of the {n_estimators} trees, got {len(given)}",
+                argument="learning_rate",
             )
         return np.array([check_number(rate, "learning_rate", minimum=0.0, open_minimum=True) for rate in given])
 
@@ -361,7 +369,9 @@ class ObliviousBoosting(FittedTrees):
         n_estimators = check_positive_int(self.n_estimators, "n_estimators")
         depth = check_positive_int(self.depth, "depth")
         if depth > MAX_DEPTH:
-            raise InvalidInputError(f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}")
+            raise InvalidInputError(
+                f"depth must be at most {MAX_DEPTH} (a tree has 2^depth leaves), got {depth}", argument="depth"
+            )
         if self.bootstrap is not None:
             check_choice(self.bootstrap, "bootstrap", ("row", "query"))
         alpha = self.alpha
@@ -372,7 +382,8 @@ class ObliviousBoosting(FittedTrees):
         monotone = None if self.monotone is None else monotone_signs(self.monotone, n_features, names)
         if monotone is not None and not self.kind_of_leaves.keeps_monotone:
             raise InvalidInputError(
-                f"{self.kind_of_leaves.name} leaves cannot keep monotone constraints; use constant or fuzzy leaves"
+                f"{self.kind_of_leaves.name} leaves cannot keep monotone constraints; use constant or fuzzy leaves",
+                argument="monotone",
             )
         sets = self.interaction_constraints
         rules = GrowthRules(

@@ -321,19 +321,21 @@ class PairwiseDescent(LinearRanker):
             check_number(self.rel, "rel")
         for name in ("fit_intercept", "projection"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                raise InvalidInputError(f"{name} must be True or False, got {getattr(self, name)!r}")
+                raise InvalidInputError(argument=name, expected="True or False", value=getattr(self, name))
         if not isinstance(self.average, bool | np.bool_):
             check_positive_int(self.average, "average", 0)
         if reg == 0.0 and (self.learning_rate == "pegasos" or self.projection):
             raise InvalidInputError(
                 "alpha must be > 0 with learning_rate='pegasos' and with projection=True, got 0; give "
-                "a positive alpha, or choose another learning_rate without projection"
+                "a positive alpha, or choose another learning_rate without projection",
+                argument="alpha",
             )
         first = {"pegasos": 0.0, "basic": 10.0 / 11.0, "constant": eta0}[self.learning_rate]
         if first * reg > 1.0:
             raise InvalidInputError(
                 f"alpha times the first learning rate must be at most 1, got {reg:g} * {first:g}: the weights "
-                "would change sign at every step; lower alpha or use learning_rate='pegasos'"
+                "would change sign at every step; lower alpha or use learning_rate='pegasos'",
+                argument="alpha",
             )
 
     def _start(self, problem: Problem, reg: float) -> None:
@@ -354,7 +356,8 @@ class PairwiseDescent(LinearRanker):
             raise InvalidInputError(
                 f"the weights diverged (loss {self.loss!r}, learning_rate {self.learning_rate!r}, alpha "
                 f"{self.alpha_:g}): scale the columns, or use learning_rate='basic', a smaller eta0 or a larger "
-                "alpha"
+                "alpha",
+                code="diverged",
             )
         return result
 
@@ -372,7 +375,8 @@ class PairwiseDescent(LinearRanker):
         if len(grades) > 2:
             raise InvalidInputError(
                 f"sampling={self.sampling!r} with loss={self.loss!r} needs two classes and these data have "
-                f"{len(grades)} grades; give rel, the lowest grade that counts as relevant"
+                f"{len(grades)} grades; give rel, the lowest grade that counts as relevant",
+                argument="sampling",
             )
         return None if len(grades) < 2 else y >= grades[1]
 

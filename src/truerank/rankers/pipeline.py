@@ -22,7 +22,7 @@ from truerank.data.row_source import RowSource
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.base import Ranker
 
-# Name of a transformer (`--prepare NAME`) -> "module:class".
+# Name of a transformer on the command line -> "module:class".
 TRANSFORMERS: dict[str, str] = {
     "score-binning": "truerank.features.score_binning:ScoreBinning",
     "percentile-in-query": "truerank.features.per_query:PercentileInQuery",
@@ -124,7 +124,9 @@ class RankerPipeline(Ranker):
         if qid is None and not isinstance(X, RankingData) and self.n_queries_in_ > 1:
             for step in self.transformers_:
                 if _takes(step.transform, "qid") and not isinstance(step, ScoreBinning):  # which ignores its qid
-                    raise InvalidInputError(f"{type(step).__name__} needs qid: pass the query of each row to predict")
+                    raise InvalidInputError(
+                        f"{type(step).__name__} needs qid: pass the query of each row to predict", argument="qid"
+                    )
         data = self.transformed(data)
         return data.restore(ranker_scores(self.ranker_, data))
 
@@ -172,9 +174,13 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
         data, valid = data.as_grouped(), None if valid is None else valid.as_grouped()
         return clone(ranker).fit(data, **({} if valid is None else {"eval_set": valid}))
     if isinstance(data, RowSource):
-        raise InvalidInputError(f"on a cluster learn truerank's own rankers, got {type(ranker).__name__}")
+        raise InvalidInputError(
+            f"on a cluster learn truerank's own rankers, got {type(ranker).__name__}", code="on-a-cluster"
+        )
     if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
-        raise InvalidInputError(f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}")
+        raise InvalidInputError(
+            f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}", argument="ranker"
+        )
     if hasattr(ranker, "steps"):
         fitted = clone(ranker)
         steps = []
@@ -217,7 +223,7 @@ def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingDat
     X, qid = without_query_column(X, qid, getattr(ranker, "feature_names_in_", None))
     if isinstance(X, RankingData):
         if qid is not None:
-            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again")
+            raise InvalidInputError("X is a RankingData, which has its own qid; do not pass it again", argument="X")
         X = ranker._filled(X)
         ranker._check_columns(X)
         return X
@@ -230,7 +236,7 @@ def _made(prepare: Any) -> list[Any]:
     made: list[Any] = [transformer_class(step)() if isinstance(step, str) else step for step in steps]
     for step in made:
         if not hasattr(step, "transform"):
-            raise InvalidInputError(f"prepare must hold transformers or their names, got {step!r}")
+            raise InvalidInputError(f"prepare must hold transformers or their names, got {step!r}", argument="prepare")
     return made
 
 

@@ -169,7 +169,9 @@ class PointwiseSVM(BinnedLinearRanker):
         if isinstance(given, dict) and set(given) == {0, 1}:
             other, own = (check_number(given[key], f"class_weight[{key}]", minimum=0.0) for key in (0, 1))
             return own, other
-        raise InvalidInputError(f"class_weight must be None, 'ratio' or {{0: number, 1: number}}, got {given!r}")
+        raise InvalidInputError(
+            argument="class_weight", expected="None, 'ratio' or {0: number, 1: number}", value=given
+        )
 
     def _liblinear(self, X: StoredMatrix, hinge: HingeOracle, C: float) -> SolverResult:
         from sklearn.exceptions import ConvergenceWarning

@@ -131,7 +131,9 @@ class RankBoost(Ranker):
         rounds = check_positive_int(self.n_estimators, "n_estimators")
         if self.thresholds != "all":
             if isinstance(self.thresholds, str):
-                raise InvalidInputError(f'thresholds must be an integer >= 1 or "all", got {self.thresholds!r}')
+                raise InvalidInputError(
+                    argument="thresholds", expected='an integer >= 1 or "all"', value=self.thresholds
+                )
             check_positive_int(self.thresholds, "thresholds")
         curve = watched = None
         if valid is not None:

@@ -124,7 +124,8 @@ class RunFusion(BaseEstimator):
         if not (grades[rows] > 0).any():
             raise InvalidInputError(
                 f"none of the {len(rows)} documents that the runs have in their first {self.depth} ranks is relevant; "
-                "there is nothing to learn from: check that runs and qrels name documents alike, or raise depth"
+                "there is nothing to learn from: check that runs and qrels name documents alike, or raise depth",
+                code="nothing-relevant",
             )
         edges = features.fit(pool, rows)
         ranker = self._new_ranker()
@@ -182,7 +183,8 @@ class RunFusion(BaseEstimator):
         if not isinstance(self.ranker_, LinearRanker) or len(self.ranker_.coef_) != len(self.run_names_):
             raise InvalidInputError(
                 f"a fusion of {features} by {type(self.ranker_).__name__} has no single weight for each run; learn one "
-                "with nonnegative=True"
+                "with nonnegative=True",
+                code="no-run-weights",
             )
         return dict(zip(self.run_names_, self.ranker_.coef_.tolist()))
 
@@ -208,7 +210,8 @@ class RunFusion(BaseEstimator):
         ):
             raise InvalidInputError(
                 f"nonnegative fusion has one weight for each run: features must be min-max, score, z-score, "
-                f"percentile or reciprocal-rank, got {features}"
+                f"percentile or reciprocal-rank, got {features}",
+                argument="nonnegative",
             )
         return features
 
@@ -221,7 +224,8 @@ class RunFusion(BaseEstimator):
         if self.nonnegative and not isinstance(self.ranker, NonnegativeListNet):
             raise InvalidInputError(
                 f"nonnegative fusion is learned by NonnegativeListNet, got {type(self.ranker).__name__}; leave "
-                "ranker out"
+                "ranker out",
+                argument="nonnegative",
             )
         return clone(self.ranker)
 

@@ -113,7 +113,8 @@ class TextRanker(BaseEstimator):
         calibrator = getattr(self, "calibrator_", None)
         if calibrator is None:
             raise InvalidInputError(
-                "this model has no calibrator; `truerank text pipeline` makes one unless a constant is better"
+                "this model has no calibrator; `truerank text pipeline` makes one unless a constant is better",
+                code="no-calibrator",
             )
         return calibrator.predict_proba(scores)
 

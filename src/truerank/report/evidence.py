@@ -51,7 +51,7 @@ _RANKED_QUERIES = 60  # queries whose rankings are on the page
 _RANKED_DOCUMENTS = 10
 _RANKED_SYSTEMS = 4
 _REASONS = 4
-_BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "--b"}, "value": "--a"}  # a colour
+_BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "page-b"}, "value": "page-a"}  # a colour
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,15 @@ def make_report(
 
 def _check(systems: Sequence[System]) -> None:
     if not systems:
-        raise InvalidInputError("a report needs at least one system")
+        raise InvalidInputError("a report needs at least one system", code="no-system")
     names = [str(name) for name in systems[0].judgements.query_ids]
     for system in systems[1:]:
         if [str(name) for name in system.judgements.query_ids] != names:
-            raise InvalidInputError(f"{system.name} and {systems[0].name} are of different queries")
+            raise InvalidInputError(
+                f"{system.name} and {systems[0].name} are of different queries", code="different-queries"
+            )
     if len({system.name for system in systems}) < len(systems):
-        raise InvalidInputError("two systems have the same name")
+        raise InvalidInputError("two systems have the same name", code="same-name")
 
 
 def _best_other(results: list[Evaluation], first: str) -> int:
@@ -228,7 +230,7 @@ def _picture(systems: Sequence[System], results: list[Evaluation], first: str, o
     many = len(order) > 1500
     title = f"{first}: {systems[other].name} - {systems[0].name}" if other else first
     spec = layer(
-        {"type": "area", "color": "--a"} if many else {"type": "bar"},
+        {"type": "area", "color": "page-a"} if many else {"type": "bar"},
         [{"query": names[q], "place": k, "value": _number(values[q])} for k, q in enumerate(order)],
         x=number("place", "queries, sorted", axis={"labels": False, "ticks": False, "grid": False})
         | ({} if many else {"type": "ordinal"}),
@@ -260,7 +262,7 @@ def _measures(
             if name == first:
                 points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
         rows.append(row)
-    line, point = {"type": "rule", "color": "--a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
+    line, point = {"type": "rule", "color": "page-a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
     tooltip = [{"field": name} for name in ("system", "mean", "low", "high")]
     spec = {
         "data": {"values": points},
@@ -268,7 +270,7 @@ def _measures(
         "encoding": {"y": {"field": "system", "type": "nominal", "sort": None, "title": None}},
         "layer": [
             layer(line, x=number("low", first, scale={"zero": False}), x2={"field": "high"}),
-            layer(point | {"color": "--a"}, x=number("mean"), tooltip=tooltip),
+            layer(point | {"color": "page-a"}, x=number("mean"), tooltip=tooltip),
         ],
     }
     note = "Mean and 95 % confidence interval over queries (Student's t)."
@@ -376,7 +378,7 @@ def _curves(system: System) -> str:
         if values.ndim != 1 or values.dtype.kind != "f" or np.isfinite(values).sum() < 2:
             continue
         spec = layer(
-            {"type": "line", "color": "--a"},
+            {"type": "line", "color": "page-a"},
             [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values.tolist())],
             x=number("round", "round"),
             y=number("value", str(name), scale={"zero": False}),
@@ -421,11 +423,11 @@ def _probabilities(system: System, data: RankingData | None) -> str:
     points = [dict(zip(names, row)) for row in zip(*(column.tolist() for column in columns))]
     x = number("predicted", "probability", scale={"domain": [0, 1]})
     ideal = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
-    band = {"type": "rule", "color": "--quiet", "strokeWidth": 6, "opacity": 0.4}
-    line = {"type": "line", "point": {"size": 60, "color": "--a"}, "color": "--a"}
+    band = {"type": "rule", "color": "page-quiet", "strokeWidth": 6, "opacity": 0.4}
+    line = {"type": "line", "point": {"size": 60, "color": "page-a"}, "color": "page-a"}
     tooltip = [{"field": name} for name in ("predicted", "observed", "documents")]
     layers = [
-        layer({"type": "line", "color": "--quiet", "strokeDash": [4, 4]}, ideal, x=x, y=number("observed")),
+        layer({"type": "line", "color": "page-quiet", "strokeDash": [4, 4]}, ideal, x=x, y=number("observed")),
         layer(band, x=x, y=number("low"), y2={"field": "high"}),
         layer(line, x=x, y=number("observed", "share that is relevant"), tooltip=tooltip),
     ]
@@ -461,7 +463,7 @@ def _cutoff(cutoff: Any) -> Section:
     ]  # fmt: skip
     x, y = number("share", "share answered or shown"), number("loss", "mean loss")
     dash = {"field": "line", "type": "nominal"}
-    spec = layer({"type": "line", "color": "--a"}, points, x=x, y=y, strokeDash=dash) | {"height": 220}
+    spec = layer({"type": "line", "color": "page-a"}, points, x=x, y=y, strokeDash=dash) | {"height": 220}
     return Section(
         "cutoff", "Cutoff", paragraph(cutoff.summary()) + chart(spec, "risk and its bound by share answered")
     )

@@ -57,7 +57,7 @@ def data_table(columns: list[str], rows: list[list[Any]], label: str, *, pick: s
 
 
 def chart(spec: dict[str, Any], label: str) -> str:
-    """A chart from a Vega-Lite specification; colours may be names of the page's own (`--a`, `--b`, `--quiet`)."""
+    """A chart from a Vega-Lite specification; colours may be those of the page: `page-a`, `page-b`, `page-quiet`."""
     whole = {"width": "container", "autosize": {"type": "fit", "contains": "padding"}, **spec}
     return f'<div class="chart" data-label="{html.escape(label)}"></div>{_json(whole)}'
 

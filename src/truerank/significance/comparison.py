@@ -161,9 +161,11 @@ def compare_rankers(
         judgements = next(iter(found.values()))[0]
     else:
         if topics is not None:
-            raise InvalidInputError("topics is about runs over qrels; score rows of the same queries without it")
+            raise InvalidInputError(
+                "topics is about runs over qrels; score rows of the same queries without it", argument="topics"
+            )
         if not isinstance(scores, Mapping):
-            raise InvalidInputError("compare_rankers requires scores by name: {'ranker': scores, …}")
+            raise InvalidInputError("compare_rankers requires scores by name: {'ranker': scores, …}", code="no-names")
         measures = parse_measures(measure, convention or DEFAULT_CONVENTION)
         judgements, order = judged(y, qid, doc_ids)
         found = {
@@ -240,9 +242,13 @@ def compare_measures(
     correction = ("max-t" if test in OF_MEANS else "holm") if correction is None else correction
     check_choice(correction, "correction", CORRECTIONS)
     if correction == "max-t" and test not in OF_MEANS:
-        raise InvalidInputError(f"correction 'max-t' is of means, and test {test!r} is not; choose 'holm'")
+        raise InvalidInputError(
+            f"correction 'max-t' is of means, and test {test!r} is not; choose 'holm'", argument="correction"
+        )
     if margin is not None and test not in OF_MEANS:
-        raise InvalidInputError(f"margin is about means, and test {test!r} is not; choose 'randomisation' or 't'")
+        raise InvalidInputError(
+            f"margin is about means, and test {test!r} is not; choose 'randomisation' or 't'", argument="margin"
+        )
     margin = checked_margin(margin)
     names = list(measured[0].per_query)
     if baseline == "first" and "first" not in names:
@@ -284,11 +290,11 @@ def compare_measures(
 def _places(names: list[str], baseline: str | None) -> list[tuple[int, int]]:
     """Return the places of the rankers of each pair: each against the baseline, or all pairs if it is None."""
     if len(names) < 2:
-        raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}")
+        raise InvalidInputError(f"a comparison needs at least two rankers, got {len(names)}", code="one-ranker")
     if baseline is None:
         return list(combinations(range(len(names)), 2))
     if baseline not in names:
-        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}")
+        raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}", argument="baseline")
     against = names.index(baseline)
     return [(place, against) for place in range(len(names)) if place != against]
 

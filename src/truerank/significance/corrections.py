@@ -79,7 +79,7 @@ def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
 def _family(p: ArrayLike) -> np.ndarray:
     values = np.asarray(p, dtype=np.float64)
     if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-        raise InvalidInputError(f"p-values must be a list of numbers in [0, 1], got {p!r}")
+        raise InvalidInputError(f"p-values must be a list of numbers in [0, 1], got {p!r}", argument="p")
     return values
 
 
@@ -318,7 +318,9 @@ def _with_scales(differences: ArrayLike, measures: ArrayLike | None) -> tuple[np
     h = d.shape[1]
     _, of = np.unique(np.zeros(h) if measures is None else np.asarray(measures), return_inverse=True)
     if of.shape != (h,):
-        raise InvalidInputError(f"measures has {len(of)} names for {h} hypotheses; one for each is required")
+        raise InvalidInputError(
+            f"measures has {len(of)} names for {h} hypotheses; one for each is required", argument="measures"
+        )
     # The root mean square of each measure's differences, with equal weight for each hypothesis; 1 if all are 0.
     squares = np.bincount(of, weights=np.nanmean(d**2, axis=0)) / np.bincount(of)
     return np.nan_to_num(d), np.sqrt(np.where(squares > 0, squares, 1.0))[of] * np.sqrt((~np.isnan(d)).sum(axis=0))

@@ -122,7 +122,7 @@ class Gate:
         return EXIT_CODES[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `truerank gate --json` prints."""
+        """Return what `truerank gate` prints as JSON."""
         return plain(
             {
                 "schema": "truerank/gate",

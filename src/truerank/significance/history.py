@@ -44,7 +44,8 @@ class History:
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInputError(
-                f"{os.fspath(path)} is not a history of comparisons ({error}). Name another file, or restore this one"
+                f"{os.fspath(path)} is not a history of comparisons ({error}). Name another file, or restore this one",
+                code="not-a-history",
             ) from error
         return cls(looks, references, results)
 

@@ -238,11 +238,15 @@ def verdict(differences: ArrayLike, margin: float | None = None, *, baseline: Ar
     margin, d = checked_margin(margin), as_sample(differences, "differences", nan=True)
     if margin is None or baseline is None:
         if margin is not None:
-            raise InvalidInputError(f"margin={margin:g} requires the values of the baseline. Add baseline=values")
+            raise InvalidInputError(
+                f"margin={margin:g} requires the values of the baseline. Add baseline=values", argument="margin"
+            )
         return decided("t", d)
     values = as_sample(baseline, "baseline", nan=True)
     if len(values) != len(d):
-        raise InvalidInputError(f"baseline has {len(values)} values for {len(d)} differences; one for each is required")
+        raise InvalidInputError(
+            f"baseline has {len(values)} values for {len(d)} differences; one for each is required", argument="baseline"
+        )
     return decided("t", d, margin, failing_loss(values, values + d))
 
 

@@ -197,11 +197,11 @@ def as_sample(values: ArrayLike, name: str, nan: bool = False) -> np.ndarray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must hold numbers: {error}") from error
+        raise InvalidInputError(f"{name} must hold numbers: {error}", argument=name) from error
     if array.ndim != 1:
         raise InvalidInputError(f"{name} must be one-dimensional, one value for each query; got shape {array.shape}")
     if np.isinf(array).any() or (not nan and np.isnan(array).any()):
-        raise InvalidInputError(f"{name} must hold finite numbers")
+        raise InvalidInputError(f"{name} must hold finite numbers", argument=name)
     return array
 
 
@@ -424,12 +424,14 @@ def as_differences(differences: ArrayLike) -> np.ndarray:
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or np.isinf(found).any():
         raise InvalidInputError(
-            f"differences must be finite or NaN, of shape (topics, hypotheses); got shape {found.shape}"
+            f"differences must be finite or NaN, of shape (topics, hypotheses); got shape {found.shape}",
+            argument="differences",
         )
     defined = ~np.isnan(found)
     if not defined.any(axis=0).all():
         raise InvalidInputError(
-            "a comparison has no topic that both rankers have a value for; compare rankers with topics in common"
+            "a comparison has no topic that both rankers have a value for; compare rankers with topics in common",
+            code="no-common-topic",
         )
     return found if defined.any(axis=1).all() else found[defined.any(axis=1)]
 

@@ -139,7 +139,8 @@ def queries_needed(
         raise InvalidInputError(
             "power requires an effect other than 0 and a pilot of at least five queries that differ, not all by the "
             f"same amount. Got an effect of {effect:g}, and {len(d)} queries, of which {differ} differ, with "
-            f"{len(np.unique(d))} distinct differences. {advice}"
+            f"{len(np.unique(d))} distinct differences. {advice}",
+            code="pilot",
         )
     seed = int(np.random.default_rng(seed_of(random_state)).integers(2**62))
     centred = d - d.mean()

@@ -195,7 +195,7 @@ class Comparison(Tabular):
         """
         index = next((i for i, pair in enumerate(self.pairs) if {pair.a, pair.b} == {a, b}), None)
         if index is None:
-            raise InvalidInputError(f"{a!r} and {b!r} were not compared")
+            raise InvalidInputError(f"{a!r} and {b!r} were not compared", code="not-compared")
         pair, flip = self.pairs[index], 1.0 if self.pairs[index].a == a else -1.0
         d = self._differences(pair.a, pair.b)
         known = np.flatnonzero(~np.isnan(d))
@@ -255,7 +255,7 @@ class Comparison(Tabular):
         return gains, losses
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `truerank compare --json` prints."""
+        """Return what `truerank compare` prints as JSON."""
         moved = ("gains", "losses_most")
         figures = {
             "baseline": self.baseline,

@@ -68,7 +68,9 @@ class CuttingPlanes:
         n_jobs: int | None = None,
     ) -> None:
         if rows.n_rows != int(oracle.offsets[-1]):
-            raise InvalidInputError(f"the oracle is for {int(oracle.offsets[-1])} rows, X has {rows.n_rows}")
+            raise InvalidInputError(
+                f"the oracle is for {int(oracle.offsets[-1])} rows, X has {rows.n_rows}", code="different-shapes"
+            )
         self.rows, self.oracle, self.n_jobs = rows.lay_out(), oracle, n_jobs
         m = len(oracle.kept)
         self.weight = np.where(oracle.kept, np.ones(m) if weight is None else weight, 0.0)

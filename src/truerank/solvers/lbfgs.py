@@ -95,7 +95,8 @@ def descend(
         problem.pass_over_queries(coef, learning_rate)
         if not np.isfinite(coef).all():
             raise InvalidInputError(
-                f"ListNet: gradient descent diverged in pass {n_iter}; lower learning_rate (now {learning_rate:g})"
+                f"ListNet: gradient descent diverged in pass {n_iter}; lower learning_rate (now {learning_rate:g})",
+                code="diverged",
             )
         if after(coef, math.nan):
             status = Status.VALIDATION

@@ -19,7 +19,7 @@ def path_values(value: float | Sequence[float] | np.ndarray, name: str, *, zero:
     """Return the values of the parameter `name`, a number or a list of numbers; `zero` allows 0."""
     values: list[Any] = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
     if not values:
-        raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list")
+        raise InvalidInputError(f"{name} must be a number or a list of numbers, got an empty list", argument=name)
     return [check_number(one, name, minimum=0.0, open_minimum=not zero) for one in values]
 
 
@@ -47,7 +47,8 @@ def best_of_path(
     if len(values) > 1 and valid is None:
         raise InvalidInputError(
             f"{name} is a list of {len(values)} values, from which validation queries must choose: pass "
-            f"eval_set=(X, y, qid), or give a single {name}"
+            f"eval_set=(X, y, qid), or give a single {name}",
+            argument=name,
         )
     curve = None if valid is None else EarlyStopping(measure, convention, valid=valid)
     chosen: tuple[float, SolverResult] | None = None

@@ -113,7 +113,8 @@ class TextFeatures(BaseEstimator):
         if STEMMED_AND_STOPPED not in index.analysers:
             raise InvalidInputError(
                 f"{index.path}: the index has the analysers {', '.join(index.analysers)}; features need "
-                f"{STEMMED_AND_STOPPED!r}. Build the index with it"
+                f"{STEMMED_AND_STOPPED!r}. Build the index with it",
+                code="analysers",
             )
         names = [name for family in families for name in _NAMES[family](index)]
         if not names:
@@ -142,7 +143,8 @@ class TextFeatures(BaseEstimator):
             missing = [name for name in self.feature_names_[: len(names)] if name not in names][:3]
             raise InvalidInputError(
                 f"{index.path}: this index has other features than the index of fit, which had the fields "
-                f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}"
+                f"{', '.join(self.fields_)}{'; it lacks ' + ', '.join(missing) if missing else ''}",
+                code="other-index",
             )
         asked = as_documents(queries)
         _prepare(index, families)
@@ -153,7 +155,9 @@ class TextFeatures(BaseEstimator):
             found = run_blocks(work, [(query,) for query in asked], self.n_jobs)
         kept = [number for number, (documents, _) in enumerate(found) if len(documents)]
         if not kept:
-            raise InvalidInputError("no query finds a document; expected queries with words of this collection")
+            raise InvalidInputError(
+                "no query finds a document; expected queries with words of this collection", code="no-document"
+            )
         offsets = offsets_of([len(found[number][0]) for number in kept])
         doc_ids = index.document_ids(np.concatenate([found[number][0] for number in kept]))
         X = np.concatenate([found[number][1] for number in kept])
@@ -170,7 +174,9 @@ class TextFeatures(BaseEstimator):
         given = [self.families] if isinstance(self.families, str) else list(self.families)
         unknown = [family for family in given if family not in FAMILIES]
         if unknown or not given:
-            raise InvalidInputError(f"families must be some of {', '.join(FAMILIES)}, got {unknown[:1] or given}")
+            raise InvalidInputError(
+                f"families must be some of {', '.join(FAMILIES)}, got {unknown[:1] or given}", argument="families"
+            )
         return [family for family in FAMILIES if family in given]
 
 
@@ -310,7 +316,8 @@ def _vectors(index: Index, query: _Query, candidates: np.ndarray) -> np.ndarray:
         if len(vector) != rows.shape[1]:
             raise InvalidInputError(
                 f"query {query.document.id!r}: its vector {name!r} has {len(vector)} dimensions; expected the "
-                f"{rows.shape[1]} of the documents' vectors. Give each query such a vector, or leave out the family"
+                f"{rows.shape[1]} of the documents' vectors. Give each query such a vector, or leave out the family",
+                argument="query",
             )
         columns.append(cosines(rows[candidates], vector))
     return np.column_stack(columns) if columns else np.zeros((len(candidates), 0))

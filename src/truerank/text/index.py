@@ -148,7 +148,9 @@ class Index:
             header = json.loads(place.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataFileError(
-                "the folder has no finished index (index.json). Build one with `truerank text index`", str(path)
+                "the folder has no finished index (index.json). Build one with `truerank text index`",
+                str(path),
+                code="not-an-index",
             ) from None
         except (OSError, ValueError) as error:
             raise DataFileError(f"cannot read the index ({error})", str(place)) from error
@@ -158,7 +160,7 @@ class Index:
         try:
             self._open(header)
         except (KeyError, TypeError, AttributeError) as error:
-            raise DataFileError(f"the index is damaged ({error!r}). Rebuild it", str(place)) from error
+            raise DataFileError(f"the index is damaged ({error!r}). Rebuild it", str(place), code="damaged") from error
 
     def _open(self, header: dict[str, Any]) -> None:
         """Open the files that the header names, and check that they are consistent."""
@@ -279,7 +281,9 @@ class Index:
     def _check_same(self) -> None:
         place = self.path / "index.json"
         if not place.exists() or _stamp(place) != self._stamp:
-            raise DataFileError("the index was replaced after it was opened. Open it again", str(self.path))
+            raise DataFileError(
+                "the index was replaced after it was opened. Open it again", str(self.path), code="replaced"
+            )
 
 
 def load_array(path: Path) -> np.ndarray:
@@ -290,13 +294,13 @@ def load_array(path: Path) -> np.ndarray:
         except ValueError:
             return np.load(path)
     except Exception as error:  # a damaged NumPy header can raise any error
-        raise DataFileError(f"the index is damaged ({error}). Rebuild it", str(path)) from error
+        raise DataFileError(f"the index is damaged ({error}). Rebuild it", str(path), code="damaged") from error
 
 
 def check_fit(fits: bool, what: str, folder: Path) -> None:
     """Raise an error for inconsistent numbers. Kernels use these numbers as indices and would crash."""
     if not fits:
-        raise DataFileError(f"the index is damaged ({what} are inconsistent). Rebuild it", str(folder))
+        raise DataFileError(f"the index is damaged ({what} are inconsistent). Rebuild it", str(folder), code="damaged")
 
 
 def rise_to(ends: np.ndarray, last: int) -> bool:
@@ -323,7 +327,7 @@ def write_strings(folder: Path, name: str, strings: list[str]) -> None:
     for before, after in pairwise(order):
         if encoded[before] == encoded[after]:
             raise InvalidInputError(
-                f"{name}: {strings[after]!r} is repeated as number {after + 1}; expected distinct ids"
+                f"{name}: {strings[after]!r} is repeated as number {after + 1}; expected distinct ids", argument=name
             )
     np.save(folder / f"{name}.sorted.npy", np.array(order, dtype=np.int32))
 
@@ -384,14 +388,14 @@ def build_index(
     target = Path(os.path.realpath(path))
     is_index = (target / "index.json").exists()
     if target.exists() and not is_index and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidInputError(f"{path}: exists and is not an index. Name a new folder")
+        raise InvalidInputError(f"{path}: exists and is not an index. Name a new folder", code="exists")
     strange = sorted(name for name in os.listdir(target) if not re.fullmatch(KNOWN, name)) if is_index else []
     if strange:
         raise InvalidInputError(f"{path}: holds {strange[0]!r}, which is not part of an index. Move it elsewhere")
     for analyser in analysers:
         term_of(analyser)
     if not analysers:
-        raise InvalidInputError("analysers must name at least one analyser")
+        raise InvalidInputError("analysers must name at least one analyser", argument="analysers")
     with sole_folder(target.parent / f".{target.name}.partial", KNOWN) as partial:
         _recover(target)
         _build(documents, partial, list(dict.fromkeys(analysers)), fields)
@@ -430,14 +434,17 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
                 if field not in fields and (field == ALL or len(fields) == 255):
                     raise InvalidInputError(
                         f"document {document.id!r}: got the text field {field!r}; expected another name than {ALL!r}, "
-                        "and at most 255 fields"
+                        "and at most 255 fields",
+                        code="field",
                     )
                 of_field = fields.setdefault(field, len(fields) + 1)
                 before = len(held)
                 held.extend(map(words.__getitem__, find(folded(text))))
                 n_tokens += len(held) - before
                 if len(held) - before > _MOST_TOKENS:
-                    raise InvalidInputError(f"document {document.id!r} has more than {_MOST_TOKENS} tokens")
+                    raise InvalidInputError(
+                        f"document {document.id!r} has more than {_MOST_TOKENS} tokens", code="too-long"
+                    )
                 part_fields.append(of_field)
                 part_ends.append(n_tokens)
             number = len(names)
@@ -455,7 +462,7 @@ def _build(documents: Iterable[Document], folder: Path, analysers: list[str], on
         raise InvalidInputError("got no documents; an index needs at least one")
     unknown = [field for field in only or () if field not in fields]
     if unknown:
-        raise InvalidInputError(f"no document has the text field {unknown[0]!r}")
+        raise InvalidInputError(f"no document has the text field {unknown[0]!r}", code="field")
     n_documents = len(names)
     for name, given in (("parts", parts), ("fields", part_fields), ("part-ends", part_ends)):
         np.save(folder / f"{name}.npy", np.array(given))

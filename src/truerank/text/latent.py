@@ -30,7 +30,9 @@ class Latent(RetrievalFunction):
 
     def __post_init__(self) -> None:
         if check_positive_int(self.dimensions, "dimensions") > DIMENSIONS:
-            raise InvalidInputError(f"dimensions must be at most {DIMENSIONS}, got {self.dimensions}")
+            raise InvalidInputError(
+                f"dimensions must be at most {DIMENSIONS}, got {self.dimensions}", argument="dimensions"
+            )
         check_choice(self.field, "field", (ALL,))
 
     def score(self, index: Index, weights: Mapping[int, float], scores: np.ndarray, matched: np.ndarray) -> None:

@@ -98,7 +98,7 @@ class BM25(_Saturated):
         super().__post_init__()
         check_choice(self.idf, "idf", ("lucene", "robertson", "atire"))
         if not self.k3 >= 0:
-            raise InvalidInputError(f"k3 must be a number >= 0, got {self.k3!r}")
+            raise InvalidInputError(argument="k3", expected="a number >= 0", value=self.k3)
 
     def factors(self, n: int, terms: Sequence[QueryTerm]) -> list[float]:
         result = []

@@ -47,7 +47,7 @@ def mutual_information(X: MatrixLike, Y: Any) -> np.ndarray:
     member = member[:, None] if member.ndim == 1 else member
     n = present.shape[0]
     if member.shape[0] != n:
-        raise InvalidInputError(f"Y has {member.shape[0]} rows but X has {n}")
+        raise InvalidInputError(f"Y has {member.shape[0]} rows but X has {n}", argument="Y")
     both = np.asarray(present.T @ member).T
     with_word = np.asarray(present.sum(axis=0), dtype=np.float64).ravel()
     in_class = member.sum(axis=0)[:, None]
@@ -329,7 +329,7 @@ class VotedPerceptron(ClassifierMixin, BaseEstimator):
         if kind != "binary":
             raise InvalidInputError(f"Only binary classification is supported. The type of the target is {kind}.")
         if len(self.classes_) != 2:
-            raise InvalidInputError(f"y must have two classes, got one class: {self.classes_.tolist()}")
+            raise InvalidInputError(f"y must have two classes, got one class: {self.classes_.tolist()}", argument="y")
         rows = sparse.csr_matrix(X)
         columns, starts = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
         sign = np.where(index == 1, 1.0, -1.0)
@@ -441,7 +441,7 @@ class WordCounts(TransformerMixin, BaseEstimator):
             with suppress(ValueError):  # no word in so many texts
                 self.vocabulary_ = np.asarray(vectorizer.fit(texts).get_feature_names_out(), dtype=str)
                 return self
-        raise InvalidInputError(f"none of the {len(texts)} texts holds a word (pattern {self.word!r})")
+        raise InvalidInputError(f"none of the {len(texts)} texts holds a word (pattern {self.word!r})", code="no-word")
 
     def transform(self, X: MatrixLike) -> Any:
         """Counts of the known words, CSR (n, words)."""

@@ -133,16 +133,19 @@ def change_parts(
 def check_limits(largest_grade: float, largest_weight: float | None) -> None:
     """Raise if squares of sums of grades or weights would over- or underflow, or if all weights of rows are 0."""
     if largest_grade > _LARGEST:
-        raise InvalidInputError(f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest_grade:g}: scale it")
+        raise InvalidInputError(
+            f"y must lie within ±{_LARGEST:g}, got a magnitude of {largest_grade:g}: scale it", code="large-grade"
+        )
     if largest_weight is None:
         return
     largest = largest_weight
     if largest <= 0:
-        raise InvalidInputError("Sample weights must contain at least one non-zero number")
+        raise InvalidInputError("Sample weights must contain at least one non-zero number", argument="sample_weight")
     if not 1.0 / _LARGEST <= largest <= _LARGEST:
         raise InvalidInputError(
             f"the largest weight of a row is {largest:g}; it must lie between {1.0 / _LARGEST:g} and {_LARGEST:g}: "
-            "divide all weights by it"
+            "divide all weights by it",
+            code="weights",
         )
 
 
@@ -215,7 +218,8 @@ def _keep_best(progress: Progress, plan: Plan, status: Status, best_round: int |
                 )
             raise InvalidInputError(
                 f"training diverges. Lower learning_rate (it is {plan.learning_rates[0]:g}) or raise alpha (it is "
-                f"{plan.rules.alpha:g})"
+                f"{plan.rules.alpha:g})",
+                code="diverged",
             )
         progress.keep(least)
         best_round = None if best_round is None else min(best_round, least)

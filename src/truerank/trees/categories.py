@@ -55,7 +55,9 @@ class CategoryTables:
         require_array(self, "statistics", "float", total)
         values = require_array(self, "values", "float", total)
         if any((np.diff(part) <= 0).any() for part in np.split(values, np.cumsum(self.sizes)[:-1])):
-            raise ModelFileError("ObliviousBoosting: the tables of the categorical features must have ascending values")
+            raise ModelFileError(
+                "ObliviousBoosting: the tables of the categorical features must have ascending values", code="tables"
+            )
 
 
 def fit_categories(

@@ -42,7 +42,7 @@ class Ensemble:
         """Raise `ModelFileError` if arrays from a file do not fit together."""
         t, d = require_array(self, "features", "int", None, None, low=0, high=n_features - 1).shape
         if d > MOST_LEVELS:
-            raise ModelFileError(f"ObliviousBoosting: trees have at most {MOST_LEVELS} levels, got {d}")
+            raise ModelFileError(f"ObliviousBoosting: trees have at most {MOST_LEVELS} levels, got {d}", code="depth")
         require_array(self, "borders", "float", t, d, low=-np.inf, high=np.inf)
         require_array(self, "missing_right", "bool", t, d)
         require_array(self, "values", "float", t, 1 << d, *(() if n_values is None else (n_values,)))

@@ -47,7 +47,8 @@ class PackingScales:
         if not max(total_g, total_h) < _LARGEST_SUM:
             raise InvalidInputError(
                 f"the gradients and hessians of the loss add up to {total_g:g} and {total_h:g}: training diverges. "
-                "Lower learning_rate, or divide the grades or the weights by their largest"
+                "Lower learning_rate, or divide the grades or the weights by their largest",
+                code="diverged",
             )
         whole = bool(sizes.whole) and total_h < 2**_HESSIAN_BITS
         h_scale = 1.0 if whole or total_h <= _LEAST_SUM else 2.0**_HESSIAN_BITS / total_h

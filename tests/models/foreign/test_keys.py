@@ -20,6 +20,7 @@ from tests.models.foreign.test_hostile import (
     XGBOOST,
 )
 
+from support.refusals import refused
 from truerank import RankingData, export_model, import_model, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 
@@ -71,7 +72,7 @@ def test_an_unknown_key_is_refused_in_every_object(tmp_path, name):
         for key in path:
             place = place[key]
         place["new_in_version_99"] = 1
-        with pytest.raises(ModelFileError, match="new_in_version_99"):
+        with refused(ModelFileError, code="unknown-key"):
             read(tmp_path, document)
     assert len(paths) >= 3
 
@@ -98,7 +99,7 @@ def test_an_unknown_key_is_refused_in_every_part_of_a_text(tmp_path, text):
 def test_what_older_and_newer_versions_write_is_read(tmp_path):
     old = LIGHTGBM.replace("v4", "v2").replace("is_linear=0", "leaf_parent=0 1 1\nshrinkage=0.1")
     old = old.replace("end of trees", "feature importances:\na=1\nb=1") + "\n"
-    with pytest.raises(ModelFileError, match="truncated|expected"):
+    with refused(ModelFileError, code="not-a-setting"):
         read(tmp_path, old)
     tail = (
         "\nfeature importances:\na=1\n\nparameters:\n[boosting: gbdt]\n\nend of parameters\n\npandas_categorical:null\n"
@@ -114,11 +115,11 @@ def test_what_older_and_newer_versions_write_is_read(tmp_path):
     new["learner"]["gradient_booster"]["model"] |= {"cats": {"enc": [], "feature_segments": [], "sorted_idx": []}}
     assert read(tmp_path, new).predict([[0.0, 0.0]]) == [1.5]
     new["learner"]["objective"]["name"] = "reg:unheard_of"
-    with pytest.raises(ModelFileError, match="reg:unheard_of"):
+    with refused(ModelFileError, code="objective"):
         read(tmp_path, new)
     new["learner"]["objective"]["name"] = "rank:ndcg"
     new["learner"]["attributes"]["scikit_learn"] = json.dumps({"missing": 0.0})
-    with pytest.raises(ModelFileError, match=r"missing=0\.0"):
+    with refused(ModelFileError, code="missing-value"):
         read(tmp_path, new)
 
 
@@ -191,11 +192,11 @@ def test_the_plugin_scores_raw_models_with_all_trees_and_without_the_base_score(
     body = {"model": {"type": "model/xgboost+json+raw", "definition": raw}}
     assert read(tmp_path, body).predict([[0.0, 0.0]]) == [1.0]
     raw["learner"]["objective"]["name"] = "count:poisson"
-    with pytest.raises(ModelFileError, match="plugin refuses"):
+    with refused(ModelFileError, code="objective"):
         read(tmp_path, body)
     raw["learner"]["objective"]["name"] = "rank:ndcg"
     raw["learner"]["feature_types"] = ["c", "float"]
-    with pytest.raises(ModelFileError, match="categories"):
+    with refused(ModelFileError, code="categories"):
         read(tmp_path, body)
 
 
@@ -210,12 +211,12 @@ def test_categories_of_numbers_are_the_categories_themselves(tmp_path):
     ranker = read(tmp_path, LISTED + "\npandas_categorical:[[10, 40, 20, 2.5]]\n")  # 40 and 20 go left
     rows = np.array([[10.0, 1], [40, 1], [20, 1], [2.5, 1], [np.nan, 1]])
     assert ranker.predict(rows).tolist() == [2, 1, 1, 2, 2]
-    with pytest.raises(InvalidInputError, match=r"'a' holds 21\.0, which is not one of the 4 categories.*nan"):
+    with refused(InvalidInputError, code="new-category"):
         ranker.predict([[21.0, 1]])
     save_model(ranker, tmp_path / "own.json")
     loaded = load_model(tmp_path / "own.json")
     assert loaded.predict(rows).tolist() == [2, 1, 1, 2, 2]
-    with pytest.raises(InvalidInputError, match=r"21\.0"):
+    with refused(InvalidInputError, code="new-category"):
         loaded.predict([[21.0, 1]])
     data = RankingData(rows[:4], None, [0, 0, 1, 1], feature_names=["a", "b"])
     written = read(tmp_path, export_model(loaded, "lightgbm", certify=data))
@@ -231,9 +232,9 @@ def test_categories_of_texts_are_their_places_in_an_array_and_texts_in_a_table(t
     frame = pandas.DataFrame({"a": ["z", "y", "new", None], "b": 1.0})
     frame["a"] = frame["a"].astype("category")
     assert ranker.predict(frame).tolist() == [1, 1, 2, 2]
-    with pytest.raises(InvalidInputError, match="'new'"):
+    with refused(InvalidInputError, code="new-category"):
         ranker.predict(frame.astype({"a": object}))
-    with pytest.raises(InvalidInputError, match=r"4\.0"):
+    with refused(InvalidInputError, code="new-category"):
         ranker.predict([[4.0, 1]])
     table = tmp_path / "rows.csv"
     table.write_text("qid,a,b\n1,z,1\n1,x,1\n1,new,1\n")
@@ -266,7 +267,7 @@ def test_a_column_of_a_frame_without_categories_is_no_column_of_a_list(tmp_path)
     """LightGBM gives its lists to the frame's categorical columns in order, so that these must be the same."""
     pandas = pytest.importorskip("pandas")
     ranker = read(tmp_path, LISTED + "\npandas_categorical:[[0, 1, 2, 3]]\n")
-    with pytest.raises(InvalidInputError, match="'a' has no categories"):
+    with refused(InvalidInputError, code="no-categories"):
         ranker.predict(pandas.DataFrame({"a": [0.0, 1.0], "b": pandas.Categorical([1, 2])}))
 
 
@@ -274,7 +275,7 @@ def test_texts_that_xgboost_cuts_wrongly_are_refused(tmp_path):
     model = json.loads(json.dumps(XGBOOST))
     texts = {"offsets": [0, 2, 3], "values": [-61, -87, 97, 98]}
     model["learner"]["gradient_booster"]["model"]["cats"] = {"enc": [texts, {"offsets": [], "values": []}]}
-    with pytest.raises(ModelFileError, match="ASCII"):
+    with refused(ModelFileError, code="letters"):
         read(tmp_path, model)
 
 

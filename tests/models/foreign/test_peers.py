@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import import_model, load_model, save_model
 from truerank.core.errors import ModelFileError
 
@@ -85,7 +86,7 @@ def test_xgboost_of_categories(tmp_path, params):
         for rows in (X, odd):
             np.testing.assert_array_equal(ranker.predict(rows), booster.predict(matrix(rows), output_margin=True))
     booster.dump_model(tmp_path / "dump.json", dump_format="json")
-    with pytest.raises(ModelFileError, match=r"dump with categorical splits .*booster.save_model\('model.json'\)"):
+    with refused(ModelFileError, code="categories"):
         import_model(tmp_path / "dump.json")
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from support.refusals import refused
 from truerank import AdaRank, CalibratedRanker, ObliviousBoosting, RankingData, export_model, import_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 
@@ -126,11 +127,11 @@ def test_elasticsearch_bodies(tmp_path, kind):
 def test_columns_go_by_name(tmp_path):
     ranker = imported(tmp_path, SOLR_LINEAR, feature_names=["x", "b", "a"])
     assert ranker.predict([[100.0, 4.0, 25.0]]).tolist() == [2.5]
-    with pytest.raises(ModelFileError, match="'a' is not among"):
+    with refused(ModelFileError, code="unknown-feature"):
         imported(tmp_path, SOLR_LINEAR, feature_names=["x", "b"])
-    with pytest.raises(InvalidInputError, match="must be 'a'; import the file again"):
+    with refused(InvalidInputError, code="column-order", remedy={"feature_names": [...]}):
         imported(tmp_path, SOLR_LINEAR).predict(RankingData(np.ones((1, 2)), None, [0], feature_names=["b", "a"]))
-    with pytest.raises(InvalidInputError, match=r"is expecting 2 features as input; import .*--n-features"):
+    with refused(InvalidInputError, code="width", remedy={"n_features": ...}):
         imported(tmp_path, "## AdaRank\n2:0.5\n").predict(np.ones((1, 4)))
     ranker = imported(tmp_path, "## AdaRank\n2:0.5\n", n_features=4)
     assert ranker.predict([[0.0, 3.0, 0.0, 0.0]]).tolist() == [1.5]
@@ -152,11 +153,11 @@ def test_only_names_that_a_tool_made_up_give_way_to_places(tmp_path):
     def dump(*features):
         return [NODE | {"split": name, "children": LEAVES} for name in features]
 
-    with pytest.raises(ModelFileError, match="'a' is not among"):
+    with refused(ModelFileError, code="unknown-feature"):
         imported(tmp_path, SOLR_LINEAR, feature_names=["A", "B"])
-    with pytest.raises(ModelFileError, match="'age' is not among"):  # in a dump features stand as they are asked
+    with refused(ModelFileError, code="unknown-feature"):  # in a dump features stand as they are asked
         imported(tmp_path, dump("age", "title"), feature_names=["Title", "Age"])
-    with pytest.raises(ModelFileError, match="'x7' is not among"):
+    with refused(ModelFileError, code="unknown-feature"):
         imported(tmp_path, dump("x7", "x3"), feature_names=["title", "age"])
     by_place = imported(tmp_path, dump("f1"), feature_names=["title", "age"])
     np.testing.assert_array_equal(
@@ -169,7 +170,7 @@ def test_a_dump_with_names_needs_their_order(tmp_path):
     plugin = {"type": "model/xgboost+json", "definition": json.dumps(dump)}
     below, above = [0.0, 9.0], [9.0, 0.0]
     for document in (dump, plugin):
-        with pytest.raises(ModelFileError, match=r"order of its features.*--features"):
+        with refused(ModelFileError, code="no-order", remedy={"feature_names": [...]}):
             imported(tmp_path, document)
         scores = [imported(tmp_path, document, feature_names=names) for names in (["age", "title"], ["title", "age"])]
         assert scores[0].predict([below]) == scores[1].predict([above])
@@ -185,7 +186,7 @@ def test_a_model_of_xgboost_without_names_knows_its_columns_by_places(tmp_path):
     expected = ranker.predict(data.X)
     for names in (["f1", "f0"], ["f1", "f2"], ["title", "f0"]):
         np.testing.assert_allclose(imported(tmp_path, saved, feature_names=names).predict(data.X), expected, rtol=1e-6)
-    with pytest.raises(ModelFileError, match="has 2 features, and n_features is 1"):
+    with refused(ModelFileError, code="width"):
         imported(tmp_path, saved, feature_names=["f0"])
 
 
@@ -198,7 +199,7 @@ def test_an_imported_ranker_is_scored_and_calibrated_but_not_fitted(tmp_path):
     assert ranker.score(data) > 0.8
     p = CalibratedRanker(ranker, "platt", cv="prefit").fit(data).predict_proba(data)
     assert p[X[:, 0] > 1, 1].min() > 0.5
-    with pytest.raises(InvalidInputError, match="another tool"):
+    with refused(InvalidInputError, code="not-trainable"):
         ranker.fit(X, y, qid=qid)
     own = AdaRank().fit(X, y, qid=qid)
     assert own.rank(data).shape == ranker.rank(data).shape

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import DataFileError, InvalidInputError, warn
+from truerank.core.errors import DataFileError, InvalidInputError, Message, Remedy, warn
 from truerank.core.printing import counted
 from truerank.data.ranking_data import RankingData
 from truerank.io.judgements.content import Content
@@ -147,8 +147,10 @@ class Ratings:
                 who = "" if self.judges is None else f" by {', '.join(self.judges[row] for row in rows[:4])}"
                 raise InvalidInputError(
                     f"document {document!r:.80} of query {query!r:.80} has the grades {shown}{who}. There are "
-                    f'{self.agreement()}. Choose how to combine them: aggregate="median", or one of '
-                    f"{', '.join(AGGREGATES)} (--aggregate median)"
+                    f"{self.agreement()}",
+                    argument="aggregate",
+                    expected=f"one of {', '.join(AGGREGATES)}",
+                    remedies=[Remedy(f"or another of {', '.join(AGGREGATES)} to combine them", aggregate="median")],
                 )
             grades.append(given[0] if aggregate is None else float(_COMBINED[aggregate](given)))
         if aggregate is None:
@@ -255,7 +257,7 @@ def _is_number(text: str) -> bool:
 
 
 def proposed(words: Iterable[str]) -> str:
-    """Return a mapping of words to numbers as `--grades` reads it, with ? for words whose place is unknown.
+    """Return a mapping of words to numbers as `read_scale` reads it, with ? for words whose place is unknown.
 
     >>> proposed(["Good", "Perfect", "Bad"]), proposed(["2 - relevant", "0 - bad"]), proposed(["yes", "no", "purple"])
     ('Perfect=2 Good=1 Bad=0', '2 - relevant=2 0 - bad=0', 'yes=1 no=0 purple=?')
@@ -292,9 +294,11 @@ def _refuse(
     unknown = " (replace each ? by a number)" if "?" in proposal else ""
     also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""
     raise DataFileError(
-        f'grades are words: {shown}{also}. Give their numbers{unknown}: grades="{proposal}" (--grades "{proposal}")',
+        f"grades are words: {shown}{also}",
         found.name,
         line,
+        remedies=[Remedy(f"to give their numbers{unknown}", grades=proposal)],
+        code="words",
     )
 
 
@@ -324,12 +328,11 @@ def _tell(found: Ratings, esci: bool, grades: object) -> None:
         counts = " and ".join(f"{count} {reason}" for reason, count in found.left_out.items())
         warn(f"{found.name}: left out {counts}; {counted(len(found.grades), 'grade')} remain")
     if esci:
-        warn(f'{found.name}: E, S, C, I are read as 3, 2, 1, 0. Other numbers: grades="E=3 S=2 C=1 I=0"')
+        other = Remedy("to give other numbers", grades="E=3 S=2 C=1 I=0")
+        warn(Message(f"{found.name}: E, S, C, I are read as 3, 2, 1, 0", other))
     levels = sorted(set(found.grades))
     shown = ", ".join(f"{level:g}" for level in levels)
     if grades is None and 1 < len(levels) <= 10 and levels[-1] > _WORST_GAIN and levels[0] >= 0:
         mapping = " ".join(f"{level:g}={place}" for place, level in enumerate(levels))
-        warn(
-            f"{found.name}: the grades {shown} are gains rather than levels; with exponential gains (2^g - 1) the "
-            f'highest decides. Map them: grades="{mapping}" (--grades "{mapping}"), or measure nDCG(gain="linear")'
-        )
+        text = f"{found.name}: the grades {shown} are gains rather than levels; with exponential gains (2^g - 1) the "
+        warn(Message(f"{text}highest decides", Remedy(grades=mapping), 'measure nDCG(gain="linear")'))

@@ -66,7 +66,7 @@ def read_ratings(source: object, *, grades: Scale | None = None, format: str | N
         try:
             return ratings_of(content_of_frame(source, column_labels(source, "the table")), scale, format or "ratings")
         except DataFileError as error:
-            raise InvalidInputError(str(error)) from error
+            raise InvalidInputError(error) from error
     if isinstance(source, Source):
         return ratings_of(read_content(source), scale, format)
     with Source(source) as stream:

@@ -60,7 +60,7 @@ def table_rows(content: Content, what: str = "grade") -> Iterator[Row]:
         if any(read_grade(name) is not None for name in content.header):
             hint = ". Is the line of their names missing?"
         wanted = f"the table has the columns {shown}; expected one of {usual(role)} for the {role}{hint}"
-        raise DataFileError(wanted, content.name, 1)
+        raise DataFileError(wanted, content.name, 1, code="columns")
     roles = {role: content.header.index(name) for role, name in roles_in(content, what).items()}
     wide = {} if what in roles or what == "score" else judges_of(content)
     for line, row in content.rows:

@@ -19,10 +19,11 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import lt
+from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError
+from truerank.core.errors import DataFileError, Remedy
 
 TEXT = np.dtypes.StringDType()
 """Dtype of document ids and comments: strings of any length; each needs 16 bytes, and more beyond 15 bytes of UTF-8."""
@@ -36,6 +37,7 @@ _WORD_BREAK = re.compile(r"[ \t\v\f\r\n\0]")
 _LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _DOC_ID = re.compile(rb"docid\s*=\s*(\S+)\s*", re.ASCII)
 _PLAIN = b"0123456789+-.eE:"
+NO_VALUE = Remedy("if that marks a missing value", missing="nan")
 _SHOWN = 40  # bytes of a bad token that a message shows
 
 
@@ -202,13 +204,13 @@ class LineParser:
     def _any_row(self, tokens: list[bytes], line: bytes, number: int) -> tuple[float, bytes, list[int], list[float]]:
         """Parse one row token by token, and find the error of a malformed line."""
 
-        def refuse(token: int, what: str) -> DataFileError:
+        def refuse(token: int, what: str, **fields: Any) -> DataFileError:
             place = (
                 list(re.finditer(rb"\S+", line))[token].start()
                 if token < len(tokens)
                 else len(line.partition(b"#")[0].rstrip())
             )
-            return DataFileError(what, self.name, number, len(line[:place].decode("utf-8", "replace")) + 1)
+            return DataFileError(what, self.name, number, len(line[:place].decode("utf-8", "replace")) + 1, **fields)
 
         grade = self._number(tokens[0], refuse, 0, "a grade")
         if grade != grade:
@@ -229,7 +231,9 @@ class LineParser:
                     raise refuse(place, f"feature index {_show(index_text)} is below 1; indices start at 1")
                 raise refuse(place, f"expected '<feature>:<value>', got {_show(token)}")
             if len(index_text.lstrip(b"0")) > 10 or int(index_text) > MAX_INDEX:
-                raise refuse(place, f"feature index {_show(index_text)} is beyond the largest, {MAX_INDEX}")
+                raise refuse(
+                    place, f"feature index {_show(index_text)} is beyond the largest, {MAX_INDEX}", code="index"
+                )
             index = int(index_text)
             if index < 1:
                 raise refuse(place, "feature index 0 is below 1; indices start at 1 (write the features one higher)")
@@ -240,20 +244,19 @@ class LineParser:
             values.append(self._number(value_text, refuse, place, f"a number as the value of feature {index}"))
         return grade, qid, indices, values
 
-    def _number(self, text: bytes, refuse: Callable[[int, str], Exception], token: int, wanted: str) -> float:
+    def _number(self, text: bytes, refuse: Callable[..., Exception], token: int, wanted: str) -> float:
         if NUMBER.fullmatch(text):
             value = float(text)
             if value in (INF, -INF):
-                raise refuse(token, f"{_show(text)} is too large for a 64-bit number")
+                raise refuse(token, f"{_show(text)} is too large for a 64-bit number", code="too-large")
             return value
         if text.upper() in NAN_WORDS and token > 0:
             if self.missing_nan:
                 return float("nan")
-            raise refuse(token, f'{wanted} is {_show(text)}; if it marks a missing value, read with missing="nan" '
-                                "(--missing nan)")  # fmt: skip
+            raise refuse(token, f"{wanted} is {_show(text)}", remedies=[NO_VALUE], code="no-value")
         if _INFINITE.fullmatch(text):
             raise refuse(token, f"expected {wanted}, got {_show(text)}; infinite values are not accepted")
-        raise refuse(token, f"expected {wanted}, got {_show(text) if text else 'nothing'}")
+        raise refuse(token, f"expected {wanted}, got {_show(text) if text else 'nothing'}", code="not-a-number")
 
 
 def _plain_row(tokens: list[bytes]) -> tuple[float, bytes, list[int], list[float]]:

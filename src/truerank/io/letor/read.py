@@ -296,7 +296,9 @@ class _Reader:
         if self.names is None and self.X.n_rows:
             raise DataFileError("names of features, which the file before does not have", name, line)
         if self.names is not None and names != self.names:
-            raise DataFileError("the names of the features differ from those of the file before", name, line)
+            raise DataFileError(
+                "the names of the features differ from those of the file before", name, line, code="different-names"
+            )
         if self._n_features is not None and len(names) != self._n_features:
             raise DataFileError(f"{len(names)} feature names for {self._n_features} features", name, line)
         self.names, self._n_features = names, len(names)
@@ -316,10 +318,16 @@ class _Reader:
                 "a query in common cannot be read together",
                 name,
                 line,
+                code="twice",
             )
         if kind != b"not retrieved":
             if not all(word.isdigit() and int(word[:12]) > 0 for word in words.split()):
-                raise DataFileError(f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'", name, line)
+                raise DataFileError(
+                    f"expected numbers of rows, from 1, after '# {kind.decode()}: qid:…'",
+                    name,
+                    line,
+                    code="row-numbers",
+                )
             self.spoken[kind][qid] = [int(word[:12]) for word in words.split()]
             return
         grades: list[float] = []
@@ -327,9 +335,16 @@ class _Reader:
             found = _GRADE_COUNT.fullmatch(word)
             grade = float(found.group(1)) if found else float("nan")
             if found is None or not np.isfinite(grade):
-                raise DataFileError("expected grade*count words, as 0*12, after '# not retrieved: qid:…'", name, line)
+                raise DataFileError(
+                    "expected grade*count words, as 0*12, after '# not retrieved: qid:…'",
+                    name,
+                    line,
+                    code="row-numbers",
+                )
             if len(grades) + int(found.group(2)) > MAX_UNRANKED:
-                raise DataFileError(f"more than {MAX_UNRANKED} documents of one query that have no row", name, line)
+                raise DataFileError(
+                    f"more than {MAX_UNRANKED} documents of one query that have no row", name, line, code="too-many"
+                )
             grades += [grade] * int(found.group(2))
         self.spoken[kind][qid] = grades
 
@@ -360,6 +375,7 @@ class _Reader:
                         f"row {place} of query {name.decode()} is marked {kind.decode()}, but it has "
                         f"{stop - start} rows",
                         ", ".join(self.sources),
+                        code="row-numbers",
                     )
                 marked[start + place - 1] = True
         grades = data.judgements().grades
@@ -370,6 +386,7 @@ class _Reader:
                 f"a row of query {query} is marked {kind.decode()}, but has grade {grades[wrong[0]]:g}; give it "
                 "grade 0, or remove it from that comment line",
                 ", ".join(self.sources),
+                code="grade",
             )
         return marked
 
@@ -388,7 +405,7 @@ class _Reader:
         if top > n_features:
             origin = "the header line names" if self.names is not None else "n_features is"
             line = rows.line_of(int(rows.indices.argmax()))
-            raise DataFileError(f"feature {top} found, but {origin} {n_features}", name, line)
+            raise DataFileError(f"feature {top} found, but {origin} {n_features}", name, line, argument="n_features")
 
     def block(self, rows: Rows, name: str) -> RankingData:
         """Return a block of rows as data with the width of the first block."""

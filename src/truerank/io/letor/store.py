@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy
 from truerank.core.types import DTypeLike
 from truerank.data.grouping import offsets_of
 from truerank.io.letor.grammar import Rows
@@ -51,10 +51,11 @@ class DenseStore:
                 what = f"{n_rows} rows and {top} columns, {size / 2**30:.1f} GiB, of which {share:.2%} are given"
                 raise DataFileError(
                     f"feature index {top} would make a dense matrix of "
-                    f"{f'{top} columns' if top > MAX_DENSE_WIDTH else what}; read with sparse=True (--sparse), or with "
-                    f"n_features={top} (--n-features {top}) if that is meant",
+                    f"{f'{top} columns' if top > MAX_DENSE_WIDTH else what}",
                     name,
                     rows.line_of(int(rows.indices.argmax())),
+                    remedies=[Remedy(sparse=True), Remedy("if that is meant", n_features=top)],
+                    code="too-wide",
                 )
             if self.n_rows:
                 self._widen(top)
@@ -164,5 +165,5 @@ def check_dtype(dtype: DTypeLike) -> np.dtype:
     except TypeError:
         result = None
     if result not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InvalidInputError(f"dtype must be float32 or float64, got {dtype!r}")
+        raise InvalidInputError(argument="dtype", expected="float32 or float64", value=dtype)
     return result

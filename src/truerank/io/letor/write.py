@@ -117,7 +117,9 @@ def _bodies(X: Any, first: bool, width: int) -> list[str]:
 def number_texts(values: np.ndarray) -> list[str]:
     """Return the shortest decimal forms that parse to the same numbers; whole numbers have no decimal point."""
     if not np.isfinite(values).all() and np.isinf(values).any():
-        raise InvalidInputError("X or y holds infinite values, which LETOR text cannot; replace them first")
+        raise InvalidInputError(
+            "X or y holds infinite values, which LETOR text cannot; replace them first", code="infinite"
+        )
     if values.dtype == np.float32:
         texts = values.astype("U32")
         # The shortest decimal of a float32 is found by way of a float64 again; where that rounds otherwise, the
@@ -134,8 +136,9 @@ def number_texts(values: np.ndarray) -> list[str]:
 def _query(name: object) -> str:
     if isinstance(name, bool) or not isinstance(name, str | int) or not is_word(str(name)) or "#" in str(name):
         raise InvalidInputError(
-            f"query id {name!r} cannot be written to a LETOR file: it must be an integer or one word without "
-            "'#'. Write a table (.csv, .parquet), whose query ids are any text"
+            f"query id {name!r} cannot be written to a LETOR file: it must be an integer or one word without '#'",
+            remedies=["write a table (.csv, .parquet), whose query ids are any text"],
+            code="query-id",
         )
     return str(name)
 
@@ -152,8 +155,12 @@ def _tails(data: RankingData, rows: slice, comments: bool) -> list[str]:
             tails.append("")
             continue
         if doc_id and not is_word(doc_id):
-            raise InvalidInputError(f"document id {doc_id!r} cannot be written to a LETOR file: it must be one word")
+            raise InvalidInputError(
+                f"document id {doc_id!r} cannot be written to a LETOR file: it must be one word", code="document-id"
+            )
         if _BREAK.search(text):
-            raise InvalidInputError(f"comment {text[:60]!r} holds a line break or NUL, which a LETOR file cannot")
+            raise InvalidInputError(
+                f"comment {text[:60]!r} holds a line break or NUL, which a LETOR file cannot", code="comment"
+            )
         tails.append(" #" + " ".join(filter(None, [f"docid = {doc_id}" if doc_id else "", text])))
     return tails

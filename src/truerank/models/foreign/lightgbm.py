@@ -76,7 +76,11 @@ def _listed(lists: Any, values: dict[int, list[Any]], unused: list[int], reader:
     extra, found = len(lists) - len(values), {}  # lists of columns that no split can ask about
     advice = "This happens with ordered categories: replace these by numbers in the data frame, and train again."
     if not 0 <= extra <= len(unused):
-        raise reader.fail(place, f"{len(lists)} lists of categories for {len(values)} categorical columns. {advice}")
+        raise reader.fail(
+            place,
+            f"{len(lists)} lists of categories for {len(values)} categorical columns. {advice}",
+            code="categories",
+        )
     for rank, column in enumerate(sorted(values)):
         before = sum(other < column for other in unused)
         last = max(reader.integer(value, f"feature_infos, column {column}", -1) for value in values[column])
@@ -122,7 +126,7 @@ def _blocks(text: str, reader: Reader) -> tuple[dict[str, str], list[tuple[int, 
             reader.fail_if(key in current, f"line {number}", f"{key} occurs twice")
             current[key] = value
         elif line and line != "tree":
-            raise reader.fail(f"line {number}", f"expected key=value, got {line[:40]!r}")
+            raise reader.fail(f"line {number}", f"expected key=value, got {line[:40]!r}", code="not-a-setting")
     raise reader.fail("", "the file ends before 'end of trees': it is truncated")
 
 
@@ -139,7 +143,9 @@ def _after_trees(lines: list[str], start: int, reader: Reader) -> Any:
         elif line.startswith("pandas_categorical:"):
             lists = reader.json(line.partition(":")[2])
         elif line:
-            raise reader.fail(f"line {number}", f"the part {line[:40]!r} after the trees is unknown; remove it")
+            raise reader.fail(
+                f"line {number}", f"the part {line[:40]!r} after the trees is unknown; remove it", code="unknown-part"
+            )
     return lists
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import ModelFileError
+from truerank.core.errors import ModelFileError, TruerankError
 from truerank.core.float32 import largest_rounding_to
 from truerank.export.form import Linear, ModelForm, Plain, Stumps, as_plain
 from truerank.trees.binary import BinaryTrees
@@ -123,14 +123,14 @@ class Reader:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def fail(self, place: str, what: str) -> ModelFileError:
+    def fail(self, place: str, what: str | TruerankError, **fields: Any) -> ModelFileError:
         """Return the error `file, place: what`."""
-        return ModelFileError(f"{self.name}, {place}: {what}" if place else f"{self.name}: {what}")
+        return ModelFileError(what, self.name, place, **fields)
 
-    def fail_if(self, wrong: object, place: str, what: str) -> None:
+    def fail_if(self, wrong: object, place: str, what: str, **fields: Any) -> None:
         """Raise `fail(place, what)` if `wrong` is true."""
         if wrong:
-            raise self.fail(place, what)
+            raise self.fail(place, what, **fields)
 
     def number(self, value: object, place: str) -> float:
         """Convert a number or its text to a finite float."""
@@ -174,6 +174,7 @@ class Reader:
                 f"the key {_short(unknown)} is unknown, and could change the scores. Expected "
                 f"{', '.join(sorted(keys.known))}. Save the model without what this key does; if it is a remark of "
                 "yours, remove it from the file.",
+                code="unknown-key",
             )
         for key, allowed in keys.only.items():
             if key in value and value[key] not in allowed:
@@ -211,7 +212,9 @@ class Reader:
         try:
             return json.loads(text, object_pairs_hook=self._object)
         except json.JSONDecodeError as error:
-            raise self.fail(f"line {error.lineno}, column {error.colno}", f"no valid JSON: {error.msg}") from error
+            raise self.fail(
+                f"line {error.lineno}, column {error.colno}", f"no valid JSON: {error.msg}", code="not-json"
+            ) from error
         except ValueError as error:  # a number with more digits than Python converts
             raise self.fail("", f"no valid JSON: {error}") from None
         except RecursionError:
@@ -316,6 +319,7 @@ class TreeBuilder:
                         "",
                         f"its questions about categories come to more than {_MOST_RANGES} ranges of their numbers. "
                         "Number the categories so that those of one side are neighbours, and train again.",
+                        code="too-many-ranges",
                     )
                 found = _thresholds(seen, *children[id(seen)], known)
                 if isinstance(found, Split):

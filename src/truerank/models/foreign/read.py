@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
 from truerank.data.columns import default_names
 from truerank.models.foreign import catboost, lightgbm, search_engines, text_formats, xgboost
 from truerank.models.foreign.model import ForeignModel, Reader
@@ -89,7 +89,7 @@ def import_model(
         ranker = ImportedRanker.of(model)
         ranker.check_model()
     except (ModelFileError, InvalidInputError) as error:
-        raise reader.fail("", str(error)) from error
+        raise reader.fail("", error) from error
     return ranker
 
 
@@ -112,7 +112,7 @@ def read_foreign(
 ) -> ForeignModel:
     """Return the model in the content of a file, for the caller's columns."""
     if n_features is not None and n_features < 1:
-        raise InvalidInputError(f"n_features must be an integer >= 1, got {n_features!r}")
+        raise InvalidInputError(argument="n_features", expected="an integer >= 1", value=n_features)
     names = None if feature_names is None else [str(name) for name in feature_names]
     if names is not None and n_features is not None and len(names) != n_features:
         raise InvalidInputError(f"{len(names)} feature names were given for n_features={n_features}")
@@ -132,7 +132,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
             return xgboost.read_saved(xgboost.UbjsonReader(data, reader).read(), reader)
         advice = next((own for start, own in _BINARY.items() if data.startswith(start)), None)
         if advice is not None:
-            raise reader.fail("byte 0", advice)
+            raise reader.fail("byte 0", advice, code="unknown-format")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -142,7 +142,9 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
     head = text.lstrip()[:200]
     reader.fail_if(not head, "", "the file is empty")
     if head.startswith("booster["):
-        raise reader.fail("line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST)
+        raise reader.fail(
+            "line 1", "XGBoost's text dump has rounded numbers and no base score; " + _SAVE_XGBOOST, code="text-dump"
+        )
     if head.startswith("##"):
         return text_formats.read_ranklib(text.lstrip(), reader, size)
     if head.startswith("tree") and "version" in head:
@@ -185,14 +187,18 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
     reader.fail_if(
         names is None and model.unordered,
         "",
-        "a dump does not contain the order of its features. Give the names of your data's columns in order: "
-        "feature_names=[…] (--features FILE), or save the model with save_model",
+        "a dump does not contain the order of its features",
+        remedies=[
+            Remedy("to name your data's columns in order", feature_names=[...]),
+            "save the model with save_model",
+        ],
+        code="no-order",
     )
     if names is None and (size is None or size == form.n_features):
         return model
     numbered = model.numbered or model.tool in _NUMBERED
     if (names is None or numbered) and size is not None and size < form.n_features:
-        raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}")
+        raise reader.fail("", f"the model has {form.n_features} features, and n_features is {size}", code="width")
     if names is None:
         assert size is not None
         return replace(model, form=form.with_columns(list(range(form.n_features)), _filled(form.names, size)))
@@ -203,7 +209,9 @@ def _laid_out(model: ForeignModel, reader: Reader, names: list[str] | None, size
         columns = [place[name] for name in form.names]
     else:
         unknown = next(name for name in form.names if name not in place)
-        raise reader.fail("", f"the model's feature {unknown!r} is not among the feature names given")
+        raise reader.fail(
+            "", f"the model's feature {unknown!r} is not among the feature names given", code="unknown-feature"
+        )
     categories = {columns[k]: listed for k, listed in model.categories.items()}
     return replace(model, form=form.with_columns(columns, tuple(names)), categories=categories)
 

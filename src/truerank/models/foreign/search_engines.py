@@ -175,7 +175,7 @@ def _plugin_trees(parsed: Any, raw: bool, names: list[str] | None, reader: Reade
             parsed = reader.part(parsed, "splits", list, place)
         model = xgboost.read_dump(parsed, reader, names, plugin=True)
     if objective is not None and objective not in _OBJECTIVES:
-        raise reader.fail(f"{place}.objective", f"the plugin refuses {objective!r}")
+        raise reader.fail(f"{place}.objective", f"the plugin refuses {objective!r}", code="objective")
     if as_zero:
         return replace(model, absent=0.0, missing="")
     return replace(

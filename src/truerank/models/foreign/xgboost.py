@@ -95,7 +95,7 @@ def read_saved(value: object, reader: Reader, *, plugin: bool = False) -> Foreig
     kept, notes = (len(trees), ()) if plugin else _kept_trees(learner, model, len(trees), reader)
     listed = _listed(model.get("cats"), f"{place}.model.cats", n_features, reader)
     if plugin and (listed or "c" in (learner.get("feature_types") or [])):
-        raise reader.fail("learner.feature_types", "the plugin does not know categories")
+        raise reader.fail("learner.feature_types", "the plugin does not know categories", code="categories")
     builder = TreeBuilder(reader)
     for number, tree in enumerate(trees[:kept]):
         weight = 1.0 if weights is None else weights[number]
@@ -136,6 +136,7 @@ def _listed(value: Any, place: str, n_features: int, reader: Reader) -> dict[int
                 raise reader.fail(
                     at,
                     "XGBoost cuts categories with letters beyond ASCII at wrong places; rename them, and train again",
+                    code="letters",
                 )
             values = [letters[start:end] for start, end in zip(ends[:-1], ends[1:])]
         if values:
@@ -152,7 +153,7 @@ def _kept_trees(learner: dict[str, Any], model: dict[str, Any], count: int, read
     missing = settings.get("missing") if isinstance(settings, dict) else None
     if missing is not None and missing == missing:
         what = f"trained with missing={missing!r}: replace it by NaN in your data, and remove this attribute"
-        raise reader.fail("learner.attributes.scikit_learn", what)
+        raise reader.fail("learner.attributes.scikit_learn", what, code="missing-value")
     if "best_iteration" not in attributes:
         return count, ()
     best = reader.integer(attributes["best_iteration"], "learner.attributes.best_iteration", 0, 1 << 31)
@@ -195,7 +196,9 @@ def _base_margin(text: object, learner: dict[str, Any], reader: Reader) -> float
         reader.fail_if(not base > 0, place, f"a positive number is expected with {name}, got {base}")
         return float(np.float32(math.log(base)))
     if name and name not in _IDENTITY:
-        raise reader.fail("learner.objective.name", f"{name!r} is unknown, and with it the scale of the base score")
+        raise reader.fail(
+            "learner.objective.name", f"{name!r} is unknown, and with it the scale of the base score", code="objective"
+        )
     return base
 
 
@@ -317,6 +320,7 @@ def read_dump(value: object, reader: Reader, names: list[str] | None = None, *, 
                     f"{at}.split_condition",
                     "a JSON dump with categorical splits cannot be imported; "
                     "save the model itself: booster.save_model('model.json')",
+                    code="categories",
                 )
             value = reader.float32(node.get("split_condition"), f"{at}.split_condition")
             return Split(found[name], _below(value), by_id[yes], by_id[no], missing_right=missing == no)

@@ -152,7 +152,8 @@ def _check_fits_partitions(ranker: Any, data: RowSource) -> None:
     if not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
         raise InvalidInputError(
             f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got {ranker.objective!r}; "
-            "fit to `data.gather()` if the rows fit here"
+            "fit to `data.gather()` if the rows fit here",
+            argument="objective",
         )
     check_limits(data.description.largest_grade, data.description.largest_weight)
 
@@ -197,7 +198,7 @@ def _encode_categories(ranker: Any, data: RowSource, continued: bool) -> Categor
     if columns is None:
         return None
     if continued:
-        raise InvalidInputError(CATEGORIES_STAY)
+        raise InvalidInputError(CATEGORIES_STAY, argument="categorical")
     light = data.without_features()
     queries = _queries_by_content(data)[0]
     order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]

@@ -131,7 +131,8 @@ class PartitionedCrossEntropy:
     def pass_over_queries(self, weights: np.ndarray, learning_rate: float) -> None:
         raise InvalidInputError(
             'solver="gradient-descent" changes the weights after each query and requires all rows in memory. '
-            'For rows in parts set solver="lbfgs"'
+            'For rows in parts set solver="lbfgs"',
+            argument="solver",
         )
 
 

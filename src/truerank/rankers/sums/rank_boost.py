@@ -190,7 +190,8 @@ class PartitionedPairWeights:
     def search(self, thresholds: int | str) -> GridStumps:
         if isinstance(thresholds, str):
             raise InvalidInputError(
-                'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example'
+                'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example',
+                argument="thresholds",
             )
         ranges = self._rows.statistics(_ranges, merge=_wider)
         self._rows.statistics(_code, int(thresholds), ranges, keep=True)

@@ -3,9 +3,9 @@
   const read = (element) => JSON.parse(element.textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // Charts: Vega-Lite specifications whose colours are names of the page's own (--a, --ink, ...).
+  // Charts: Vega-Lite specifications whose colours are names of the page's own (page-a, page-ink, ...).
   const themed = (value) => {
-    if (typeof value === "string") return value.startsWith("--") ? colour(value) : value;
+    if (typeof value === "string") return value.startsWith("page-") ? colour(value.replace("page", "-")) : value;
     if (Array.isArray(value)) return value.map(themed);
     if (value && typeof value === "object") {
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, key === "values" ? item : themed(item)]));
@@ -18,9 +18,9 @@
       const spec = themed(read(holder.nextElementSibling));
       const many = (spec.data?.values?.length ?? 0) > 1500;
       spec.config = themed({
-        background: "--ground", font: "system-ui, sans-serif", view: { stroke: "--line" },
-        axisQuantitative: { tickCount: 5 }, axis: { labelColor: "--ink", titleColor: "--ink", gridColor: "--line", domainColor: "--quiet", tickColor: "--quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
-        legend: { labelColor: "--ink", titleColor: "--ink", labelFontSize: 12 }, title: { color: "--ink" },
+        background: "page-ground", font: "system-ui, sans-serif", view: { stroke: "page-line" },
+        axisQuantitative: { tickCount: 5 }, axis: { labelColor: "page-ink", titleColor: "page-ink", gridColor: "page-line", domainColor: "page-quiet", tickColor: "page-quiet", labelFontSize: 12, titleFontSize: 12, labelFlush: false, labelSeparation: 8 },
+        legend: { labelColor: "page-ink", titleColor: "page-ink", labelFontSize: 12 }, title: { color: "page-ink" },
       });
       window.vegaEmbed(holder, spec, { actions: false, ast: true, renderer: many ? "canvas" : "svg", tooltip: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light" } })
         .then(() => {

@@ -211,7 +211,7 @@ class FuzzyLeaves(Leaves):
         """Raise `InvalidInputError` on a parameter out of range."""
         check_choice(self.ties, "ties", ("near", "average"))
         if check_positive_int(self.places, "places", 2) > MOST_PLACES:
-            raise InvalidInputError(f"places must be at most {MOST_PLACES}, got {self.places}")
+            raise InvalidInputError(f"places must be at most {MOST_PLACES}, got {self.places}", argument="places")
         self.swap_probability(1)
 
     def swap_probability(self, n: float, places: float | None = None) -> float:
@@ -219,7 +219,9 @@ class FuzzyLeaves(Leaves):
         places = n if places is None else places
         if self.p_swap is not None:
             if self.fuzziness is not None:
-                raise InvalidInputError("give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)")
+                raise InvalidInputError(
+                    "give fuzziness or p_swap, not both: p_swap = 1 - 1 / (fuzziness * n)", argument="fuzziness"
+                )
             p = check_number(self.p_swap, "p_swap", minimum=0.0, maximum=1.0, open_maximum=True)
             return p if places == n else max(0.0, 1.0 - (1.0 - p) * n / places)
         width = 0.1 if self.fuzziness is None else check_number(self.fuzziness, "fuzziness", minimum=0.0)

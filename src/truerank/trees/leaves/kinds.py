@@ -34,11 +34,12 @@ def parse_leaves(given: object) -> Leaves:
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(
             f"leaves must be one of {', '.join(map(repr, KINDS))}, a value such as FuzzyLeaves(p_swap=0.99), or a dict "
-            f'such as {{"kind": "fuzzy", "p_swap": 0.99}}; got {given!r}'
+            f'such as {{"kind": "fuzzy", "p_swap": 0.99}}; got {given!r}',
+            argument="leaves",
         )
     try:
         leaves = KINDS[kind](**own)
     except TypeError as error:
-        raise InvalidInputError(f"leaves={given!r}: {error}") from error
+        raise InvalidInputError(f"leaves={given!r}: {error}", argument="leaves") from error
     leaves.check()
     return leaves

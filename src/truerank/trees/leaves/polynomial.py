@@ -69,7 +69,8 @@ def monomial_table(n_variables: int, degree: int) -> np.ndarray:
     if comb(n_variables + degree, degree) > _MOST_MONOMIALS:
         raise InvalidInputError(
             f"polynomial leaves of degree {degree} in trees of depth {n_variables} have "
-            f"{comb(n_variables + degree, degree)} coefficients, more than {_MOST_MONOMIALS}; lower degree or depth"
+            f"{comb(n_variables + degree, degree)} coefficients, more than {_MOST_MONOMIALS}; lower degree or depth",
+            code="too-many-coefficients",
         )
     rows, last = [(0, 0)], [(0, 0)]  # monomials of the degree before: (number, largest variable)
     for _ in range(degree):
