@@ -76,7 +76,7 @@ WORK = {
     "MeasureSVM": fit("MeasureSVM", dict(rel=2.0, tol=1e-3, scale="never"), made, dict(rel=2.0, tol=1e-3)),
     "PairwiseDescent": fit("PairwiseDescent", dict(alpha=1e-3, scale="never"), made, dict(reg_lambda=1e-3)),
     "RidgeRanker": fit("RidgeRanker", dict(alpha=1.0), made),
-    "evaluate, AP and nDCG@10": lambda: truerank.evaluate(["AP", "nDCG@10"], y, scores, qid=qid),
+    "evaluate, AP and nDCG@10": lambda: truerank.evaluate(y, scores, ["AP", "nDCG@10"], qid=qid),
     "grouping of scattered rows": lambda: truerank.RankingData(X[::-1], y, np.tile(np.arange(m), size)),
     "reading LETOR": lambda: truerank.read_letor(path),
     "writing LETOR": lambda: truerank.write_letor(made, path + ".out"),

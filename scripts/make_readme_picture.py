@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from truerank import compare_rankers, read_table
+from truerank import compare, read_table
 from truerank.cli import main
 
 matplotlib.use("Agg")
@@ -23,7 +23,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert main(["cross-validate", table, "--set", "leaves=constant", "--scores", out]) == 0
     data = read_table(table)
     scores = {"bm25": data.X[:, 0], "trees": data.grouped(np.loadtxt(out))}
-result = compare_rankers(data, scores, measure="nDCG@10", baseline="bm25")
+result = compare(data, scores, "nDCG@10", baseline="bm25")
 pair = result.pairs[0]
 gains = np.sort(result.per_query["trees"] - result.per_query["bm25"])[::-1]
 figure, axes = pyplot.subplots(figsize=(7.2, 2.6), dpi=150)

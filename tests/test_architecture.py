@@ -15,15 +15,19 @@ import pytest
 import truerank
 
 SOURCE = Path(truerank.__file__).parent
-FLOORS = [
-    {"cli", "report"},
-    {"experiments"},
-    {"export", "cluster", "models"},
-    {"calibration", "rankers", "inspection"},
-    {"trees", "solvers", "losses"},
-    {"measures", "significance", "judging", "features", "text", "links", "compat", "clicks"},
-    {"io", "data", "matrices", "core"},
-]
+PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
+
+
+def drawn_floors() -> list[set[str]]:
+    """The rooms of each line of the page's picture, from the top."""
+    if not PAGE.exists():
+        return []
+    picture = PAGE.read_text(encoding="utf-8").partition("## The picture")[2].split("```")[1]
+    lines = (set(re.findall(r"(\w+)/", line)) for line in picture.splitlines())
+    return [rooms for rooms in lines if rooms]
+
+
+FLOORS = drawn_floors()
 
 
 def floor_of(room: str) -> int | None:
@@ -57,6 +61,21 @@ def test_imports_point_down(path):
         assert target is None or target >= floor, f"{place} imports truerank.{room}, which is a floor above it"
 
 
+def test_the_floors_of_the_picture_are_those_of_the_imports():
+    """Every room is drawn once; a line is needed, because a room above it imports one of its rooms."""
+    if not FLOORS:
+        pytest.skip("docs/ is not here")
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    assert sorted(room for line in FLOORS for room in line) == sorted(rooms)
+    between = {
+        (floor_of(path.relative_to(SOURCE).parts[0]), floor_of(name.split(".")[1]))
+        for path in SOURCE.rglob("*/*.py")
+        for name in imported(path)
+    }
+    for number, line in enumerate(FLOORS[1:], 1):
+        assert any(a < number and b == number for a, b in between if a is not None), f"nothing above needs {line}"
+
+
 def test_no_imports_run_in_a_circle():
     modules = {}
     for path in SOURCE.rglob("*.py"):
@@ -84,11 +103,10 @@ def test_the_plan_names_every_room_and_no_path_that_is_gone():
 
 
 def test_the_arrows_of_the_picture_are_imports():
-    page = SOURCE.parents[1] / "docs" / "architecture.md"
-    if not page.exists():
+    if not PAGE.exists():
         pytest.skip("docs/ is not here")
     drawn = set()
-    for left, arrow, right in re.findall(r"(\w+)/ (◀?──▶?) (?=(\w+)/)", page.read_text(encoding="utf-8")):
+    for left, arrow, right in re.findall(r"(\w+)/ (◀?──▶?) (?=(\w+)/)", PAGE.read_text(encoding="utf-8")):
         drawn |= {(left, right)} if arrow.endswith("▶") else set()
         drawn |= {(right, left)} if arrow.startswith("◀") else set()
     assert len(drawn) > 8

@@ -92,8 +92,8 @@ def learners(train: RankingData, names: Sequence[str]) -> None:
             objective = ""
             if hasattr(one, "objective_"):
                 objective = f"{abs(many.objective_ - one.objective_) / abs(one.objective_):.1e}"
-            parts = evaluate(MEASURES, data, one.predict(data))
-            same = dict(parts) == dict(evaluate(MEASURES, train, scores))
+            parts = evaluate(data, one.predict(data), MEASURES)
+            same = dict(parts) == dict(evaluate(train, scores, MEASURES))
             print(f"| {name} | {k} | {difference:.1e} | {objective} | {same} |", flush=True)
 
 

@@ -81,7 +81,7 @@ def run() -> None:
                     ranker = ObliviousBoosting(**settings, random_state=0)
                     own = None if weights is None else weights[rows_kept]
                     ranker.fit(train.X[rows_kept], grades[rows_kept], qid=train.qid[rows_kept], sample_weight=own)
-                    found = evaluate("nDCG@10", test, ranker.predict(test.X))
+                    found = evaluate(test, ranker.predict(test.X), "nDCG@10")
                     values.setdefault((learner, way), []).append(found.per_query["nDCG@10"])
         for (learner, way), folds in values.items():
             own, raw = np.concatenate(folds), np.concatenate(values[learner, "raw labels"])

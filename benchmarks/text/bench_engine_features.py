@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from benchmarks.search_server import SearchServer
-from truerank import AdaRank, MeasureSVM, ObliviousBoosting, compare_rankers, cross_validate, read_letor
+from truerank import AdaRank, MeasureSVM, ObliviousBoosting, compare, cross_validate, read_letor
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "opensearch"
 KILL_AFTER = 60
@@ -67,7 +67,7 @@ def run() -> None:
     bm25 = (data.feature_names or []).index("text_porter")
     scores = {"BM25 of text": data.X[:, bm25], **found.scores}
     print(f"{data.n_rows} pairs, {data.n_queries} queries, {data.n_features} features\n")
-    print(compare_rankers(data, scores, measure="AP", convention="trec", test="t"))
+    print(compare(data, scores, "AP", convention="trec", test="t"))
 
 
 if __name__ == "__main__":

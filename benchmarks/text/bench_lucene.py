@@ -88,7 +88,7 @@ def run() -> None:
 
 def mean_average_precision(qrels: Qrels, run: Any) -> float:
     """Over all judged queries, those that the run lacks included."""
-    return evaluate("AP(missing_topics=zero)", qrels, run)["AP(missing_topics=zero)"]
+    return evaluate(qrels, run, "AP(missing_topics=zero)")["AP(missing_topics=zero)"]
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ from .data.provenance import TrainingSketch as TrainingSketch, training_queries 
 from .data.ranking_data import Judgements as Judgements, RankingData as RankingData
 from .data.samples import load_sample as load_sample
 from .data.splits import QueryKFold as QueryKFold
+from .experiments.experiment import Experiment as Experiment, compare as compare, evaluate as evaluate
 from .experiments.gate import gate as gate
 from .export.formats import export_model as export_model
 from .features.columns import UnitDeviation as UnitDeviation
@@ -103,7 +104,7 @@ from .links.graph import (
     read_links as read_links,
 )
 from .matrices.binned import BinnedMatrix as BinnedMatrix
-from .measures.evaluation import convert_claim as convert_claim, evaluate as evaluate
+from .measures.evaluation import convert_claim as convert_claim
 from .measures.measure_explanation import explain_measure as explain_measure
 from .models.foreign.read import import_model as import_model
 from .models.imported import ImportedRanker as ImportedRanker
@@ -122,7 +123,6 @@ from .rankers.rank_boost import RankBoost as RankBoost
 from .rankers.rank_svm import RankSVM as RankSVM
 from .rankers.run_fusion import RunFusion as RunFusion
 from .rankers.text_ranker import TextRanker as TextRanker
-from .significance.comparison import compare_rankers as compare_rankers
 from .significance.comparison import compare_values as compare_values
 from .significance.power import queries_needed as queries_needed
 from .text.features import TextFeatures as TextFeatures

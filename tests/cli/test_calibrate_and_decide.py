@@ -135,9 +135,9 @@ def test_queries_that_trained_the_ranker_do_not_calibrate_it(files, capsys):
     assert main(words) == 1
     printed = capsys.readouterr().err
     assert "20 of 20 queries were used for training" in printed
-    assert "Use other queries, or --cv 5, or add --allow-training-queries" in printed
+    assert "Use other queries, or --cv 5, or choose" in printed
     assert not (files / "seen.json").exists()
-    assert main([*words, "--allow-training-queries"]) == 0
+    assert main([*words, "--training-queries", "keep"]) == 0
     first, *_ = capsys.readouterr().err.splitlines()
     assert "20 of 20 queries were used for training; the values include them and are too optimistic" in first
     assert main([*words, "--cv", "3"]) == 0
@@ -167,7 +167,7 @@ def test_decisions_withhold_figures_on_queries_that_trained_the_model(files, cap
     assert report["expected_cost"] is None
     assert main(["decide", out, held, "--top", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mean"] is None
-    assert main(["decide", out, held, "--allow-training-queries", "--json"]) == 0
+    assert main(["decide", out, held, "--training-queries", "keep", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["expected_cost"] > 0
     assert main(["decide", out, str(files / "test.txt"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

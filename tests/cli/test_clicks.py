@@ -10,6 +10,7 @@ import pytest
 
 from truerank import load_sample, read_clicks, read_table, simulate, write_run, write_table
 from truerank.cli import main
+from truerank.io.trec import Run
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,9 @@ def folder(tmp_path_factory):
     }  # fmt: skip
     pandas.DataFrame(frame).to_parquet(place / "log.parquet")
     for name, column in (("new", 8), ("old", 0)):
-        write_run(str(place / f"{name}.run"), data.query_ids, data.offsets, data.doc_ids, data.X[:, column], tag=name)
+        write_run(
+            Run(data.query_ids, data.offsets, data.doc_ids, data.X[:, column]), str(place / f"{name}.run"), tag=name
+        )
     write_table(data, place / "features.parquet")
     return place
 

@@ -77,7 +77,7 @@ def runs(tmp_path):
     for name in ("run0", "run1"):
         run = as_run(documents[name], name)
         path = tmp_path / f"{name}.run"
-        write_run(path, run.query_ids, run.offsets, run.doc_ids, run.scores, tag=name)
+        write_run(run, path, tag=name)
     write_qrels(qrels, tmp_path / "qrels")
     lines = (tmp_path / "qrels").read_text().splitlines(keepends=True)
     (tmp_path / "qrels").write_text("".join(lines[::2]))  # half of the documents are judged

@@ -21,7 +21,7 @@ def folder(tmp_path):
     (tmp_path / "runs").mkdir()
     for name, documents in runs.items():
         run = as_run(documents, name)
-        write_run(tmp_path / "runs" / f"{name}.run", run.query_ids, run.offsets, run.doc_ids, run.scores, tag=name)
+        write_run(run, tmp_path / "runs" / f"{name}.run", tag=name)
     write_qrels(qrels, tmp_path / "qrels")
     return tmp_path
 

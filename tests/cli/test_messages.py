@@ -182,7 +182,7 @@ def test_json_of_an_error_that_is_not_ours(tmp_path, monkeypatch, capsys):
 
 def test_every_command_with_figures_has_json(options):
     without = {command for command in COMMANDS if "--json" not in options[command]}
-    assert without == {"predict", "convert", "text search", "text links", "report", "completion", "trec-eval"}
+    assert without == {"predict", "convert", "text search", "text links", "completion", "trec-eval"}
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def careless(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("compare --qrels qrels a.run other.run", 1, "other.run: no topic of this run is in qrels"),
+        ("compare --qrels qrels a.run other.run", 1, "run 'other' has no topic of the qrels"),
         ("import own.json -o m.json", 1, "a model of truerank itself"),
         ("text links edges --index index --queries q.jsonl -o runs", 1, "no link is between documents of index"),
         ("text links edges --index index --queries q.jsonl -o runs --depth 0", 2, "--depth: must be a whole number"),

@@ -28,7 +28,7 @@ def shop(request, tmp_path, monkeypatch):
     write_qrels(as_qrels(grades), f"qrels.{request.param}")
     for name, noise in (("old", 3.0), ("new", 1.0)):
         run = as_run({q: {d: g + noise * draw.random() for d, g in own.items()} for q, own in grades.items()}, name)
-        write_run(f"{name}.{request.param}", run.query_ids, run.offsets, run.doc_ids, run.scores, tag=name)
+        write_run(run, f"{name}.{request.param}", tag=name)
     rows = [
         {"impression": f"{place}-{k}", "query": query, "document": one, "position": rank + 1,
          "clicked": int(draw.random() < (grades[query][one] + 1) / (5 + rank))}

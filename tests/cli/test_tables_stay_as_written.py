@@ -241,7 +241,7 @@ def test_ids_that_commands_write_are_those_of_the_table(tmp_path, monkeypatch, c
             found = {(str(a), str(b)) for a, b in zip(table["qid"].to_pylist(), table["docid"].to_pylist())}
         assert found == pairs, name
     call("calibrate", "m.json", *data, "--cv", "3", "-o", "c.json", "--method", "platt")
-    decided = json.loads(call("decide", "c.json", *data, "--top", "3", "--json", "--allow-training-queries"))
+    decided = json.loads(call("decide", "c.json", *data, "--top", "3", "--json", "--training-queries", "keep"))
     assert set(decided["expected_relevant"]) == queries
     call(
         "cutoff",
@@ -250,7 +250,8 @@ def test_ids_that_commands_write_are_those_of_the_table(tmp_path, monkeypatch, c
         *data,
         "-o",
         "cut.json",
-        "--allow-training-queries",
+        "--training-queries",
+        "keep",
         "--at-most",
         "0.99",
         "--confidence",
@@ -262,7 +263,7 @@ def test_ids_that_commands_write_are_those_of_the_table(tmp_path, monkeypatch, c
         "explain", "m.json", *data, "--query", query, "--above", shop.pairs[0][1], "--below", shop.pairs[1][1]
     )
     values = json.loads(
-        call("evaluate", "m.json", "--data", *data, "--per-query", "--json", "--allow-training-queries")
+        call("evaluate", "m.json", "--data", *data, "--per-query", "--json", "--training-queries", "keep")
     )
     assert query in json.dumps(values)
     # What reads runs and judgements writes their ids.
@@ -406,7 +407,7 @@ def test_a_column_of_mixed_types_is_no_column_of_ids():
         with pytest.raises(InvalidInputError, match=f"column '{column}' mixes types: '1' in row 1 .* 1 in row 3"):
             read_table(whole.assign(docid=frame["qid"]))
     with refused(InvalidInputError, argument="column 'qid'"):
-        evaluate("AP", frame.iloc[:3].rename(columns={"y": "label"}).assign(docno=["a", "b", "c"]), {"1": {"a": 1.0}})
+        evaluate(frame.iloc[:3].rename(columns={"y": "label"}).assign(docno=["a", "b", "c"]), {"1": {"a": 1.0}}, "AP")
     # Whole floats of columns with gaps are the same ids as the integers.
     gaps = pandas.Series([1, 2.0, None, 2**53 - 1], dtype=object)
     data = read_table(frame.assign(qid=[1, 1.0, 2, 2], docid=gaps).astype({"qid": object}))

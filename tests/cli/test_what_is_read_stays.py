@@ -68,13 +68,13 @@ def test_models_that_do_not_rank_rows(folder, words, monkeypatch, capsys):
 def test_ids_that_become_equal_as_text_are_refused():
     q = {"1": {"a": 1, "b": 0}}
     with refused(InvalidInputError, code="twice"):
-        evaluate("AP", q, {1: {"a": 0.0, "b": 1.0}, "1": {"a": 1.0, "b": 0.0}})
+        evaluate(q, {1: {"a": 0.0, "b": 1.0}, "1": {"a": 1.0, "b": 0.0}}, "AP")
     with refused(InvalidInputError, code="twice"):
-        evaluate("AP", {"1": {"1": 1, 1: 0}}, {"1": {"1": 2.0, "b": 1.0}})
+        evaluate({"1": {"1": 1, 1: 0}}, {"1": {"1": 2.0, "b": 1.0}}, "AP")
     with pytest.raises(InvalidInputError):
-        evaluate("AP", {"1": {"a": 10**400}}, {"1": {"a": 1.0}})
+        evaluate({"1": {"a": 10**400}}, {"1": {"a": 1.0}}, "AP")
     with refused(TypeError, argument="source"):
-        evaluate("AP", q, {"1": ["b", "a"]})
+        evaluate(q, {"1": ["b", "a"]}, "AP")
 
 
 def test_missing_ids_of_a_frame_are_refused():
@@ -82,7 +82,7 @@ def test_missing_ids_of_a_frame_are_refused():
     qrels = pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "label": [1, 0]})
     run = pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", None], "score": [1.0, 2.0]})
     with refused(InvalidInputError, code="no-id"):
-        evaluate("AP", qrels, run)
+        evaluate(qrels, run, "AP")
 
 
 def test_unfitted_models_and_frames():

@@ -48,7 +48,7 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, 
         for given in ([pattern, *cluster], [str(tmp_path / "whole.txt")]):
             assert main([*measured, *given]) == 1
             assert "40 of 40 queries were used for training" in capsys.readouterr().err
-            assert main([*measured, *given, "--allow-training-queries"]) == 0
+            assert main([*measured, *given, "--training-queries", "keep"]) == 0
             printed.append(capsys.readouterr().out)
         assert printed[0] == printed[1]
         (seen,) = json.loads(printed[0])["training_queries"].values()
@@ -66,7 +66,7 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, 
             described.append({k: v for k, v in json.loads(capsys.readouterr().out).items() if k != "files"})
         assert described[0] == described[1]
         for name, given in (("one", [str(tmp_path / "whole.txt")]), ("many", [pattern, *cluster])):
-            out = ["--method", "platt", "--allow-training-queries", "-o", str(tmp_path / f"{name}-calibrated.json")]
+            out = ["--method", "platt", "--training-queries", "keep", "-o", str(tmp_path / f"{name}-calibrated.json")]
             assert main(["calibrate", model, *given, *out]) == 0
         both = ["--ranker", "ridge", "--splits", "3", "--seed", "1", "--json"]
         capsys.readouterr()

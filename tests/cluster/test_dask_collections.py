@@ -51,7 +51,7 @@ def test_the_trees_of_all_rows(rows, made):
     assert type(scores).__module__.startswith("dask")
     assert np.array_equal(scores.compute(), expected.predict(X))
     assert fitted.score(dX, dy, qid=dqid) == expected.score(X, y, qid=qid)
-    assert evaluate("AP", dy, scores, qid=dqid)["AP"] == evaluate("AP", y, expected.predict(X), qid=qid)["AP"]
+    assert evaluate(dy, scores, "AP", qid=dqid)["AP"] == evaluate(y, expected.predict(X), "AP", qid=qid)["AP"]
 
 
 def test_ranks_of_a_partition(rows):

@@ -220,8 +220,8 @@ def test_prediction_and_evaluation(judged):
     assert np.array_equal(np.concatenate(ranker.predict(data)), ranker.predict(train))
     assert np.array_equal(np.concatenate(ranker.rank(data)), ranker.rank(train))
     for convention in ("trec", "letor3"):
-        expected = truerank.evaluate("AP nDCG@10 RR", train, ranker.predict(train), convention=convention)
-        got = truerank.evaluate("AP nDCG@10 RR", data, ranker.predict(data), convention=convention)
+        expected = truerank.evaluate(train, ranker.predict(train), "AP nDCG@10 RR", convention=convention)
+        got = truerank.evaluate(data, ranker.predict(data), "AP nDCG@10 RR", convention=convention)
         assert dict(got) == dict(expected)
 
 
@@ -405,11 +405,11 @@ def test_comparison_calibration_and_folds(judged):
     train, valid = judged
     data, held = from_parts(cut(train, 4)), from_parts(cut(valid, 3))
     ridge, single = RidgeRanker().fit(train), SingleFeature().fit(train)
-    here = truerank.compare_rankers(valid, {"ridge": ridge.predict(valid), "single": single.predict(valid)})
-    there = truerank.compare_rankers(held, {"ridge": ridge, "single": single.predict(held)})
+    here = truerank.compare(valid, {"ridge": ridge.predict(valid), "single": single.predict(valid)})
+    there = truerank.compare(held, {"ridge": ridge, "single": single.predict(held)})
     assert str(there) == str(here)
     with refused(InvalidInputError, argument="scores"):
-        truerank.evaluate("AP", held, ridge.predict(valid))
+        truerank.evaluate(held, ridge.predict(valid), "AP")
     one = truerank.CalibratedRanker(ridge, "platt", cv="prefit").fit(valid)
     many = truerank.CalibratedRanker(ridge, "platt", cv="prefit").fit(held)
     np.testing.assert_array_equal(np.concatenate(many.predict_proba(data)), one.predict_proba(train))

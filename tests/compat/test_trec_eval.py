@@ -361,7 +361,7 @@ def test_versions_of_interpolated_precision():
     """.6 of 4 relevant documents are 2.4: 2 by rounding (version 10), 3 by adding .9 and cutting (version 9)."""
     found = [1, 0, 1, 0, 0, 1, 1]
     for name in ("iprec_at_recall_0.60", "11pt_avg"):
-        new, old = (evaluate(name, found, -np.arange(7.0), convention=c)[name] for c in ("trec", "trec9"))
+        new, old = (evaluate(found, -np.arange(7.0), name, convention=c)[name] for c in ("trec", "trec9"))
         if name == "11pt_avg":  # counts of 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4 and of 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4
             assert new == pytest.approx((4 * 1 + 3 * 2 / 3 + 4 * 4 / 7) / 11)
             assert old == pytest.approx((3 * 1 + 3 * 2 / 3 + 5 * 4 / 7) / 11)
@@ -377,9 +377,9 @@ def test_its_own_names_are_read_back(name):
     assert measure.name == name == repr(measure).replace("convention='trec'", "").replace("()", "").replace(",)", ")")
     assert parse_measure(measure.name) == measure == pickle.loads(pickle.dumps(measure))
     assert measure.convention == "trec"
-    assert dict(evaluate(name, [0.5, 1.9], [1, 2])) == dict(evaluate(name, [0, 1], [1, 2]))
+    assert dict(evaluate([0.5, 1.9], [1, 2], name)) == dict(evaluate([0, 1], [1, 2], name))
     with refused(InvalidInputError, code="grade"):
-        evaluate(measure(grades="any"), [0.5, 1], [1, 2])
+        evaluate([0.5, 1], [1, 2], measure(grades="any"))
 
 
 def test_preferences_in_python(nist):

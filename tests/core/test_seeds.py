@@ -73,7 +73,7 @@ CALLS = {
     "choose_calibrator": lambda seed: truerank.choose_calibrator(
         NOISY, CLASSES, methods=["platt", "isotonic"], random_state=seed
     ),
-    "compare_rankers": lambda seed: str(truerank.compare_rankers(Y, BOTH, qid=QID, random_state=seed)),
+    "compare": lambda seed: str(truerank.compare(Y, BOTH, qid=QID, random_state=seed)),
     "cross_validate": lambda seed: truerank.cross_validate(
         {"a": truerank.RidgeRanker(), "b": truerank.RandomRanker(random_state=1)}, DATA, random_state=seed
     ),

@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.refusals import refused
+from truerank import compare, evaluate
 from truerank.calibration.decisions import expected_relevant
 from truerank.calibration.posteriors import PlattCalibrator
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import group_rows
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.features.per_query import MinMaxInQuery
-from truerank.measures import AP, evaluate
+from truerank.measures import AP
 from truerank.rankers.baselines import SingleFeature
-from truerank.significance import compare_rankers
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -197,7 +197,7 @@ def test_what_is_no_number_is_not_made_one(argument, values, what):
         given["X"] = np.reshape(values, (2, 1))
     with pytest.raises(InvalidInputError, match=what):
         if argument == "scores":
-            evaluate("AP", [1, 0], values, qid=[1, 2])
+            evaluate([1, 0], values, "AP", qid=[1, 2])
         else:
             RankingData(**given)
 
@@ -257,9 +257,9 @@ FORGOTTEN = np.arange(1_001)
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: evaluate(["AP"], FORGOTTEN % 2, FORGOTTEN),
-        lambda: evaluate([AP], FORGOTTEN % 2, FORGOTTEN, doc_ids=FORGOTTEN.astype(str)),
-        lambda: compare_rankers(FORGOTTEN % 2, {"a": FORGOTTEN, "b": -FORGOTTEN}),
+        lambda: evaluate(FORGOTTEN % 2, FORGOTTEN, ["AP"]),
+        lambda: evaluate(FORGOTTEN % 2, FORGOTTEN, [AP], doc_ids=FORGOTTEN.astype(str)),
+        lambda: compare(FORGOTTEN % 2, {"a": FORGOTTEN, "b": -FORGOTTEN}),
         lambda: Judgements.from_labels(FORGOTTEN % 2),
         lambda: RankingData(FORGOTTEN[:, None], FORGOTTEN % 2),
         lambda: MinMaxInQuery().fit(FORGOTTEN[:, None]).transform(FORGOTTEN[:, None]),
@@ -274,6 +274,6 @@ def test_a_forgotten_qid_is_an_error_wherever_rows_are_ranked(call):
 
 
 def test_one_long_query_is_said_or_needs_none():
-    assert evaluate(["RR"], FORGOTTEN % 2, -FORGOTTEN, qid=np.zeros(1_001))["RR"] == 0.5
-    assert evaluate(["RR"], FORGOTTEN[:1_000] % 2, -FORGOTTEN[:1_000])["RR"] == 0.5
+    assert evaluate(FORGOTTEN % 2, -FORGOTTEN, ["RR"], qid=np.zeros(1_001))["RR"] == 0.5
+    assert evaluate(FORGOTTEN[:1_000] % 2, -FORGOTTEN[:1_000], ["RR"])["RR"] == 0.5
     assert RankingData(FORGOTTEN[:, None]).n_queries == 1  # rows to be scored, which belong to no query

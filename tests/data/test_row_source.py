@@ -22,7 +22,7 @@ from truerank import (
     RankSVM,
     RidgeRanker,
     SingleFeature,
-    compare_rankers,
+    compare,
     cross_validate,
     evaluate,
     load_model,
@@ -129,11 +129,11 @@ def test_rankers_learn_predict_stop_early_and_are_kept(ranker, stored, tmp_path)
 def test_evaluation_comparison_folds_and_calibration_ask_the_same(stored):
     parts = stored(TRAIN, [13, 30])
     ranker = RidgeRanker().fit(VALID)
-    assert evaluate("AP nDCG@10", parts, ranker) == evaluate("AP nDCG@10", TRAIN, ranker.predict(TRAIN))
+    assert evaluate(parts, ranker, "AP nDCG@10") == evaluate(TRAIN, ranker.predict(TRAIN), "AP nDCG@10")
     best = SingleFeature().fit(VALID)
     by_name = {"ridge": ranker, "best": best}
-    mine = compare_rankers(parts, by_name, measure="AP")
-    theirs = compare_rankers(TRAIN, {name: one.predict(TRAIN) for name, one in by_name.items()}, measure="AP")
+    mine = compare(parts, by_name, "AP")
+    theirs = compare(TRAIN, {name: one.predict(TRAIN) for name, one in by_name.items()}, "AP")
     assert mine.pairs[0].p == theirs.pairs[0].p
     assert cross_validate(RidgeRanker(), parts, "AP", folds=3).means["RidgeRanker"]["AP"] == pytest.approx(
         cross_validate(RidgeRanker(), TRAIN, "AP", folds=3).means["RidgeRanker"]["AP"]

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from truerank import evaluate
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.experiments.gate import gate
 from truerank.io.gold_sets import matched_spans, read_gold
 from truerank.io.results import as_scores, collapsed, read_results
-from truerank.measures.evaluation import evaluate
 from truerank.significance.history import History
 
 
@@ -120,7 +120,7 @@ def test_a_margin_that_nothing_can_pass_is_refused_with_the_least_one():
 def test_queries_without_a_result_count_0_and_are_counted():
     few = {q: own for q, own in lists().items() if q != "q7"}
     found = gate(GOLD, few | {"other": ["a"]}, lists(), "RR", margin=0.05)
-    expected = evaluate("RR", GOLD, as_scores(read_results(few)), topics="all")["RR"]
+    expected = evaluate(GOLD, as_scores(read_results(few)), "RR", topics="all")["RR"]
     assert found.lines[0].new == pytest.approx(expected)
     assert sum("without a result" in remark for remark in found.remarks) == 1
     assert sum("left out" in remark for remark in found.remarks) == 1
@@ -218,8 +218,8 @@ def test_chunks_of_three_sizes_have_the_values_of_their_documents(size):
         chunks[f"q{q}"] = first + [rest[k] for k in rng.permutation(len(rest))]
     found = collapsed(read_results(chunks), "#")
     assert {q: [name for name, _ in own] for q, own in found.items()} == documents
-    values = evaluate("nDCG@5 AP P@3 RR", gold, as_scores(found))
-    assert dict(values) == dict(evaluate("nDCG@5 AP P@3 RR", gold, as_scores(read_results(documents))))
+    values = evaluate(gold, as_scores(found), "nDCG@5 AP P@3 RR")
+    assert dict(values) == dict(evaluate(gold, as_scores(read_results(documents)), "nDCG@5 AP P@3 RR"))
     assert all(0 <= value <= 1 for value in values.values())
 
 
@@ -235,7 +235,7 @@ def test_labels_of_spans_survive_chunks_of_other_sizes(tmp_path, size):
     assert gold.qrels.to_dict() == {"why?": {"a:100-160": 1, "b:10-60": 2}, "how?": {"c": 1}}
     found = matched_spans(new, gold)
     assert {"a:100-160", "b:10-60"} <= {name for name, _ in found["why?"]}  # a chunk has half of each, at every size
-    values = evaluate("AP P@1 RR nDCG@10", gold.qrels, as_scores(found))
+    values = evaluate(gold.qrels, as_scores(found), "AP P@1 RR nDCG@10")
     assert all(0 <= value <= 1 for value in values.values())
     assert values["AP"] > 0
     assert gate(path, new, new, "RR", any_margin=True).verdict == "PASS"

@@ -15,7 +15,7 @@ from truerank import RankingData
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, TruerankError
 from truerank.data.checkup import CODES, Remark
-from truerank.experiments.policy import about_data, about_qrels, about_runs, about_scores, check_verdict
+from truerank.experiments.policy import about_data, about_qrels, about_runs, about_scores, check_order
 
 pandas = pytest.importorskip("pandas")
 M, N = 40, 8
@@ -94,13 +94,20 @@ def test_evaluate_prints_figures_of_ranks_with_the_remark(table, capsys):
     assert found["rank-feature"] == ["position", "points"]
 
 
-def test_python_warns_before_it_compares_ranks():
+def test_python_gives_no_verdict_on_ranks_unless_their_order_is_stated():
     rng = np.random.default_rng(0)
     y, qid = rng.integers(0, 3, 60), np.repeat(np.arange(10), 6)
     ranks = np.tile(np.arange(1, 7), 10)
-    with pytest.warns(UserWarning, match="old"):
-        truerank.compare_rankers(y, {"new": rng.random(60), "old": ranks}, qid=qid)
-    truerank.compare_rankers(y, {"new": rng.random(60), "old": -ranks}, qid=qid)
+    new = rng.random(60)
+    with refused(InvalidInputError, code="ranks-as-scores") as caught:
+        truerank.compare(y, {"new": new, "old": ranks}, qid=qid)
+    assert "old:ascending" in str(caught.value)
+    negated = truerank.compare(y, {"new": new, "old": -ranks}, qid=qid).means["old"]
+    assert truerank.compare(y, {"new": new, "old:ascending": ranks}, qid=qid).means["old:ascending"] == negated
+    assert truerank.compare(y, {"new": new, "old:descending": ranks}, qid=qid).means["old:descending"] != negated
+    found = truerank.evaluate(y, ranks, qid=qid)  # figures, with the remark
+    assert [(one.code, one.severity) for one in found.remarks] == [("ranks-as-scores", "forbids a verdict")]
+    assert found.summary.startswith("No verdict")
 
 
 def spoilt(table):
@@ -166,7 +173,8 @@ def test_runs_whose_ranks_contradict_their_scores(tmp_path, monkeypatch, capsys)
     (tmp_path / "qrels").write_text("".join(f"{q} 0 d1 1\n" for q in range(5)))
     names = ["right", "distances", "ranks", "tied", "any"]
     report, err = told(capsys, "compare", "--qrels", "qrels", *(f"{name}.run" for name in names))
-    (remark,) = report["remarks"]
+    assert codes(report) == ["contradicting-ranks", "unjudged-documents"]
+    remark = next(one for one in report["remarks"] if one["code"] == "contradicting-ranks")
     assert (remark["code"], remark["items"]) == ("contradicting-ranks", ["distances", "ranks"])
     assert err.count("contradicting-ranks") == 1
     assert report["means"]["ranks"] < report["means"]["right"]  # the order is that of the scores
@@ -201,10 +209,10 @@ def test_remarks_have_what_a_front_end_prints():
     assert "old:ascending" in remark.remedy
     assert "old" in remark.text
     with refused(InvalidInputError, code="ranks-as-scores"):
-        check_verdict([remark])
+        check_order([remark])
     assert about_runs({"a": False}) == []
-    notes = [Remark(code, "here", 1) for code, entry in CODES.items() if entry.severity != "forbids a verdict"]
-    check_verdict(notes)
+    notes = [Remark(code, "here", 1) for code, entry in CODES.items() if code != "ranks-as-scores"]
+    check_order(notes)
 
 
 def test_a_list_of_one_document_is_noted_when_scores_are_scaled(tmp_path, capsys):
@@ -222,6 +230,6 @@ def test_pairs_alike_share_a_sentence():
     values = rng.random(20)
     found = truerank.compare_values({f"s{k}": values for k in range(11)}, baseline=None)
     assert len(found.pairs) == 55
-    assert [line for line in found.remarks() if "no query differs" in line] == found.remarks()
-    assert len(found.remarks()) == 1
-    assert "52 other pairs" in found.remarks()[0]
+    assert [line for line in found.sentences() if "no query differs" in line] == found.sentences()
+    assert len(found.sentences()) == 1
+    assert "52 other pairs" in found.sentences()[0]

@@ -120,7 +120,7 @@ def test_the_command_writes_weights_and_certificate(tmp_path, runs_and_qrels, mo
     names = []
     for name, documents in runs_and_qrels[0].items():
         run = as_run(documents, name)
-        write_run(tmp_path / f"{name}.run", run.query_ids, run.offsets, run.doc_ids, run.scores)
+        write_run(run, tmp_path / f"{name}.run")
         names.append(str(tmp_path / f"{name}.run"))
     save_model(model, tmp_path / "m.json")
     command = ["fuse", "--model", str(tmp_path / "m.json"), "--runs", *names, "--export", "opensearch"]

@@ -122,7 +122,7 @@ def test_the_report_takes_them(tmp_path):
     models = [str(tmp_path / f"{name}.json") for name in ("pipeline", "imported")]
     page = tmp_path / "page.html"
     assert (
-        main(["report", *models, "--data", str(tmp_path / "data.txt"), "--allow-training-queries", "-o", str(page)])
+        main(["report", *models, "--data", str(tmp_path / "data.txt"), "--training-queries", "keep", "-o", str(page)])
         == 0
     )
     text = page.read_text()

@@ -129,7 +129,7 @@ def test_a_fusion_by_position_is_kept_in_a_file(fusion, _, tmp_path):
     assert load_model(tmp_path / "m.json").predict(runs).to_dict() == fusion.predict(runs).to_dict()
     for name, run in runs.items():
         made = as_run(run, name)
-        write_run(tmp_path / f"{name}.run", made.query_ids, made.offsets, made.doc_ids, made.scores)
+        write_run(made, tmp_path / f"{name}.run")
     files = sorted(map(str, tmp_path.glob("*.run")))
     assert main(["fuse", "--model", str(tmp_path / "m.json"), "--runs", *files, "-o", str(tmp_path / "fused")]) == 0
     assert list(read_run(tmp_path / "fused").to_dict()) == list(runs["run0"])

@@ -44,34 +44,34 @@ def collection(seed=0, topics=12):
 def test_a_run_and_its_column_have_the_same_measures():
     qrels, run = collection()
     judgements, scores = judge_run(qrels, run)
-    as_run = evaluate("AP nDCG@5 R@10 Bpref P(judged_only=True)@5 NumRel", judgements, scores, convention="trec")
+    as_run = evaluate(judgements, scores, "AP nDCG@5 R@10 Bpref P(judged_only=True)@5 NumRel", convention="trec")
     data = join_runs([run], qrels).data
-    as_column = evaluate(list(as_run), data, data.X[:, 0], convention="trec")
+    as_column = evaluate(data, data.X[:, 0], list(as_run), convention="trec")
     assert dict(as_column) == pytest.approx(dict(as_run), rel=1e-12)
-    forgotten = evaluate("AP", RankingData(data.X, data.y, data.qid), data.X[:, 0], convention="trec")
+    forgotten = evaluate(RankingData(data.X, data.y, data.qid), data.X[:, 0], "AP", convention="trec")
     assert forgotten["AP"] > as_run["AP"] + 0.05  # what it was without the documents that are not there
 
 
 def test_they_travel_along_through_parts_and_training():
     qrels, run = collection(1)
     data = join_runs([run], qrels).data
-    whole = evaluate("AP nDCG", data, data.X[:, 0]).per_query
+    whole = evaluate(data, data.X[:, 0], "AP nDCG").per_query
     chosen = [5, 2, 2, 9]
     part = data.take_queries(chosen)
-    for name, values in evaluate("AP nDCG", part, part.X[:, 0]).per_query.items():
+    for name, values in evaluate(part, part.X[:, 0], "AP nDCG").per_query.items():
         np.testing.assert_array_equal(values, whole[name][chosen])
     plain = RankingData(data.X[:4], data.y[:4], [100] * 4)
     both = RankingData.concatenate([data.take_queries([0, 1]), plain, data.take_queries([4])])
-    values = evaluate("AP", both, both.X[:, 0]).per_query["AP"]
+    values = evaluate(both, both.X[:, 0], "AP").per_query["AP"]
     np.testing.assert_array_equal(values[[0, 1, 3]], whole["AP"][[0, 1, 4]])
     weighted = data.with_sample_weight(np.ones(data.n_rows))
-    np.testing.assert_array_equal(evaluate("AP", weighted, weighted.X[:, 0]).per_query["AP"], whole["AP"])
+    np.testing.assert_array_equal(evaluate(weighted, weighted.X[:, 0], "AP").per_query["AP"], whole["AP"])
     stopping = EarlyStopping("AP", "trec", valid=data)
     assert stopping.value_of(data.X[:, 0]) == pytest.approx(
-        evaluate("AP(ties='average')", data, data.X[:, 0], convention="trec")["AP(ties='average')"]
+        evaluate(data, data.X[:, 0], "AP(ties='average')", convention="trec")["AP(ties='average')"]
     )
     ranker = AdaRank(n_estimators=2).fit(data, query_weight=np.ones(data.n_queries))
-    trained = evaluate("AP(ties='average')", data, ranker.predict(data))
+    trained = evaluate(data, ranker.predict(data), "AP(ties='average')")
     assert ranker.history_["train"][0] == pytest.approx(trained["AP(ties='average')"])
 
 
@@ -87,11 +87,11 @@ def test_they_travel_through_a_file():
     assert data.judged is not None
     judgements, scores = judge_run(qrels, run)
     names = "AP nDCG@5 R@10 Bpref P(judged_only=True)@5 NumRel"
-    as_run = evaluate(names, judgements, scores, convention="trec")
+    as_run = evaluate(judgements, scores, names, convention="trec")
     stream = io.BytesIO()
     write_letor(data, stream)
     again = read_letor(io.BytesIO(stream.getvalue()))
-    as_file = evaluate(names, again, again.X[:, 0], convention="trec")
+    as_file = evaluate(again, again.X[:, 0], names, convention="trec")
     assert dict(as_file) == pytest.approx(dict(as_run), rel=1e-12)
     np.testing.assert_array_equal(again.judged, data.judged)
     second = io.BytesIO()
@@ -99,7 +99,7 @@ def test_they_travel_through_a_file():
     assert second.getvalue() == stream.getvalue()
     blocks = list(iter_letor(io.BytesIO(stream.getvalue()), block_rows=20))
     values = np.concatenate(
-        [evaluate("AP", block, block.X[:, 0], convention="trec").per_query["AP"] for block in blocks]
+        [evaluate(block, block.X[:, 0], "AP", convention="trec").per_query["AP"] for block in blocks]
     )
     np.testing.assert_allclose(values, as_run.per_query["AP"], rtol=1e-12)
 
@@ -114,7 +114,7 @@ def test_pooled_documents_travel_through_rows_and_files():
     run = as_run({t: {f"d{k}": float(rng.random()) for k in rng.choice(40, 20, replace=False)} for t in topics})
     judgements, scores = judge_run(qrels, run)
     names = "AP nDCG@5 Bpref infAP Judged@10 Judged@3 P(judged_only=True)@5 pairs(1,0)"
-    expected = dict(evaluate(names, judgements, scores, convention="trec"))
+    expected = dict(evaluate(judgements, scores, names, convention="trec"))
     data = join_runs([run], qrels).data
     assert data.pooled.any()
     assert data.y.min() == 0
@@ -127,8 +127,8 @@ def test_pooled_documents_travel_through_rows_and_files():
     for one in (data, again, halves):
         np.testing.assert_array_equal(one.pooled, data.pooled)
         np.testing.assert_array_equal(one.judged, data.judged)
-        assert dict(evaluate(names, one, one.X[:, 0], convention="trec")) == pytest.approx(expected, rel=1e-12)
-    without = evaluate(names, data.replaced(pooled=None), data.X[:, 0], convention="trec")
+        assert dict(evaluate(one, one.X[:, 0], names, convention="trec")) == pytest.approx(expected, rel=1e-12)
+    without = evaluate(data.replaced(pooled=None), data.X[:, 0], names, convention="trec")
     assert without["infAP"] != pytest.approx(expected["infAP"], rel=1e-3)
     assert without["Judged@10"] < expected["Judged@10"]
 

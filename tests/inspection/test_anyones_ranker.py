@@ -13,11 +13,12 @@ from sklearn.preprocessing import StandardScaler
 from support.refusals import refused
 from truerank import (
     CalibratedRanker,
+    Experiment,
     ObliviousBoosting,
     RankerPipeline,
     RidgeRanker,
     ZScoreInQuery,
-    compare_rankers,
+    compare,
     cross_validate,
     load_sample,
 )
@@ -29,7 +30,7 @@ from truerank.inspection.importance import permutation_importance, removal_impor
 from truerank.inspection.stability import ranking_stability
 from truerank.measures import parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
-from truerank.report.evidence import System, make_report
+from truerank.report.evidence import make_report
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*used for training")
 
@@ -97,11 +98,11 @@ def test_anyones_ranker_is_validated_explained_and_calibrated(kind, data):
     p = calibrated.predict_proba(data)[:, 1]
     assert np.corrcoef(p, ranker_scores(fitted, data)[np.argsort(data.order)])[0, 1] > 0.3
     pytest.importorskip("vl_convert")  # of the extra `report`
-    text = make_report(
-        [System("it", data.judgements(), ranker_scores(fitted, data), fitted),
-         System("first", data.judgements(), data.X[:, 0])],
-        measures=["nDCG@10"], convention="ranklib", data=data,
-    )  # fmt: skip
+    experiment = Experiment(
+        data, {"it": fitted, "first": data.restore(data.X[:, 0])}, convention="ranklib", training_queries="keep"
+    )
+    np.testing.assert_array_equal(experiment.judged["it"][1], ranker_scores(fitted, data))
+    text = make_report(experiment.evidence())
     assert "</html>" in text
 
 
@@ -114,7 +115,7 @@ def test_rankers_are_compared_over_the_same_folds(data):
     assert [pair.a for pair in comparison.pairs] == ["trees", "theirs"]
     assert comparison.means == {name: own["nDCG@10"] for name, own in found.means.items()}
     assert not found.compare("pairs(2,0)").higher_is_better
-    same = compare_rankers(data, found.scores, measure="nDCG@10", baseline="ridge")
+    same = compare(data, found.scores, "nDCG@10", baseline="ridge")
     assert same.means == comparison.means
     assert [pair.p for pair in same.pairs] == [pair.p for pair in comparison.pairs]
     assert "trees" in str(found)

@@ -200,7 +200,9 @@ def test_the_command_says_which_features_matter(data, tmp_path, capsys):
     ranker, model, rows = make("ridge").fit(data), str(tmp_path / "model.json"), str(tmp_path / "data.txt")
     save_model(ranker, model)
     write_letor(data, rows)
-    assert main(["explain", model, rows, "--measure", "AP", "--train", rows, "--allow-training-queries", "--json"]) == 0
+    assert (
+        main(["explain", model, rows, "--measure", "AP", "--train", rows, "--training-queries", "keep", "--json"]) == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert (found["measure"], found["own"], len(found["features"])) == (
         "AP (ranklib)",
@@ -214,7 +216,7 @@ def test_the_command_says_which_features_matter(data, tmp_path, capsys):
     assert [one["shuffled"]["p_adjusted"] for one in found["features"]] == [row[4] for row in expected]
     gone = {name: losses for name, *losses, _ in removal_importance(ranker, data, data, measure="AP").to_rows()}
     assert {one["feature"]: list(one["gone"].values()) for one in found["features"]} == gone
-    assert main(["explain", model, rows, "--most", "2", "--allow-training-queries"]) == 0
+    assert main(["explain", model, rows, "--most", "2", "--training-queries", "keep"]) == 0
     text = capsys.readouterr().out
     assert f"and {data.n_features - 2} more" in text
     assert "loss, shuffled" in text

@@ -7,7 +7,7 @@ import pytest
 
 from support.made_up_runs import planted, random_qrels, random_runs
 from support.refusals import refused
-from truerank import RunFusion, RunPool, compare_rankers, cross_validate_fusion, fuse
+from truerank import RunFusion, RunPool, compare, cross_validate_fusion, fuse
 from truerank.core.errors import InvalidInputError
 from truerank.data.splits import query_folds
 from truerank.inspection.fusion_evidence import FusionEvidence
@@ -141,7 +141,7 @@ def test_runs_of_different_topics_need_a_rule(worth):
     assert (everything.coverage.used, len(everything.query_ids)) == (30, 30)
     fused = fuse(short, "rrf")
     for evidence, topics in ((common, "common"), (everything, "all")):
-        by_compare = compare_rankers(qrels, {**short, "rrf": fused}, measure="AP", topics=topics).means["rrf"]
+        by_compare = compare(qrels, {**short, "rrf": fused}, "AP", topics=topics).means["rrf"]
         assert evidence.means()["MAP"]["rrf"] == pytest.approx(by_compare, abs=1e-12)
         assert str(evidence.coverage) in str(evidence)
     assert "convention trec" in str(common)

@@ -14,6 +14,7 @@ from truerank import judge_run, read_qrels, read_run, write_qrels, write_run
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankWarning
 from truerank.io import trec
 from truerank.io.document_ids import DocumentIds
+from truerank.io.trec import Run
 
 RUN = "051 Q0 d2 1 3.5 s\r\n051\tQ0\td1 2 3.5 s\n9 Q0 d1 0 -1e-3 s\n051 Q0 d9 3 1 s\n"
 QRELS = "9 0 d1 1\n9 0 d7 2\n051 0 d1 -1\n051 0 d2 3\n77 0 d1 1\n"
@@ -52,7 +53,7 @@ def test_the_join_counts_what_was_not_retrieved_and_topics_without_rows():
 def test_round_trips():
     run = run_of(RUN)
     stream = io.BytesIO()
-    write_run(stream, run.query_ids, run.offsets, run.doc_ids, run.scores, tag="t")
+    write_run(run, stream, tag="t")
     again = read_run(io.BytesIO(stream.getvalue()))
     assert again.to_dict() == run.to_dict()
     assert again.tag == "t"
@@ -66,7 +67,7 @@ def test_blanks_beyond_ascii_are_parts_of_ids():
     run = read_run(io.BytesIO("1\tQ0\t\u00a0x 1 2.5 me\r\n1 Q0 x\u3000y 2 1e-3 me\r\n".encode()))
     assert run.doc_ids.tolist() == ["\u00a0x", "x\u3000y"]
     stream = io.BytesIO()
-    write_run(stream, run.query_ids, run.offsets, run.doc_ids, run.scores)
+    write_run(run, stream)
     stream.seek(0)
     assert read_run(stream).to_dict() == run.to_dict()
 
@@ -77,7 +78,7 @@ def test_whole_grades_of_any_size_are_integers():
 
 def test_depth_keeps_the_best():
     stream = io.BytesIO()
-    write_run(stream, ["a"], np.array([0, 3]), ["x", "y", "z"], np.array([1.0, 3.0, 2.0]), depth=2)
+    write_run(Run(["a"], np.array([0, 3]), ["x", "y", "z"], np.array([1.0, 3.0, 2.0])), stream, depth=2)
     assert stream.getvalue() == b"a Q0 y 1 3.0 truerank\na Q0 z 2 2.0 truerank\n"
 
 
@@ -119,7 +120,7 @@ def test_comments_further_columns_and_repeated_judgements(monkeypatch, after):
 
 def test_what_a_run_cannot_hold_is_refused():
     def write(queries=("q",), offsets=(0, 1), docs=("d",), scores=(1.0,), tag="t"):
-        write_run(io.BytesIO(), list(queries), list(offsets), list(docs), list(scores), tag=tag)
+        write_run(Run(list(queries), list(offsets), list(docs), list(scores)), io.BytesIO(), tag=tag)
 
     with refused(InvalidInputError, code="different-shapes"):
         write(offsets=(0, 2))

@@ -27,7 +27,7 @@ def test_the_mean_over_every_sample_is_the_true_value(judges):
     labels = {"one": judge, "two": made(2, 4, 2, seed=9)[2]}
     given = dict(list(labels.items())[:judges])
     plan = plan_judgements(runs, "DCG@3", budget=4)
-    truth = evaluate("DCG@3", human, runs)
+    truth = evaluate(human, runs, "DCG@3")
     mean = {"a": 0.0, "difference": 0.0}
     spread = []
     for drawn, chance in reference.samples(plan.probabilities):
@@ -75,7 +75,7 @@ def test_a_second_round_for_fewer_runs_leaves_the_others_unbiased():
     one = plan_judgements(runs, "DCG@2", budget=2)
     pair = {name: runs[name] for name in ("run0", "run1")}
     assert set(one.keys) > set(plan_judgements(pair, "DCG@2", budget=2).keys)
-    mean, truth = 0.0, evaluate("DCG@2", human, runs)["run2"]["DCG@2"]
+    mean, truth = 0.0, evaluate(human, runs, "DCG@2")["run2"]["DCG@2"]
     for drawn, chance in reference.samples(one.probabilities):
         first = replace(one, drawn=drawn).with_grades(human)
         if drawn.all():  # a second round would have nothing to plan: its estimate is the truth
@@ -201,7 +201,7 @@ def test_with_every_document_judged_it_is_evaluate(measure, convention):
     plan = plan_judgements(runs, measure, budget=100, convention=convention, **more)
     assert plan.drawn.all()
     found = estimate(runs, measure, human=human, plan=plan, judges=[judge], convention=convention, **more)
-    truth = evaluate(measure, human, runs, convention=convention)
+    truth = evaluate(human, runs, measure, convention=convention)
     for name, one in found.values.items():
         assert one.value == pytest.approx(truth[name][measure], abs=1e-12)
         assert (one.low, one.high) == (one.value, one.value)
@@ -231,7 +231,7 @@ def _weighted(runs, a, b):
 
 def test_intervals_cover_what_every_judgement_would_give():
     runs, human, judge = made(topics=12, documents=40, runs=2, seed=11)
-    truth = evaluate("DCG@10", human, runs)
+    truth = evaluate(human, runs, "DCG@10")
     true = truth["run0"]["DCG@10"] - truth["run1"]["DCG@10"]
     runs, human = {name: as_run(own, name) for name, own in runs.items()}, as_qrels(human)
     covered = []

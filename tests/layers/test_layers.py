@@ -19,7 +19,7 @@ with open(ROOT / "pyproject.toml", "rb") as stream:
     EXTRAS = tomllib.load(stream)["project"]["optional-dependencies"]
 OF_LAYERS = {  # code that imports the layer's libraries, and a command
     "train": ("truerank.MeasureSVM; truerank.ObliviousBoosting", "train rows.txt --ranker ridge --model OUT.json"),
-    "train,tables": ("truerank.read_table", "evaluate model.json --data rows.parquet --allow-training-queries"),
+    "train,tables": ("truerank.read_table", "evaluate model.json --data rows.parquet --training-queries keep"),
     "tables": ("truerank.read_table", "evaluate --data rows.parquet --scores scores.txt"),
     "text": ("truerank.TextClassifier", "text index texts.jsonl -o OUT.index"),
     "report": (
@@ -31,7 +31,7 @@ OF_LAYERS = {  # code that imports the layer's libraries, and a command
     "onnx": ("import onnx", "export model.json --to onnx -o OUT.onnx"),
     "tune": ("import optuna", "tune rows.txt --ranker ridge --trials 2 --folds 2 --model OUT.json"),
     "cluster": ("import truerank.cluster.data, distributed", "train rows.txt --ranker ridge --model OUT.json"),
-    "all": ("truerank.MeasureSVM", "evaluate model.json --data rows.parquet --allow-training-queries"),
+    "all": ("truerank.MeasureSVM", "evaluate model.json --data rows.parquet --training-queries keep"),
 }
 MISSING = {
     "compare model.json --data rows.txt --baseline bm25.porter-stop.all": "train",

@@ -1,12 +1,13 @@
-"""evaluate and compare_rankers over whatever holds qrels and runs."""
+"""evaluate and compare over whatever holds qrels and runs."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import truerank.measures
 from support.refusals import refused
-from truerank import compare_rankers, evaluate, read_qrels, read_run, write_qrels, write_run
+from truerank import compare, evaluate, read_qrels, read_run, write_qrels, write_run
 from truerank.core.errors import InvalidInputError
 from truerank.io.trec import as_qrels, as_run
 
@@ -21,7 +22,7 @@ def files(tmp_path):
     write_qrels(as_qrels(QRELS), tmp_path / "qrels.txt")
     for name, lists in (("mine", RUN), ("other", OTHER)):
         run = as_run(lists, name)
-        write_run(tmp_path / f"{name}.run", run.query_ids, run.offsets, run.doc_ids, run.scores, tag=name)
+        write_run(run, tmp_path / f"{name}.run", tag=name)
     return tmp_path
 
 
@@ -37,12 +38,12 @@ def test_whole_floats_name_what_integers_name(library):
     module = pytest.importorskip(library)
     make = getattr(module, "DataFrame", None) or module.table
     run = make({"qid": [1.0, 1.0], "docid": [7.0, 8.0], "score": [1, 2]})
-    assert evaluate("AP", {1: {7: 1, 8: 0}}, run)["AP"] == 0.5
+    assert evaluate({1: {7: 1, 8: 0}}, run, "AP")["AP"] == 0.5
     assert as_run({1.0: {7.0: 1.0, 7.5: 2.0}}).to_dict() == {"1": {"7": 1.0, "7.5": 2.0}}
 
 
 def test_paths_objects_dicts_and_frames_agree(files):
-    expected = evaluate(MEASURES, QRELS, RUN)
+    expected = evaluate(QRELS, RUN, MEASURES)
     assert expected["AP"] == pytest.approx(np.mean([(1 / 2 + 2 / 3) / 2, 1 / 2]))
     given = [
         (str(files / "qrels.txt"), files / "mine.run"),
@@ -57,23 +58,23 @@ def test_paths_objects_dicts_and_frames_agree(files):
             )
         )
     for qrels, run in given:
-        result = evaluate(MEASURES, qrels, run)
+        result = evaluate(qrels, run, MEASURES)
         assert dict(result) == dict(expected)
         assert result.convention == "trec"
 
 
 def test_objects_of_ir_measures_and_ranx(files):
     ir_measures = pytest.importorskip("ir_measures")
-    expected = evaluate(MEASURES, QRELS, RUN)
+    expected = evaluate(QRELS, RUN, MEASURES)
     qrels = list(ir_measures.read_trec_qrels(str(files / "qrels.txt")))
     run = list(ir_measures.read_trec_run(str(files / "mine.run")))
-    assert dict(evaluate(MEASURES, qrels, run)) == dict(expected)
-    assert list(evaluate([ir_measures.AP, ir_measures.nDCG @ 10], qrels, run).values()) == list(expected.values())
+    assert dict(evaluate(qrels, run, MEASURES)) == dict(expected)
+    assert list(evaluate(qrels, run, [ir_measures.AP, ir_measures.nDCG @ 10]).values()) == list(expected.values())
 
 
 def test_several_runs_at_once(files):
     pandas = pytest.importorskip("pandas")
-    results = evaluate(MEASURES, files / "qrels.txt", [files / "mine.run", files / "other.run"])
+    results = evaluate(files / "qrels.txt", [files / "mine.run", files / "other.run"], MEASURES)
     assert list(results) == ["mine", "other"]
     frame = results.to_frame()
     assert isinstance(frame, pandas.DataFrame)
@@ -82,8 +83,8 @@ def test_several_runs_at_once(files):
     assert results.to_markdown().splitlines()[0] == "| run | AP | nDCG@10 |"
     assert r"other & 1.0000 & 1.0000 \\" in results.to_latex()
     assert str(results).splitlines()[-1].split() == ["other", "1.0000", "1.0000"]
-    assert list(evaluate("AP", QRELS, {"x": RUN, "y": read_run(files / "other.run")})) == ["x", "y"]
-    one = evaluate("AP", QRELS, RUN)
+    assert list(evaluate(QRELS, {"x": RUN, "y": read_run(files / "other.run")}, "AP")) == ["x", "y"]
+    one = evaluate(QRELS, RUN, "AP")
     assert one.to_frame().shape == (1, 1)
     assert one.to_frame(per_query=True).index.tolist() == ["1", "2"]
     assert one.to_markdown().splitlines()[2] == f"| {one['AP']:.4f} |"
@@ -91,21 +92,21 @@ def test_several_runs_at_once(files):
 
 def test_runs_are_compared_by_name(files):
     paths = [files / "mine.run", files / "other.run"]
-    result = compare_rankers(files / "qrels.txt", paths, measure="AP")
+    result = compare(files / "qrels.txt", paths, "AP")
     assert (result.pairs[0].a, result.pairs[0].wins, result.convention) == ("other", 2, "trec")
-    lacking = compare_rankers(QRELS, {"whole": RUN, "half": {"1": OTHER["1"]}}, measure="AP", topics="all")
+    lacking = compare(QRELS, {"whole": RUN, "half": {"1": OTHER["1"]}}, "AP", topics="all")
     assert (lacking.pairs[0].wins, lacking.pairs[0].losses) == (1, 1)
 
 
 def test_what_is_no_run_is_explained():
     pandas = pytest.importorskip("pandas")
     with refused(InvalidInputError, code="columns"):
-        evaluate("AP", pandas.DataFrame({"a": [1]}), RUN)
+        evaluate(pandas.DataFrame({"a": [1]}), RUN, "AP")
     twice = pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "a"], "score": [1.0, 2.0]})
     with refused(InvalidInputError, code="twice"):
-        evaluate("AP", QRELS, twice)
+        evaluate(QRELS, twice, "AP")
     with refused(InvalidInputError, argument="qrels"):
-        evaluate("AP", QRELS, RUN, qid=[1, 2])
+        evaluate(QRELS, RUN, "AP", qid=[1, 2])
 
 
 def test_truerank_provides_what_gdeval_prints():
@@ -163,41 +164,38 @@ def test_topics_without_an_accuracy_are_left_out_as_there():
 
 
 def test_set_recall_of_the_first_documents_is_recall():
-    result = evaluate("SetR@2 R@2 SetR R@9", QRELS, OTHER)
+    result = evaluate(QRELS, OTHER, "SetR@2 R@2 SetR R@9")
     assert result["SetR@2"] == result["R@2"]
     assert result["SetR"] == result["R@9"]
-    assert evaluate("SetR@1", QRELS, OTHER)["SetR@1"] == 0.75
+    assert evaluate(QRELS, OTHER, "SetR@1")["SetR@1"] == 0.75
 
 
-def test_measures_come_first():
+def test_judgements_come_first():
     qrels, run = {"q": {"d": 1}}, {"q": {"d": 0.5}}
-    with refused(InvalidInputError, code="order"):
-        evaluate(qrels, run, "AP")  # ranx's order
+    for measures in ("AP nDCG@10", truerank.measures.AP):
+        with refused(InvalidInputError, code="order"):
+            evaluate(measures, qrels, run)
 
 
 def test_arguments_by_name(files):
-    expected = evaluate(MEASURES, QRELS, RUN)
-    assert evaluate(measures=MEASURES, qrels=QRELS, run=RUN) == expected
-    assert evaluate(MEASURES, QRELS, run=files / "mine.run") == expected
-    assert list(evaluate(measures="AP", qrels=QRELS, run={"one": RUN, "two": OTHER})) == ["one", "two"]
-    with refused(InvalidInputError, code="lost-argument"):
-        evaluate("AP", QRELS)
-    with refused(InvalidInputError, code="lost-argument"):
-        evaluate("AP", QRELS, RUN, qrels=QRELS)
+    expected = evaluate(QRELS, RUN, MEASURES)
+    assert evaluate(measures=MEASURES, judgements=QRELS, systems=RUN) == expected
+    assert evaluate(QRELS, files / "mine.run", MEASURES) == expected
+    assert list(evaluate(QRELS, {"one": RUN, "two": OTHER}, "AP")) == ["one", "two"]
 
 
 def test_runs_are_compared_by_several_measures():
-    both = compare_rankers(QRELS, {"mine": RUN, "other": OTHER}, measure="AP nDCG@10")
+    both = compare(QRELS, {"mine": RUN, "other": OTHER}, "AP nDCG@10")
     assert list(both) == MEASURES
     for name, one in both.items():
-        alone = compare_rankers(QRELS, {"mine": RUN, "other": OTHER}, measure=name)
+        alone = compare(QRELS, {"mine": RUN, "other": OTHER}, name)
         assert one.means == alone.means
         assert [pair.p for pair in one.pairs] == [pair.p for pair in alone.pairs]
         assert (one.n_comparisons, alone.n_comparisons) == (2, 1)  # corrected over both measures
-        assert list(compare_rankers(QRELS, {"mine": RUN, "other": OTHER}, measure=[name])) == [name]
-    lines = str(both).splitlines()
-    assert lines[2].split()[:4] == ["AP", "other", "against", "mine"]
-    assert lines[3].split()[0] == "nDCG@10"
+        assert list(compare(QRELS, {"mine": RUN, "other": OTHER}, [name])) == [name]
+    lines = [line for line in str(both).splitlines() if "other against" in line]
+    assert lines[0].split()[:4] == ["AP", "other", "against", "mine"]
+    assert lines[1].split()[0] == "nDCG@10"
     assert "p corrected by max-T and Holm, 4 : 1, for 2 comparisons" in str(both)
     assert both.to_markdown().count("other against mine") == 2
     assert "other" in both["AP"].to_latex()
@@ -205,5 +203,5 @@ def test_runs_are_compared_by_several_measures():
 
 def test_f1_of_the_first_documents_is_that_of_their_precision_and_recall():
     for k in (1, 2, 3):
-        p, r, f = (evaluate(f"{name}@{k}", QRELS, RUN).per_query[f"{name}@{k}"] for name in ("SetP", "SetR", "f1"))
+        p, r, f = (evaluate(QRELS, RUN, f"{name}@{k}").per_query[f"{name}@{k}"] for name in ("SetP", "SetR", "f1"))
         np.testing.assert_allclose(f, 2 * p * r / np.where(p + r > 0, p + r, 1.0))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from support.refusals import refused
+from truerank import evaluate
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
-from truerank.measures import evaluate, parse_measure
+from truerank.measures import parse_measure
 
 
 def top_grade(grades):
@@ -37,7 +38,7 @@ def test_it_is_a_value_like_any_measure():
     assert repr(measure) == "FunctionMeasure(top_grade)"
     assert measure.name == "top_grade"
     assert measure(ties="pessimistic").per_query(Judgements(np.array([3.0, 1]), np.array([0, 2])), [1, 1]) == [0.25]
-    assert list(evaluate(top_grade, [0, 4], [0.1, 0.2]).values()) == [1.0]
+    assert list(evaluate([0, 4], [0.1, 0.2], top_grade).values()) == [1.0]
     with refused(InvalidInputError, code="no-average"):
         parse_measure(top_grade, "sklearn")
 
@@ -45,7 +46,7 @@ def test_it_is_a_value_like_any_measure():
 @pytest.mark.parametrize("value", ["high", None, float("nan"), float("inf")])
 def test_what_is_no_finite_number_is_an_error(value):
     with refused(InvalidInputError, code="not-finite"):
-        evaluate(lambda grades: value, [0, 1], [0.1, 0.2])
+        evaluate([0, 1], [0.1, 0.2], lambda grades: value)
 
 
 def test_it_gives_its_function():

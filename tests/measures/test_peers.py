@@ -115,7 +115,7 @@ def test_ir_measures():
     names = "AP AP(rel=2) AP@3 nDCG nDCG@5 RR P@3 P(rel=2)@5 Success@2 R@4 Rprec Judged@5"
     for name in names.split():
         theirs = ir_measures.calc_aggregate([ir_measures.parse_measure(name)], qrels, run)
-        ours = evaluate(name, y, scores, qid=qid, doc_ids=documents, convention="trec")
+        ours = evaluate(y, scores, name, qid=qid, doc_ids=documents, convention="trec")
         assert ours[name] == pytest.approx(next(iter(theirs.values())), abs=1e-12), name
 
 
@@ -135,7 +135,7 @@ def test_err_of_gdeval():
     qrels = [ir_measures.Qrel(str(q + 1), f"d{i}", int(g)) for i, (q, g) in enumerate(zip(qid, y))]
     run = [ir_measures.ScoredDoc(str(q + 1), f"d{i}", float(s)) for i, (q, s) in enumerate(zip(qid, scores))]
     theirs = {m.query_id: m.value for m in ir_measures.iter_calc([ir_measures.parse_measure("ERR@5")], qrels, run)}
-    ours = evaluate("ERR(max_grade=4)@5", y, scores, qid=qid)
+    ours = evaluate(y, scores, "ERR(max_grade=4)@5", qid=qid)
     for query, value in zip(ours.query_ids, ours.per_query["ERR(max_grade=4)@5"]):
         assert value == pytest.approx(theirs[str(query + 1)], abs=6e-6)  # it prints five digits
 
@@ -150,7 +150,7 @@ def test_lightgbm(seed):
     theirs = {row[1]: row[2] for row in lightgbm.Booster({**settings, "num_threads": 1}, data).eval_train()}
     for name, value in theirs.items():
         ours = name.replace("ndcg", "nDCG").replace("map", "AP")
-        assert evaluate(ours, y, scores, qid=qid, convention="lightgbm")[ours] == pytest.approx(value, abs=1e-12)
+        assert evaluate(y, scores, ours, qid=qid, convention="lightgbm")[ours] == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -170,7 +170,7 @@ def _xgboost_equals(xgboost, y, scores, qid, sizes, names):
     text = xgboost.train(settings, data, 0).eval(data)
     theirs = dict(item.removeprefix("eval-").rsplit(":", 1) for item in text.split("\t")[1:])
     for name, ours in names.items():
-        found = evaluate(ours, y, scores, qid=qid, convention="xgboost")[ours]
+        found = evaluate(y, scores, ours, qid=qid, convention="xgboost")[ours]
         assert found == pytest.approx(float(theirs[name]), abs=1e-12), name
 
 
@@ -192,7 +192,7 @@ def test_catboost(seed):
         "RecallAt:top=3": "R@3",
     }
     for theirs, ours in names.items():
-        found = evaluate(ours, y, scores, qid=qid, convention="catboost")[ours]
+        found = evaluate(y, scores, ours, qid=qid, convention="catboost")[ours]
         expected = metrics.eval_metric(y, scores, theirs, group_id=qid, thread_count=1)[0]
         assert found == pytest.approx(expected, abs=1e-12), theirs
 
@@ -203,7 +203,7 @@ def test_scikit_learn():
 
     y, scores, qid, _ = judged_lists(5, grades=4)
     names = "nDCG nDCG@3 AP ROC"
-    result = evaluate(names, y, scores, qid=qid, convention="sklearn")
+    result = evaluate(y, scores, names, qid=qid, convention="sklearn")
     for query in range(60):
         grades, values = y[qid == query], scores[qid == query]
         if len(grades) < 2:
@@ -238,10 +238,10 @@ def test_ranx_without_ties(monkeypatch):
         warnings.simplefilter("ignore")
         objects = ranx.Qrels(qrels), ranx.Run(run)
         theirs = ranx.evaluate(*objects, list(names))
-    ours = evaluate(list(names.values()), y, scores, qid=qid, convention="ranx")
+    ours = evaluate(y, scores, list(names.values()), qid=qid, convention="ranx")
     for name, value in theirs.items():
         assert ours[names[name]] == pytest.approx(value, abs=1e-12), name
-    assert dict(evaluate("AP nDCG@5", *objects)) == pytest.approx(dict(evaluate("AP nDCG@5", qrels, run)))
+    assert dict(evaluate(*objects, "AP nDCG@5")) == pytest.approx(dict(evaluate(qrels, run, "AP nDCG@5")))
 
 
 def letor_script(y, scores, qid, version):
@@ -291,7 +291,7 @@ def letor_script(y, scores, qid, version):
 def test_letor_scripts(version):
     y, scores, qid, _ = judged_lists(8, grades=5 if version == "mslr" else 3)
     expected = letor_script(y, scores, qid, version)
-    found = evaluate(list(expected), y, scores, qid=qid, convention=version)
+    found = evaluate(y, scores, list(expected), qid=qid, convention=version)
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, abs=1e-12), name
 
@@ -310,7 +310,7 @@ def test_letor_3_script_on_a_short_list():
         "nDCG@4": 0.239545457429849,
         "nDCG@10": 0.341713904597061,
     }
-    found = evaluate(list(printed), y, scores, qid=[1] * 3 + [2] * 11, convention="letor3")
+    found = evaluate(y, scores, list(printed), qid=[1] * 3 + [2] * 11, convention="letor3")
     for name, value in printed.items():
         assert found[name] == pytest.approx(value, abs=1e-14), name
 
@@ -345,7 +345,7 @@ def test_ranklib(collections):
         "RR@10": 0.4256,
         "ERR(max_grade=4)@10": 0.0738,
     }
-    found = evaluate(list(printed), data.judgements(), np.round(data.X[:, 24], 1), convention="ranklib")
+    found = evaluate(data.judgements(), np.round(data.X[:, 24], 1), list(printed), convention="ranklib")
     assert {name: round(value, 4) for name, value in found.items()} == printed
 
 
@@ -362,10 +362,10 @@ def test_one_ranking_under_every_convention():
         "sklearn": (1 + 2 / log(4)) / (2 + 1 / log(3)),
     }
     for convention, value in expected.items():
-        assert evaluate("nDCG@3", y, scores, convention=convention)["nDCG@3"] == pytest.approx(value)
-    assert evaluate("nDCG@5", y, scores, convention="letor4")["nDCG@5"] == 0
-    assert evaluate("nDCG@5", [0, 0], [1, 2], convention="xgboost")["nDCG@5"] == 1
-    assert evaluate("AP@5", [0, 0], [1, 2], convention="catboost")["AP@5"] == 0
+        assert evaluate(y, scores, "nDCG@3", convention=convention)["nDCG@3"] == pytest.approx(value)
+    assert evaluate(y, scores, "nDCG@5", convention="letor4")["nDCG@5"] == 0
+    assert evaluate([0, 0], [1, 2], "nDCG@5", convention="xgboost")["nDCG@5"] == 1
+    assert evaluate([0, 0], [1, 2], "AP@5", convention="catboost")["AP@5"] == 0
 
 
 IR_MEASURES = (
@@ -458,17 +458,17 @@ def test_fractional_grades_are_truncated_as_trec_eval_truncates_them():
     whole = {"1": {"a": 0, "b": 1, "c": 0, "d": 2}}
     names = "AP nDCG nDCG@3 DCG@2 Bpref infAP RBP WTA Rndcg"
     for convention in ("trec", "trec9"):
-        found = evaluate(names.replace(" Rndcg", ""), qrels, run, convention=convention)
-        assert dict(found) == dict(evaluate(names.replace(" Rndcg", ""), whole, run, convention=convention))
+        found = evaluate(qrels, run, names.replace(" Rndcg", ""), convention=convention)
+        assert dict(found) == dict(evaluate(whole, run, names.replace(" Rndcg", ""), convention=convention))
         assert "truncates" in found.note
         assert "exchanged" not in found.note
         assert found.empty_by_measure()["nDCG"] == 0
-    assert evaluate("Rndcg", qrels, run)["Rndcg"] == evaluate("Rndcg", whole, run)["Rndcg"]
-    assert evaluate("nDCG", {"1": {"a": 0.5}}, {"1": {"a": 1.5}}).empty_by_measure() == {"nDCG": 1}
-    assert evaluate("nDCG(grades='any')", {"1": {"a": 0.5}}, {"1": {"a": 1.5}})["nDCG(grades='any')"] == 1
-    assert "exchanged" in evaluate("nDCG", run, whole).note
-    assert "RankLib" in evaluate("nDCG", [0.5, 1], [1, 2], qid=[1, 1]).note
-    assert evaluate("nDCG", whole, run).note == ""
+    assert evaluate(qrels, run, "Rndcg")["Rndcg"] == evaluate(whole, run, "Rndcg")["Rndcg"]
+    assert evaluate({"1": {"a": 0.5}}, {"1": {"a": 1.5}}, "nDCG").empty_by_measure() == {"nDCG": 1}
+    assert evaluate({"1": {"a": 0.5}}, {"1": {"a": 1.5}}, "nDCG(grades='any')")["nDCG(grades='any')"] == 1
+    assert "exchanged" in evaluate(run, whole, "nDCG").note
+    assert "RankLib" in evaluate([0.5, 1], [1, 2], "nDCG", qid=[1, 1]).note
+    assert evaluate(whole, run, "nDCG").note == ""
 
 
 def test_grades_that_a_program_evaluates_in_another_way_are_refused():
@@ -483,10 +483,10 @@ def test_grades_that_a_program_evaluates_in_another_way_are_refused():
         ("xgboost", "ROC", 1),
     ):
         with refused(InvalidInputError, code="grade"):
-            evaluate(name, [grade, 1, 0], [3, 2, 1], convention=convention)
+            evaluate([grade, 1, 0], [3, 2, 1], name, convention=convention)
         open_name = name.replace(")", ",grades='any')") if ")" in name else name.replace("@", "(grades='any')@")
         open_name = open_name if "grades" in open_name else f"{name}(grades='any')"
-        assert evaluate(open_name, [grade, 1, 0], [3, 2, 1], convention=convention)
+        assert evaluate([grade, 1, 0], [3, 2, 1], open_name, convention=convention)
 
 
 def test_gain_of_rank_biased_precision():
@@ -499,4 +499,4 @@ def test_gain_of_rank_biased_precision():
         ("rbp", "trec", [0.5, 0, 1, 0.25], 0.9),
     ):
         wanted = (1 - p) * sum(gain * p**rank for rank, gain in enumerate(gains))
-        assert evaluate(name, y, scores, convention=convention)[name] == pytest.approx(wanted)
+        assert evaluate(y, scores, name, convention=convention)[name] == pytest.approx(wanted)

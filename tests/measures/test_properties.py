@@ -35,7 +35,7 @@ def arrays(queries):
 @given(collection)
 def test_values_lie_in_their_range(queries):
     y, scores, qid = arrays(queries)
-    result = evaluate(NAMES, y, scores, qid=qid)
+    result = evaluate(y, scores, NAMES, qid=qid)
     for name, values in result.per_query.items():
         if name.startswith("Num"):
             assert ((values >= 0) & (values == np.floor(values))).all()
@@ -57,8 +57,8 @@ def test_interleaved_rows_and_names_do_not_matter(queries, random):
     order = list(range(len(y)))
     random.shuffle(order)
     names = np.array([f"query {q}" for q in qid])
-    there = evaluate(NAMES, y, scores, qid=qid)
-    back = evaluate(NAMES, y[order], scores[order], qid=names[order])
+    there = evaluate(y, scores, NAMES, qid=qid)
+    back = evaluate(y[order], scores[order], NAMES, qid=names[order])
     place = {name: i for i, name in enumerate(back.query_ids.tolist())}
     moved = [place[f"query {q}"] for q in there.query_ids]
     for name, values in there.per_query.items():
@@ -69,7 +69,7 @@ def test_interleaved_rows_and_names_do_not_matter(queries, random):
 @given(collection)
 def test_monotone_transforms_do_not_matter(queries):
     y, scores, qid = arrays(queries)
-    one, two = (evaluate(NAMES, y, s, qid=qid) for s in (scores, np.exp(scores) * 1e-30 - 7e-30))
+    one, two = (evaluate(y, s, NAMES, qid=qid) for s in (scores, np.exp(scores) * 1e-30 - 7e-30))
     for name, values in one.per_query.items():
         np.testing.assert_array_equal(values, two.per_query[name], err_msg=name)
 
@@ -78,10 +78,10 @@ def test_monotone_transforms_do_not_matter(queries):
 @given(collection)
 def test_each_query_by_itself(queries):
     y, scores, qid = arrays(queries)
-    together = evaluate(NAMES.replace("ERR", "ERR(max_grade=3)"), y, scores, qid=qid)
+    together = evaluate(y, scores, NAMES.replace("ERR", "ERR(max_grade=3)"), qid=qid)
     for number in range(len(queries)):
         rows = qid == number
-        alone = evaluate(NAMES.replace("ERR", "ERR(max_grade=3)"), y[rows], scores[rows])
+        alone = evaluate(y[rows], scores[rows], NAMES.replace("ERR", "ERR(max_grade=3)"))
         for name, values in alone.per_query.items():
             np.testing.assert_allclose(values[0], together.per_query[name][number], atol=1e-13, err_msg=name)
 
@@ -91,9 +91,9 @@ def test_each_query_by_itself(queries):
 def test_the_reported_range_over_ties_holds_every_rule(queries):
     y, scores, qid = arrays(queries)
     names = "AP nDCG@3 RR P@2 ROC WTA ERR Bpref pairs(2,0)"
-    ranges = evaluate(names, y, scores, qid=qid).tie_range()
+    ranges = evaluate(y, scores, names, qid=qid).tie_range()
     for row in (1, -1):
-        shuffled = evaluate(names, y[::row], scores[::row], qid=qid[::row])
+        shuffled = evaluate(y[::row], scores[::row], names, qid=qid[::row])
         for name, (low, high) in ranges.items():
             assert low - 1e-12 <= shuffled[name] <= high + 1e-12, name
 
@@ -103,11 +103,11 @@ def test_degenerate_queries(name):
     """One document, none relevant, all relevant, all tied, and no rows at all: numbers, no warnings."""
     y = [1, 0, 0, 0, 2, 2, 2, 1, 0, 1]
     qid = [1, 2, 3, 3, 4, 4, 4, 5, 5, 5]
-    values = evaluate(name, y, np.zeros(10), qid=qid).per_query[name]
+    values = evaluate(y, np.zeros(10), name, qid=qid).per_query[name]
     assert len(values) == 5
     assert np.isfinite(values[~np.isnan(values)]).all()
     with refused(InvalidInputError, code="nothing"):
-        evaluate(name, [], [], qid=[])
+        evaluate([], [], name, qid=[])
     only_missing = Judgements(
         np.zeros(0), np.array([0, 0]), missing_grades=np.array([1.0, 0.0]), missing_offsets=np.array([0, 2])
     )
@@ -122,9 +122,9 @@ def test_infinite_scores_rank_first_and_last(name):
     y, qid = np.array([0, 1, 2, 1, 0, 0, 2.0]), [1, 1, 1, 1, 2, 2, 2]
     huge = np.array([-np.inf, 1.0, np.inf, -np.inf, 0.0, -np.inf, 2.0])
     plain = np.array([-9.0, 1.0, 9.0, -9.0, 0.0, -9.0, 2.0])
-    one, two = (evaluate(name, y, scores, qid=qid).per_query[name] for scores in (huge, plain))
+    one, two = (evaluate(y, scores, name, qid=qid).per_query[name] for scores in (huge, plain))
     np.testing.assert_array_equal(one, two)
-    big = evaluate(name, y, plain * 1e307, qid=qid, convention="trec" if "ties" not in name else "ranklib")
+    big = evaluate(y, plain * 1e307, name, qid=qid, convention="trec" if "ties" not in name else "ranklib")
     assert np.isfinite(big[name])
 
 
@@ -156,26 +156,26 @@ def test_many_rankings_are_taken_in_pieces(monkeypatch):
 
 def test_float32_ties_until_version_9_of_trec_eval():
     y, ids, scores = [0, 1], ["a", "b"], [1.0, 1.0 - 1e-9]
-    assert evaluate("RR", y, scores, doc_ids=ids, convention="trec9")["RR"] == 1.0
-    assert evaluate("RR(compare='float64')", y, scores, doc_ids=ids, convention="trec9")["RR(compare='float64')"] == 0.5
-    assert evaluate("RR", y, scores, doc_ids=ids, convention="trec")["RR"] == 0.5
-    assert evaluate("RR", y, scores, doc_ids=ids)["RR"] == 0.5
+    assert evaluate(y, scores, "RR", doc_ids=ids, convention="trec9")["RR"] == 1.0
+    assert evaluate(y, scores, "RR(compare='float64')", doc_ids=ids, convention="trec9")["RR(compare='float64')"] == 0.5
+    assert evaluate(y, scores, "RR", doc_ids=ids, convention="trec")["RR"] == 0.5
+    assert evaluate(y, scores, "RR", doc_ids=ids)["RR"] == 0.5
 
 
 def test_document_ids_break_ties_descending():
     y = [1, 0, 0]
-    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "b", "c"])["RR(ties='trec')"] == 1 / 3
-    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["10", "9", "1"])["RR(ties='trec')"] == 1 / 2
-    assert evaluate("RR(ties='trec')", y, [1, 1, 1])["RR(ties='trec')"] == 1.0
+    assert evaluate(y, [1, 1, 1], "RR(ties='trec')", doc_ids=["a", "b", "c"])["RR(ties='trec')"] == 1 / 3
+    assert evaluate(y, [1, 1, 1], "RR(ties='trec')", doc_ids=["10", "9", "1"])["RR(ties='trec')"] == 1 / 2
+    assert evaluate(y, [1, 1, 1], "RR(ties='trec')")["RR(ties='trec')"] == 1.0
     # Equal ids keep the order of the rows.
-    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "a", "a"])["RR(ties='trec')"] == 1.0
-    assert evaluate("RR(ties='trec')", y, [1, 1, 1], doc_ids=["a", "b", "a"])["RR(ties='trec')"] == 1 / 2
+    assert evaluate(y, [1, 1, 1], "RR(ties='trec')", doc_ids=["a", "a", "a"])["RR(ties='trec')"] == 1.0
+    assert evaluate(y, [1, 1, 1], "RR(ties='trec')", doc_ids=["a", "b", "a"])["RR(ties='trec')"] == 1 / 2
 
 
 def test_counts_and_the_callers_arrays():
     y, scores = np.array([0, 0, 1, 2.0]), np.array([1, 2, 3, 4.0])
     before = y.copy(), scores.copy()
-    result = evaluate("AP AP(rel=2) AP(empty='skip') ROC", y, scores, qid=["a", "a", "b", "b"])
+    result = evaluate(y, scores, "AP AP(rel=2) AP(empty='skip') ROC", qid=["a", "a", "b", "b"])
     assert (result.n_queries, result.empty, result.missing_topics) == (2, 1, 0)
     assert result.empty_by_measure() == {"AP": 1, "AP(rel=2)": 1, "AP(empty='skip')": 1, "ROC": 2}
     assert result["AP"] == 0.5
@@ -215,37 +215,37 @@ def test_swap_deltas(name):
     [
         (([1, 0], [1.0, np.nan]), "has nan"),
         (([1, 0], [1.0]), "shape"),
-        (([1, 0], ["x", "y"]), "numbers"),
+        (([1, 0], np.array(["x", "y"])), "numbers"),
         (([1, np.nan], [1.0, 2.0]), "grade nan"),
         (([[1, 0]], [1.0, 2.0]), "one-dimensional"),
     ],
 )
 def test_refusals(arguments, message):
     with pytest.raises(InvalidInputError, match=message):
-        evaluate("AP", *arguments)
+        evaluate(*arguments, "AP")
 
 
 def test_more_refusals():
     for name in ("nDCG@3", "ERR", "MeanNDCG"):
         with refused(InvalidInputError, code="large-grade"):
-            evaluate(name, [2000, 0], [1, 2])
-    assert evaluate("nDCG(gain='linear')", [2000, 0], [2, 1])["nDCG(gain='linear')"] == 1.0
-    assert evaluate("nDCG", [1000, 1000], [2, 1])["nDCG"] == 1.0
+            evaluate([2000, 0], [1, 2], name)
+    assert evaluate([2000, 0], [2, 1], "nDCG(gain='linear')")["nDCG(gain='linear')"] == 1.0
+    assert evaluate([1000, 1000], [2, 1], "nDCG")["nDCG"] == 1.0
     with refused(InvalidInputError, code="max-grade"):
-        evaluate("ERR(max_grade=1)", [2, 0], [1, 2])
+        evaluate([2, 0], [1, 2], "ERR(max_grade=1)")
     with refused(InvalidInputError, argument="qid"):
-        evaluate("AP", [2, 0], [1, 2], qid=[1])
+        evaluate([2, 0], [1, 2], "AP", qid=[1])
     judgements = Judgements(np.array([1.0]), np.array([0, 1]))
     with refused(InvalidInputError, argument="qid"):
-        evaluate("AP", judgements, [1], qid=[1])
+        evaluate(judgements, [1], "AP", qid=[1])
     with refused(InvalidInputError, argument="scores"):
-        evaluate("AP", judgements, [[1], [2]])
+        evaluate(judgements, [[1], [2]], "AP")
 
 
 def test_ranking_data_in_the_callers_row_order():
     y, scores, qid = [1, 0, 0, 1], [3, 1, 2, 4], ["b", "a", "b", "a"]
     data = RankingData(np.zeros((4, 1)), y, qid)
-    assert evaluate("AP", data, scores) == evaluate("AP", y, scores, qid=qid)
+    assert evaluate(data, scores, "AP") == evaluate(y, scores, "AP", qid=qid)
 
 
 @pytest.mark.data
@@ -257,11 +257,11 @@ def test_conventions_alone_move_one_ranking(collections):
     scores = np.round(data.X[:, 24], 2)
     names = "P@1 P@10 AP nDCG@1 nDCG@5 nDCG@10 MeanNDCG"
     printed = [0.3087, 0.2077, 0.3587, 0.2568, 0.3399, 0.1619, 0.3591]
-    found = evaluate(names, data.judgements(), scores, convention="letor4")
+    found = evaluate(data.judgements(), scores, names, convention="letor4")
     assert [round(value, 4) for value in found.values()] == printed
     expected = {"ranklib": 0.3984, "trec": 0.4070, "catboost": 0.6391, "lightgbm": 0.6790, "xgboost": 0.6790}
     for convention, value in expected.items():
-        result = evaluate("nDCG@10", data.judgements(), scores, convention=convention)
+        result = evaluate(data.judgements(), scores, "nDCG@10", convention=convention)
         assert round(result["nDCG@10"], 4) == value
 
 
@@ -269,7 +269,7 @@ def test_ten_measures_share_one_sort(monkeypatch):
     calls = []
     plain = ranking_module._sorted_rows
     monkeypatch.setattr(ranking_module, "_sorted_rows", lambda *a: calls.append(1) or plain(*a))
-    evaluate("AP nDCG nDCG@10 RR P@5 P@10 R@10 Rprec ROC tau", [1, 0, 2], [3, 1, 1]).tie_range()
+    evaluate([1, 0, 2], [3, 1, 1], "AP nDCG nDCG@10 RR P@5 P@10 R@10 Rprec ROC tau").tie_range()
     assert len(calls) == 1
 
 
@@ -288,4 +288,4 @@ def test_every_measure_is_covered_here():
 )
 def test_empty_qrels_and_runs_are_errors(qrels, run):
     with refused(InvalidInputError, code="nothing"):
-        evaluate("AP", qrels, run)
+        evaluate(qrels, run, "AP")

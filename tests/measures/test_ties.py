@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from truerank import evaluate
 from truerank.data.ranking_data import Judgements
-from truerank.measures import evaluate
 from truerank.measures.evaluation import Evaluation
 from truerank.measures.names import MEASURES, parse_measure, split_names
 from truerank.measures.ranking import Ranking
@@ -83,11 +83,11 @@ def test_every_rule_against_all_orders(seed):
 
 def test_measures_whose_ends_two_orders_do_not_show_say_none():
     unknown = "infAP Accuracy@2 Judged@2 nDCG(gains={0:0,1:3,2:1})@3 DCG(gains={1:2})"
-    ranges = evaluate([*unknown.split(), "Accuracy", "AP", sum], [0, 1, 2], [1.0, 1.0, 0.0]).tie_range()
+    ranges = evaluate([0, 1, 2], [1.0, 1.0, 0.0], [*unknown.split(), "Accuracy", "AP", sum]).tie_range()
     assert [name for name, ends in ranges.items() if ends is None] == [*unknown.split(), "sum"]
 
 
 def test_no_order_moves_tau():
-    result = evaluate("tau", [2, 0, 1], [1.0, 1.0, 0.0])
+    result = evaluate([2, 0, 1], [1.0, 1.0, 0.0], "tau")
     assert result.tie_range()["tau"] == (result["tau"], result["tau"])
-    assert evaluate("tau", [0, 2, 1], [1.0, 1.0, 0.0])["tau"] == result["tau"] == result.tie_expected()["tau"]
+    assert evaluate([0, 2, 1], [1.0, 1.0, 0.0], "tau")["tau"] == result["tau"] == result.tie_expected()["tau"]

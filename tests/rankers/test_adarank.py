@@ -180,7 +180,7 @@ def test_a_planted_feature_is_found_with_either_sign():
     assert list(ranker.feature_weights()) == ["feature 5"]
     assert ranker.coef_[4] < 0
     assert ranker.status_ == Status.PERFECT.value
-    assert evaluate("AP", y, ranker.predict(X), qid=qid).per_query["AP"][y.reshape(60, 10).any(axis=1)].min() == 1
+    assert evaluate(y, ranker.predict(X), "AP", qid=qid).per_query["AP"][y.reshape(60, 10).any(axis=1)].min() == 1
     assert ranker.history_["alpha"][0] == pytest.approx(0.5 * np.log(2e12), rel=1e-3)
 
 

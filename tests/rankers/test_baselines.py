@@ -93,7 +93,7 @@ def test_single_feature_by_number_name_and_choice():
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     assert SingleFeature("c").fit(frame, y, qid=qid).feature_ == 2
     chosen = SingleFeature(measure="AP").fit(X, y, qid=qid)
-    means = [[evaluate(["AP"], y, s * X[:, k], qid=qid)["AP"] for k in range(6)] for s in (1, -1)]
+    means = [[evaluate(y, s * X[:, k], ["AP"], qid=qid)["AP"] for k in range(6)] for s in (1, -1)]
     assert chosen.train_score_ == pytest.approx(np.max(means), abs=1e-12)
     assert means[0 if chosen.sign_ == 1 else 1][chosen.feature_] == np.max(means)
 

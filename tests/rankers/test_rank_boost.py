@@ -223,7 +223,7 @@ def test_early_stopping_keeps_the_best_round():
     assert len(full.validation_scores_) == 60
     assert full.n_iter_ == 1 + np.argmax(full.validation_scores_)
     assert len(full.feature_) == full.n_iter_
-    averaged = evaluate("AP(ties='average')", valid[1], full.predict(valid[0]), qid=valid[2])
+    averaged = evaluate(valid[1], full.predict(valid[0]), "AP(ties='average')", qid=valid[2])
     assert next(iter(averaged.values())) == pytest.approx(full.validation_scores_.max(), abs=1e-12)
     short = RankBoost(60, measure="AP", patience=5).fit(X[:100], y[:100], qid=qid[:100], eval_set=valid)
     assert "stopped early" in short.status_

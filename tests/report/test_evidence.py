@@ -11,7 +11,16 @@ import pytest
 from scipy import stats
 
 from support.refusals import refused
-from truerank import AdaRank, CalibratedRanker, RidgeRanker, load_sample, read_letor, save_model, write_letor
+from truerank import (
+    AdaRank,
+    CalibratedRanker,
+    Experiment,
+    RidgeRanker,
+    load_sample,
+    read_letor,
+    save_model,
+    write_letor,
+)
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.data.columns import names_of
@@ -29,6 +38,13 @@ def made_systems(queries=30, documents=8, systems=2, seed=0):
     return [System(f"system {k}", judgements, grades * k + rng.normal(size=len(grades))) for k in range(systems)]
 
 
+def page_of(systems, measures="nDCG@10 AP RR", convention="trec", **settings):
+    """The page of systems over the judgements of the first one, which is the baseline."""
+    scores = {system.name: system.scores for system in systems}
+    experiment = Experiment(systems[0].judgements, scores, measures, convention=convention)
+    return make_report(experiment.evidence(), **settings)
+
+
 def data_of(page: str, key: str) -> list[dict]:
     """The JSON data in the page that have a key."""
     found = [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', page, re.S)]
@@ -37,7 +53,7 @@ def data_of(page: str, key: str) -> list[dict]:
 
 def test_what_it_says():
     systems = made_systems()
-    page = make_report(systems, measures="AP", convention="trec", made_by="truerank report <&>")
+    page = page_of(systems, measures="AP", convention="trec", made_by="truerank report <&>")
     for part in (
         "Summary",
         "Measures",
@@ -52,7 +68,7 @@ def test_what_it_says():
     assert table["columns"] == ["query", "documents", "relevant", "difference", "system 0", "system 1"]
     from truerank import evaluate
 
-    values = [evaluate("AP", s.judgements, s.scores, convention="trec").per_query["AP"] for s in systems]
+    values = [evaluate(s.judgements, s.scores, "AP", convention="trec").per_query["AP"] for s in systems]
     np.testing.assert_allclose([row[3] for row in table["rows"]], sorted(values[1] - values[0], reverse=True))
     (ranked,) = data_of(page, "systems")
     first = ranked["queries"]["q0"][1]
@@ -65,11 +81,11 @@ def test_the_headline_of_one_system_has_its_interval():
     from truerank import evaluate
 
     (system,) = made_systems(systems=1)
-    values = evaluate("AP", system.judgements, system.scores, convention="trec").per_query["AP"]
+    values = evaluate(system.judgements, system.scores, "AP", convention="trec").per_query["AP"]
     half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
     low, high = values.mean() - half, values.mean() + half
-    page = make_report([system], measures="AP", convention="trec")
-    assert f"AP of system 0 is {values.mean():.4f} (95 % interval {low:.4f} to {high:.4f})." in page
+    page = page_of([system], measures="AP", convention="trec")
+    assert f"AP of system 0 is {values.mean():.4f} (95 % interval {low:.4f} to {high:.4f}) over 30 queries." in page
 
 
 def test_p_is_corrected_over_all_systems_and_measures():
@@ -77,10 +93,10 @@ def test_p_is_corrected_over_all_systems_and_measures():
     from truerank.significance import MeasuredValues, compare_measures
 
     systems = made_systems(systems=3)
-    page = make_report(systems, measures="AP nDCG@10", convention="trec")
+    page = page_of(systems, measures="AP nDCG@10", convention="trec")
     about = "AP, nDCG@10, convention trec; 30 queries; randomisation test, two-sided (10000 resamples); p corrected by "
     assert about + "max-T and Holm, 4 : 1, for 4 comparisons (2 pairs × 2 measures)" in page
-    found = [evaluate("AP nDCG@10", s.judgements, s.scores, convention="trec").per_query for s in systems]
+    found = [evaluate(s.judgements, s.scores, "AP nDCG@10", convention="trec").per_query for s in systems]
     values = [MeasuredValues({s.name: one[m] for s, one in zip(systems, found)}) for m in ("AP", "nDCG@10")]
     expected = compare_measures(values, baseline="system 0")
     pair = expected[0].pairs[1]
@@ -93,7 +109,7 @@ def test_a_measure_without_any_value_is_not_compared():
     systems = made_systems()
     judged = systems[0].judgements
     none = Judgements(np.zeros(len(judged.grades)), judged.offsets, query_ids=judged.query_ids)
-    page = make_report(
+    page = page_of(
         [System(s.name, none, s.scores) for s in systems], measures=["P@5", "AP(empty='skip')"], convention="trec"
     )
     assert "for 1 comparison," in page
@@ -103,7 +119,7 @@ def test_it_asks_for_nothing_and_ends_no_script_early():
     systems = made_systems(queries=3)
     names = np.array(["</script><b>", "<!--", "q"])
     judged = Judgements(systems[0].judgements.grades, systems[0].judgements.offsets, query_ids=names)
-    page = make_report([System("<i>one</i>", judged, systems[0].scores)])
+    page = page_of([System("<i>one</i>", judged, systems[0].scores)])
     assert "<i>one" not in page
     assert "</script><b>" not in page
     assert not re.findall(r'(?:src|href)="(?!#|data:)', re.sub(r"<script.*?</script>", "", page, flags=re.S))
@@ -112,12 +128,12 @@ def test_it_asks_for_nothing_and_ends_no_script_early():
 
 def test_the_verdict_is_the_headline():
     systems = made_systems(queries=40)
-    text = make_report(systems)
+    text = page_of(systems)
     summary = text[text.index('id="summary"') : text.index('id="measures"')]
     assert "system 1 is better than system 0.</p>" in summary
-    alone = make_report(systems[:1])
+    alone = page_of(systems[:1])
     assert '<p class="headline">nDCG@10 of system 0 is 0.' in alone
-    reverse = make_report(systems[::-1])
+    reverse = page_of(systems[::-1])
     assert "system 1 is better than system 0.</p>" in reverse  # the baseline may be the better one
     names = re.findall(r"<details><summary><h2[^>]*>([^<]*)</h2>", text)
     assert names[0] == "Better than system 0?"
@@ -125,13 +141,14 @@ def test_the_verdict_is_the_headline():
 
 
 def test_what_is_refused():
-    first, other = made_systems(queries=3)[0], made_systems(queries=4)[0]
+    first, other = made_systems(queries=3)
+    scores = {first.name: first.scores, other.name: other.scores}
     with refused(InvalidInputError, code="no-system"):
-        make_report([])
-    with refused(InvalidInputError, code="different-queries"):
-        make_report([first, System("other", other.judgements, other.scores)])
-    with refused(InvalidInputError, code="same-name"):
-        make_report([first, first])
+        Experiment(first.judgements, {})
+    with refused(InvalidInputError, argument="baseline"):
+        Experiment(first.judgements, scores, baseline="third")
+    with pytest.raises(InvalidInputError, match="geometric"):
+        Experiment(first.judgements, scores, "GMAP AP").evidence()
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +164,7 @@ def pages(tmp_path_factory):
     models = [str(folder / f"{name}.json") for name in ("ridge", "ada", "calibrated")]
     output = str(folder / "models.html")
     assert main(["report", *models, "--data", str(folder / "test.txt"), "-o", output]) == 0
-    (folder / "many.html").write_text(make_report(made_systems(queries=10_000, documents=5)), encoding="utf-8")
+    (folder / "many.html").write_text(page_of(made_systems(queries=10_000, documents=5)), encoding="utf-8")
     return folder
 
 
@@ -172,7 +189,7 @@ def test_models_of_different_columns_find_their_own(pages, tmp_path):
         assert main(train) == 0
     output = tmp_path / "both.html"
     assert main(["report", *models, "--data", str(pages / "test.txt"), "-o", str(output)]) == 1
-    allowed = ["--data", str(pages / "test.txt"), "--allow-training-queries", "-o", str(output)]
+    allowed = ["--data", str(pages / "test.txt"), "--training-queries", "keep", "-o", str(output)]
     assert main(["report", *models, *allowed]) == 0
     assert "No verdict" in output.read_text(encoding="utf-8")
     (ranked,) = data_of(output.read_text(encoding="utf-8"), "systems")
@@ -250,11 +267,11 @@ def test_the_best_of_several_has_a_simultaneous_interval():
     from truerank.significance import MeasuredValues, compare_measures
 
     systems = made_systems(systems=4)
-    own = [evaluate("AP", s.judgements, s.scores, convention="trec").per_query["AP"] for s in systems]
+    own = [evaluate(s.judgements, s.scores, "AP", convention="trec").per_query["AP"] for s in systems]
     values = MeasuredValues({s.name: one for s, one in zip(systems, own)})
     pairs = compare_measures([values], baseline="system 0")[0].pairs
     best = max(pairs, key=lambda pair: pair.difference)
-    page = make_report(systems, measures="AP", convention="trec")
+    page = page_of(systems, measures="AP", convention="trec")
     _, low, high = best.simultaneous
     assert f"single step, {low:+.4f} to {high:+.4f})" in page
     assert low < best.low
@@ -265,12 +282,12 @@ def test_the_headline_names_judging_and_is_withheld_where_the_unjudged_can_rever
     grades, offsets = systems[0].judgements.grades, systems[0].judgements.offsets
     few = Judgements(grades, offsets, judged=np.arange(len(grades)) % 5 == 0)
     unjudged = [System(s.name, few, s.scores) for s in systems]
-    page = make_report(unjudged, measures="P@5", convention="trec")
+    page = page_of(unjudged, measures="P@5", convention="trec")
     assert "No verdict on" in page
     assert "depending on the others, the difference is" in page
-    page = make_report(unjudged, measures="nDCG@5", convention="trec")
+    page = page_of(unjudged, measures="nDCG@5", convention="trec")
     assert "of their documents are judged; no bounds for the others are known for nDCG@5)" in page
-    assert "are judged" not in make_report(systems, measures="P@5", convention="trec").partition("<details")[0]
+    assert "are judged" not in page_of(systems, measures="P@5", convention="trec").partition("<details")[0]
 
 
 def test_the_headline_of_a_measure_where_less_is_better_names_the_better_system():
@@ -278,5 +295,5 @@ def test_the_headline_of_a_measure_where_less_is_better_names_the_better_system(
     grades = rng.integers(0, 3, 400)
     judged = Judgements(grades, np.arange(0, 401, 10))
     good, bad = grades + 0.1 * rng.random(400), rng.random(400)
-    page = make_report([System("bad", judged, bad), System("good", judged, good)], measures="pairs(2,0)")
+    page = page_of([System("bad", judged, bad), System("good", judged, good)], measures="pairs(2,0)")
     assert "good is better than bad." in page

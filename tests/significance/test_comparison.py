@@ -1,4 +1,4 @@
-"""compare_rankers: its arithmetic, its choices, its refusals; the wins and losses of a published rerun."""
+"""compare: its arithmetic, its choices, its refusals; the wins and losses of a published rerun."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from support.refusals import refused
-from truerank import compare_rankers, evaluate
+from truerank import compare, evaluate
 from truerank.core.errors import InvalidInputError
 from truerank.significance import compare_values, holm, paired_t, sign_test, wilcoxon
 
@@ -30,10 +30,10 @@ def judged():
 
 def test_against_a_baseline(judged):
     y, scores, qid = judged
-    result = compare_rankers(y, scores, qid=qid, measure="AP", test="t", correction="holm")
+    result = compare(y, scores, "AP", qid=qid, test="t", correction="holm")
     assert result.baseline == "noise"
     assert [(pair.a, pair.b) for pair in result.pairs] == [("good", "noise"), ("better", "noise")]
-    values = {name: evaluate("AP", y, given, qid=qid).per_query["AP"] for name, given in scores.items()}
+    values = {name: evaluate(y, given, "AP", qid=qid).per_query["AP"] for name, given in scores.items()}
     p = [paired_t(values[name], values["noise"]).p for name in ("good", "better")]
     assert [pair.p for pair in result.pairs] == p
     assert [pair.p_adjusted for pair in result.pairs] == holm(p).tolist()
@@ -46,7 +46,7 @@ def test_against_a_baseline(judged):
 
 def test_every_pair(judged):
     y, scores, qid = judged
-    result = compare_rankers(y, scores, qid=qid, baseline=None, test="sign", correction="none")
+    result = compare(y, scores, qid=qid, pairs="all", test="sign", correction="none")
     assert [(pair.a, pair.b) for pair in result.pairs] == [("noise", "good"), ("noise", "better"), ("good", "better")]
     assert all(pair.p == pair.p_adjusted for pair in result.pairs)
     assert "good against better" in str(result)
@@ -56,22 +56,22 @@ def test_row_order_does_not_matter(judged):
     y, scores, qid = judged
     order = np.random.default_rng(1).permutation(len(y))
     shuffled = {name: given[order] for name, given in scores.items()}
-    there = compare_rankers(y, scores, qid=qid, test="wilcoxon").pairs[0]
-    back = compare_rankers(y[order], shuffled, qid=qid[order], test="wilcoxon").pairs[0]
+    there = compare(y, scores, qid=qid, test="wilcoxon").pairs[0]
+    back = compare(y[order], shuffled, qid=qid[order], test="wilcoxon").pairs[0]
     assert (there.wins, there.losses, there.p) == pytest.approx((back.wins, back.losses, back.p))
 
 
 def test_same_seed_same_figures(judged):
     y, scores, qid = judged
-    first, second = (compare_rankers(y, scores, qid=qid, random_state=4).to_dict() for _ in range(2))
+    first, second = (compare(y, scores, qid=qid, random_state=4).to_dict() for _ in range(2))
     assert first == second
 
 
 def test_degenerate_comparisons():
-    one_query = compare_rankers([1, 0], {"a": [0, 1], "b": [1, 0]}, measure="RR", test="t").pairs[0]
+    one_query = compare([1, 0], {"a": [0, 1], "b": [1, 0]}, "RR", test="t").pairs[0]
     assert one_query.wins == 1
     assert np.isnan([one_query.p, one_query.p_adjusted, one_query.low, one_query.high]).all()
-    same = compare_rankers([1, 0], {"a": [0, 1], "b": [0, 1]}).pairs[0]
+    same = compare([1, 0], {"a": [0, 1], "b": [0, 1]}).pairs[0]
     assert (same.ties, same.p, same.difference) == (1, 1.0, 0.0)
     assert np.isnan([same.low, same.high]).all()
 
@@ -84,9 +84,9 @@ def test_refusals():
     with refused(InvalidInputError, argument="test"):
         compare_values({"a": np.zeros(3), "b": np.zeros(3)}, test="z")
     with refused(InvalidInputError, argument="scores of 'a'"):
-        compare_rankers([1, 0], {"a": [1], "b": [1, 2]})
-    with refused(InvalidInputError, code="no-names"):
-        compare_rankers([1, 0], [[1, 2], [2, 1]])
+        compare([1, 0], {"a": [1], "b": [1, 2]})
+    with refused(InvalidInputError, argument="scores"):
+        compare([1, 0], [[1, 2], [2, 1]])
 
 
 @pytest.mark.data
@@ -100,9 +100,9 @@ def test_a_third_party_rerun_of_letor(collections):
     fold = np.array([row["fold"] for row in rows])
     scores = {name: np.array([float(row[name]) for row in rows]) for name in published}
     for name, expected in published.items():
-        means = [evaluate("AP", y[fold == f], scores[name][fold == f], qid=qid[fold == f])["AP"] for f in "12345"]
+        means = [evaluate(y[fold == f], scores[name][fold == f], "AP", qid=qid[fold == f])["AP"] for f in "12345"]
         assert round(float(np.mean(means)), 4) == expected
-    result = compare_rankers(y, scores, qid=qid, measure="AP", baseline="listnet")
+    result = compare(y, scores, "AP", qid=qid, baseline="listnet")
     pair = next(pair for pair in result.pairs if pair.a == "adarank")
     assert pair.wins > pair.losses
     assert pair.p_adjusted < 0.01
@@ -116,7 +116,7 @@ def test_every_test_is_scipys_on_real_values(collections):
         rows = list(csv.DictReader(stream))
     y, qid = [float(row["label"]) for row in rows], [row["qid"] for row in rows]
     names = ("adarank", "listnet", "ranknet")
-    values = {n: evaluate("nDCG@10", y, [float(row[n]) for row in rows], qid=qid).per_query["nDCG@10"] for n in names}
+    values = {n: evaluate(y, [float(row[n]) for row in rows], "nDCG@10", qid=qid).per_query["nDCG@10"] for n in names}
     for test in ("t", "wilcoxon", "sign", "randomisation"):
         for pair in compare_values(values, baseline=None, test=test).pairs:
             a, b = values[pair.a], values[pair.b]
@@ -140,14 +140,14 @@ def test_signs_follow_the_way_that_is_better():
     good, bad = np.tile([1.0, 0.0], 12), np.tile([0.0, 1.0], 12)
     for name in ("AP", "pairs(2,0)"):
         for test in ("randomisation", "t", "sign", "wilcoxon"):
-            pair = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure=name, test=test).pairs[0]
+            pair = compare(y, {"bad": bad, "good": good}, name, qid=qid, test=test).pairs[0]
             assert (pair.a, pair.wins, pair.losses) == ("good", 12, 0)
             assert pair.difference > 0
             # All differences are equal: no interval of a mean and no p of Student's t, but the signs have one.
             assert np.isnan(pair.detectable)
             assert np.isnan(pair.low) if test in ("randomisation", "t") else pair.low > 0
             assert np.isnan(pair.p) if test == "t" else pair.p == pytest.approx(2.0**-11)
-    result = compare_rankers(y, {"bad": bad, "good": good}, qid=qid, measure="pairs(2,0)")
+    result = compare(y, {"bad": bad, "good": good}, "pairs(2,0)", qid=qid)
     assert result.means == {"bad": 1.0, "good": 0.0}
     assert result.moved_most("good", "bad")[0][0][1] == 1.0
     assert [line.split()[1] for line in result.systems_table().splitlines()[2:]] == ["good", "bad"]
@@ -155,19 +155,19 @@ def test_signs_follow_the_way_that_is_better():
 
 def test_means_with_ties_averaged_stand_beside_where_the_rule_for_ties_decides(judged):
     y, scores, qid = judged
-    untied = compare_rankers(y, scores, qid=qid, measure="AP")
+    untied = compare(y, scores, "AP", qid=qid)
     assert untied.tie_averaged == pytest.approx(untied.means)
     assert "ties averaged" not in untied.systems_table()
-    tied = compare_rankers(y, {"rounded": np.round(scores["good"]), **scores}, qid=qid, measure="AP", test="t")
-    expected = evaluate("AP(ties=average)", y, np.round(scores["good"]), qid=qid)["AP(ties=average)"]
+    tied = compare(y, {"rounded": np.round(scores["good"]), **scores}, "AP", qid=qid, test="t")
+    expected = evaluate(y, np.round(scores["good"]), "AP(ties=average)", qid=qid)["AP(ties=average)"]
     assert tied.tie_averaged["rounded"] == expected
     assert abs(expected - tied.means["rounded"]) > 0.0005
     assert f"{expected:.4f}" in tied.systems_table("markdown")
     assert "ties averaged" in tied._repr_html_()
     assert tied.to_dict()["tie_averaged"]["rounded"] == expected
     # No closed form of the average, or the average itself.
-    assert compare_rankers(y, scores, qid=qid, measure="ERR").tie_averaged == {}
-    assert compare_rankers(y, scores, qid=qid, measure="AP(ties=average)").tie_averaged == {}
+    assert compare(y, scores, "ERR", qid=qid).tie_averaged == {}
+    assert compare(y, scores, "AP(ties=average)", qid=qid).tie_averaged == {}
 
 
 def test_a_missing_topic_is_no_perfect_one():
@@ -176,10 +176,10 @@ def test_a_missing_topic_is_no_perfect_one():
     good = {topic: {"a": 3, "c": 2, "b": 1} for topic in qrels}
     part = {topic: {"a": 1, "c": 2, "b": 3} for topic in list(qrels)[:6]}
     with refused(InvalidInputError, argument="topics", code="lower-is-better"):
-        compare_rankers(qrels, {"good": good, "part": part}, measure="AP pairs(2,0)", topics="all")
-    found = compare_rankers(qrels, {"good": good, "part": part}, measure="pairs(2,0)", topics="common")
+        compare(qrels, {"good": good, "part": part}, "AP pairs(2,0)", topics="all")
+    found = compare(qrels, {"good": good, "part": part}, "pairs(2,0)", topics="common")
     with refused(InvalidInputError, argument="topics"):
-        compare_rankers([1, 0], {"a": [2, 1], "b": [1, 2]}, topics="all")
+        compare([1, 0], {"a": [2, 1], "b": [1, 2]}, topics="all")
     assert (found.pairs[0].queries, found.pairs[0].difference) == (6, -1.0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.refusals import refused
-from truerank import compare_rankers, evaluate
+from truerank import compare, evaluate
 from truerank.core.errors import InvalidInputError
 from truerank.significance import (
     compare_values,
@@ -70,14 +70,14 @@ def test_comparisons_are_one_family():
     rng = np.random.default_rng(0)
     y, qid = rng.integers(0, 2, 200), np.repeat(np.arange(40), 5)
     scores = {"good": y + rng.normal(size=200), "bad": rng.normal(size=200)}
-    found = compare_rankers(y, scores, qid=qid, measure="AP P@1")
+    found = compare(y, scores, "AP P@1", qid=qid)
     about = "AP, P@1, convention ranklib; 40 queries; randomisation test, two-sided (10000 resamples); p corrected by "
     about += "max-T and Holm, 4 : 1, for 2 comparisons (1 pair × 2 measures), ** where it is below 0.05"
     assert about in str(found)
     assert about.replace("**", r"\*\*") in found.to_markdown()
     assert about in found._repr_html_()
     assert "<caption>AP, P@1" in found._repr_html_()
-    assert r"\caption{AP, P@1, convention ranklib; 40 queries" in found.to_latex()
+    assert r"\caption{AP, P@1, convention ranklib, truerank " in found.to_latex()
     assert found["AP"].to_dict()["comparisons"] == 2
 
 
@@ -164,8 +164,8 @@ def test_influence_is_the_comparison_without_the_query():
 def test_intervals_of_means_end_at_the_limits_of_the_measure_as_those_of_evaluate():
     y, qid = [1, 0, 0, 1, 0, 0], [1, 1, 1, 2, 2, 2]
     scores = {"old": [3, 2, 1, 1, 2, 3], "new": [3, 2, 1, 2, 3, 1]}
-    found = compare_rankers(y, scores, qid=qid, measure="AP DCG@3")
+    found = compare(y, scores, "AP DCG@3", qid=qid)
     assert found["AP"].intervals["old"][1:] == (0.0, 1.0)
     assert found["DCG@3"].intervals["old"].low < 0.0  # has no upper limit
-    alone = evaluate("AP", y, scores["new"], qid=qid)
+    alone = evaluate(y, scores["new"], "AP", qid=qid)
     assert found["AP"].intervals["new"] == measure_interval(alone.measures["AP"], alone.per_query["AP"])

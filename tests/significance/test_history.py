@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.refusals import refused
-from truerank import compare_rankers
+from truerank import compare
 from truerank.cli import main
 from truerank.core.locks import locked
 from truerank.significance.history import History, judgement_digests, level_of
@@ -28,15 +28,15 @@ def trec(seed, topics=40):
 def test_later_looks_multiply_p_and_widen_the_interval():
     qrels, runs = trec(0)
     history = History()
-    first = compare_rankers(qrels, {k: runs[k] for k in ("old", "new")}, measure="RR", history=history)
+    first = compare(qrels, {k: runs[k] for k in ("old", "new")}, "RR", history=history)
     assert (first.look, first.level) == (1, 0.05)
-    second = compare_rankers(qrels, {k: runs[k] for k in ("old", "other")}, measure="RR", history=history)
-    plain = compare_rankers(qrels, {k: runs[k] for k in ("old", "other")}, measure="RR")
+    second = compare(qrels, {k: runs[k] for k in ("old", "other")}, "RR", history=history)
+    plain = compare(qrels, {k: runs[k] for k in ("old", "other")}, "RR")
     assert (second.look, second.level) == (2, level_of(2, 0.05))
     assert second.pairs[0].p_adjusted == pytest.approx(min(1.0, 2 * plain.pairs[0].p_adjusted))
     assert second.pairs[0].low < plain.pairs[0].low
     assert second.pairs[0].p == plain.pairs[0].p
-    again = compare_rankers(qrels, {k: runs[k] for k in ("old", "new")}, measure="RR", history=history)
+    again = compare(qrels, {k: runs[k] for k in ("old", "new")}, "RR", history=history)
     assert again.look == 1  # the same results
     assert again.pairs == first.pairs
     assert max(history.looks.values()) == 2
@@ -45,11 +45,11 @@ def test_later_looks_multiply_p_and_widen_the_interval():
 def test_queries_are_the_same_whatever_a_run_retrieves():
     qrels, runs = trec(1)
     history = History()
-    compare_rankers(qrels, {"old": runs["old"], "new": runs["new"]}, measure="RR", history=history)
+    compare(qrels, {"old": runs["old"], "new": runs["new"]}, "RR", history=history)
     few = {name: {q: dict(list(own.items())[:3]) for q, own in runs[name].items()} for name in ("other", "old")}
-    assert compare_rankers(qrels, few, measure="RR", history=history).look == 2
+    assert compare(qrels, few, "RR", history=history).look == 2
     judged = {q: own | {"d1": 1} for q, own in qrels.items()}
-    assert compare_rankers(judged, few, measure="RR", history=history).look == 1  # other judgements
+    assert compare(judged, few, "RR", history=history).look == 1  # other judgements
 
 
 def test_rows_in_another_order_are_the_same_queries():
@@ -57,16 +57,16 @@ def test_rows_in_another_order_are_the_same_queries():
     y, qid = rng.integers(0, 3, 60), np.repeat(np.arange(12), 5)
     order = rng.permutation(60)
     history = History()
-    compare_rankers(y, {"a": rng.random(60), "b": rng.random(60)}, qid=qid, history=history)
+    compare(y, {"a": rng.random(60), "b": rng.random(60)}, qid=qid, history=history)
     scores = {"a": rng.random(60), "b": rng.random(60)}
-    assert compare_rankers(y[order], scores, qid=qid[order], history=history).look == 2
+    assert compare(y[order], scores, qid=qid[order], history=history).look == 2
 
 
 def test_a_failed_comparison_counts_nothing():
     qrels, runs = trec(3)
     history = History()
     with refused(ValueError, argument="baseline"):
-        compare_rankers(qrels, {k: runs[k] for k in ("old", "new")}, measure="RR", baseline="none", history=history)
+        compare(qrels, {k: runs[k] for k in ("old", "new")}, "RR", baseline="none", history=history)
     assert history == History()
 
 
@@ -76,8 +76,7 @@ def test_null_systems_one_after_another_are_seldom_better():
         y, qid = rng.integers(0, 2, 150), np.repeat(np.arange(30), 5)
         history, old = History(), rng.random(150)
         shown = [
-            compare_rankers(y, {"old": old, "new": rng.random(150)}, qid=qid, measure="RR", test="t", history=history)
-            for _ in range(8)
+            compare(y, {"old": old, "new": rng.random(150)}, "RR", qid=qid, test="t", history=history) for _ in range(8)
         ]
         assert [one.look for one in shown] == list(range(1, 9))
         found += any(one.pairs[0].p_adjusted < 0.05 and one.pairs[0].difference > 0 for one in shown)

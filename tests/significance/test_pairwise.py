@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from support.refusals import refused
-from truerank import RunPool, cross_validate, cross_validate_fusion, permutation_importance, retrain
+from truerank import RunPool, compare, cross_validate, cross_validate_fusion, permutation_importance, retrain
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table
 from truerank.data.samples import load_sample
@@ -18,7 +18,6 @@ from truerank.measures import AP, DCG, GMAP, FunctionMeasure, NumRet
 from truerank.rankers.baselines import SingleFeature
 from truerank.significance import (
     benjamini_hochberg,
-    compare_rankers,
     compare_values,
     divided_step_down,
     groups_alike,
@@ -206,7 +205,7 @@ def test_few_queries_can_show_nothing(test, correction):
 
 def test_a_geometric_mean_is_not_compared_as_a_mean():
     with refused(InvalidInputError, code="geometric"):
-        compare_rankers([1, 0], {"a": [2, 1], "b": [1, 2]}, measure="GMAP")
+        compare([1, 0], {"a": [2, 1], "b": [1, 2]}, "GMAP")
 
 
 def test_a_geometric_mean_is_refused_wherever_means_are_tested():

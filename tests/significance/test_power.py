@@ -148,5 +148,5 @@ def test_the_command(tmp_path, capsys):
     report = json.loads(capsys.readouterr().out)
     assert report["low"] <= report["n"] <= report["high"]
     assert main([*arguments[:-2]]) == 0
-    assert "--effect" in capsys.readouterr().out
+    assert "observed difference, which is uncertain" in capsys.readouterr().out
     assert main(["power", files[0], "--qrels", str(tmp_path / "qrels.txt")]) == 2

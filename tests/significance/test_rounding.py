@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.refusals import refused
-from truerank import compare_rankers
+from truerank import compare
 from truerank.calibration.diagnostics import micro_sign_test
 from truerank.core.errors import InvalidInputError
 from truerank.inspection.cross_validation import compare_learners
@@ -54,7 +54,7 @@ def same_scores():
 @pytest.mark.parametrize("test", TESTS)
 def test_equal_values_are_ties(test):
     y, scores, qid = same_scores()
-    found = compare_rankers(y, scores, qid=qid, measure="nDCG@10", convention="sklearn", test=test)
+    found = compare(y, scores, "nDCG@10", qid=qid, convention="sklearn", test=test)
     (pair,) = found.pairs
     values = found.per_query
     assert (values["a"] != values["b"]).any()  # rounding differs

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from support.letor_texts import compiled_parser, damaged_text, outcome, python_parser
+from truerank import evaluate
 from truerank.calibration.base import Calibrator
 from truerank.calibration.posteriors import PlattCalibrator
 from truerank.core.errors import TruerankError
@@ -36,7 +37,7 @@ from truerank.io.group_sizes import read_group_sizes
 from truerank.io.scores import read_scores
 from truerank.io.trec import read_qrels, read_run
 from truerank.links.graph import pagerank, read_links, site_parents
-from truerank.measures import evaluate, parse_measure
+from truerank.measures import parse_measure
 from truerank.models.model_file import load_model, save_model
 from truerank.rankers.adarank import AdaRank
 from truerank.rankers.baselines import RidgeRanker
@@ -144,7 +145,7 @@ def _objects(text: bytes) -> None:
             {name: [value(min(k, 2)) for _ in range(n)] for k, name in enumerate(names)}, dtype=object
         )
 
-    evaluate(["AP", "nDCG@10"], made("relevance"), made("score")).to_frame()
+    evaluate(made("relevance"), made("score"), ["AP", "nDCG@10"]).to_frame()
 
 
 READERS: dict[str, Callable[[bytes], object]] = {

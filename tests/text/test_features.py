@@ -232,7 +232,7 @@ def test_judged_documents_that_no_function_finds_count_as_they_do_for_a_run(worl
     (tmp_path / "qrels").write_text(judgements_of(world))
     scores = column(data, "bm25.porter-stop.all").astype(np.float64)
     run = Run(data.query_ids, data.offsets, data.doc_ids, scores)
-    wanted = evaluate(["AP", "Judged@5"], tmp_path / "qrels", run, convention="trec")
+    wanted = evaluate(tmp_path / "qrels", run, ["AP", "Judged@5"], convention="trec")
     relevant = sum(line.endswith(" 1") for line in judgements_of(world).split("\n"))
     assert (data.y > 0).sum() + (data.missing_grades > 0).sum() == relevant
     for measure in ("AP", "Judged@5"):
@@ -248,7 +248,7 @@ def test_base_functions_are_measured_as_their_runs_are(world):
     functions = [BM25(), BM25(k1=0.0), TFIDF(k1=0.0)]
     values = values_of_functions(index, asked(queries), judged(world), functions)
     for function, row in zip(functions, values):
-        wanted = evaluate(["AP"], judged(world), retrieve(index, queries, function), convention="trec")
+        wanted = evaluate(judged(world), retrieve(index, queries, function), ["AP"], convention="trec")
         assert dict(zip(queries, row)) == by_query(wanted, "AP")
 
 

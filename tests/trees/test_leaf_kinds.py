@@ -79,7 +79,7 @@ def test_it_fits_as_written_out(ranker):
             assert values[q] == pytest.approx(own, abs=1e-12)
         scores = scores + values[leaf]
     np.testing.assert_allclose(ranker.predict(X), scores, atol=1e-12)
-    assert evaluate("nDCG@10", VALID, ranker.predict(VALID))["nDCG@10"] > 0.4
+    assert evaluate(VALID, ranker.predict(VALID), "nDCG@10")["nDCG@10"] > 0.4
 
 
 def test_by_name_by_dict_and_refusals(ranker):

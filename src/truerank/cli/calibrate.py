@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import truerank
 from truerank.calibration import CALIBRATORS, SYNONYMS, calibrator_class
 from truerank.cli import common, options
-from truerank.cli.systems import about_training, read_stated
+from truerank.cli.systems import about_training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,7 +137,7 @@ def _ranker(args: argparse.Namespace) -> _Found:
         seen = None  # with --cv the model itself scores nothing
         about = "scores: by rankers that were trained on other queries"
         if args.cv is None:
-            seen = about_training(args, {args.model: model}, data, instead="Use other queries, or --cv 5")
+            seen = about_training(args, {args.model: model}, data, instead=("use other queries", "add --cv 5"))
             data, about = seen.kept(data), seen.text
         data = data.as_grouped()
         light = data.without_features()
@@ -161,6 +161,8 @@ def _ranker(args: argparse.Namespace) -> _Found:
 
 def _scores(args: argparse.Namespace) -> _Found:
     """Like `_ranker`, for a file of scores."""
+    from truerank.experiments.systems import read_stated
+
     data = common.read_graded(args.data, args, features=False)
     scores = read_stated(args.scores, data)
     relevant = data.restore(_grades(data, args.data)) >= args.rel

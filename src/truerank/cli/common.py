@@ -135,6 +135,7 @@ def read_partitions(pattern: str, args: argparse.Namespace, client: Any, *, like
     """The files of a pattern, one partition each, with the same columns as `read_data`."""
     from truerank.cluster import read_letor, read_parquet
     from truerank.cluster.partition import expand
+    from truerank.data.columns import reading_of
 
     columns = _columns(args, like)
     tables = {bool(table_kind(path)) for path in expand(pattern)}
@@ -181,13 +182,10 @@ def _columns(args: argparse.Namespace | None, like: Any) -> Columns:
     return Columns(names=[*map(str, names), *([position] if is_model and position is not None else [])])
 
 
-def reading_of(like: Any) -> dict[str, str]:
-    """Return how a model's training data were read: columns by role, and "missing"; {} if unknown."""
-    return dict(getattr(like, "reading_", None) or {})
-
-
 def remember_reading(model: Any, args: argparse.Namespace, like: Any = None) -> None:
     """Store in the model how its data were read, so that later commands do not need these options."""
+    from truerank.data.columns import reading_of
+
     kept = reading_of(like)
     for role in ("query", "grade", "document", "missing"):
         name = args.missing if role == "missing" else getattr(args, f"{role}_column", None)
@@ -216,6 +214,7 @@ def read_data(
     LETOR text without qid, where it has another name than the text. What `like` knows of the columns of query, grade
     and document, and of missing values, need not be given again; `graded` refuses a table without grades.
     """
+    from truerank.data.columns import reading_of
     from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
 
     columns = _columns(args, like)
@@ -262,13 +261,10 @@ def read_data(
 def read_graded(
     path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True, client: Any = None
 ) -> Any:
-    """Like `read_data`, for data with grades, with remarks on them. With a client, `read_partitions`."""
+    """Like `read_judged`, with remarks on the data."""
     from truerank.experiments.policy import about_data
 
-    if client is not None:
-        data = read_partitions(path, args, client, like=like)
-    else:
-        data = read_data(path, args, like=like, features=features, graded=True)
+    data = read_judged(path, args, like=like, features=features, client=client)
     convention, trains = getattr(args, "convention", None), hasattr(args, "ranker")
     if trains and not data.n_features:
         raise InvalidInputError(
@@ -276,6 +272,21 @@ def read_graded(
         )
     remark(args, path, about_data(data, convention, trains=trains))
     return data
+
+
+def read_judged(
+    path: str, args: argparse.Namespace, *, like: Any = None, features: bool = True, client: Any = None
+) -> Any:
+    """Like `read_data`, for data with grades. With a client, `read_partitions`."""
+    if client is not None:
+        return read_partitions(path, args, client, like=like)
+    return read_data(path, args, like=like, features=features, graded=True)
+
+
+def tell_remarks(args: argparse.Namespace, remarks: Iterable[Remark]) -> None:
+    """Print each kind of remark of an experiment once, with its source; results have them for `--json`."""
+    for one in {one.code: one for one in reversed([*remarks])}.values():
+        note(f"truerank: {one.source}: {one}")
 
 
 def remark(args: argparse.Namespace, where: str, remarks: Iterable[Remark]) -> None:

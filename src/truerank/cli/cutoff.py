@@ -13,7 +13,7 @@ from typing import Any
 import truerank
 from truerank.calibration import QUERY_SCORES
 from truerank.cli import common, options
-from truerank.cli.systems import about_training, read_stated
+from truerank.cli.systems import about_training
 from truerank.core.printing import table
 
 FIT = ("loss", "at_most", "confidence", "query_score", "rel", "random_state")
@@ -107,6 +107,8 @@ def _apply(args: argparse.Namespace) -> int:
 
 def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
     """Scores (n,) or (n, r), grades (None in apply) and query of each row."""
+    from truerank.experiments.systems import read_stated
+
     graded = args.action == "fit"
     ways = (len(files) == 2, None not in (args.scores, args.data), args.runs is not None)
     if sum(ways) != 1 or len(files) not in (0, 2) or (args.scores is None) != (args.data is None):
@@ -126,7 +128,7 @@ def _lists(args: argparse.Namespace, files: list[str]) -> tuple[Any, Any, Any]:
         scores = read_stated(args.scores, data)
     else:
         if graded:
-            seen = about_training(args, {files[0]: model}, data, instead="Use other queries")
+            seen = about_training(args, {files[0]: model}, data)
             data = data.take_queries(seen.keep.nonzero()[0])
         calibrated = isinstance(model, truerank.CalibratedRanker)
         scores = model.predict_proba(data)[:, 1] if calibrated else model.predict(data)

@@ -21,8 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--cost-abstain C", "cost of not deciding (default: never abstain)", type=float)
     add("--top K", "print the expected number of relevant documents in the top K instead", type=options.positive)
     add("-o --output FILE", "output file of the lines (default: stdout)", type=options.Output)
-    text = "print expected costs and means although CALIBRATED was trained or calibrated on some of the queries"
-    add("--allow-training-queries", text)
+    options.share(parser, "training")
     options.add_data_options(parser, to="data", why="belongs to DATA, and only scores are read")
     options.share(parser, "json")
     own = "cost_fp cost_fn cost_tp cost_tn cost_abstain"
@@ -88,10 +87,10 @@ def _probabilities(args: argparse.Namespace) -> tuple[Any, Any, Any, dict[str, A
 def _seen(args: argparse.Namespace, model: truerank.CalibratedRanker, data: truerank.RankingData) -> dict[str, Any]:
     """The queries that trained or calibrated the model, and whether values are withheld, for JSON; prints a note."""
     found = truerank.training_queries(model, data)
-    withheld = bool(found.recognised) and not args.allow_training_queries
+    withheld = bool(found.recognised) and args.training_queries != "keep"
     if found.recognised:
         effect = (
-            "expected costs and means are withheld; add --allow-training-queries to print them"
+            "expected costs and means are withheld; add --training-queries keep to print them"
             if withheld
             else "the figures include them and are no evidence about new queries"
         )

@@ -15,7 +15,6 @@ from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.cross_validate import fold_folders
-from truerank.cli.systems import stated_order
 from truerank.core.errors import DataFileError, alternatives
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
@@ -86,6 +85,8 @@ def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, di
     found = [*examine(data), *file_order_finding(grades_alone)]
     found += [one.message.remark for one in caught if isinstance(one.message, RemarkWarning)]
     if args.scores is not None:
+        from truerank.experiments.systems import stated_order
+
         name, order = stated_order(args.scores)
         scores = data.grouped(read_scores(name, data.n_rows))
         found += scored(data, scores)

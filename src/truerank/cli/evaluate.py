@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
-from truerank.cli.systems import Systems, read_systems, settle_systems
+from truerank.cli.systems import experiment_of, settle_systems
 from truerank.measures.conventions import titled
+
+if TYPE_CHECKING:
+    from truerank.experiments.experiment import Experiment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, and print convention, empty queries, missing topics and ties with the values."""
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures import parse_measures
-    from truerank.measures.coverage import exceptions, over_topics
-    from truerank.measures.evaluation import evaluate_judged
+    from truerank.measures.coverage import exceptions
 
     settle_systems(args)
     if len(args.files) > 1:
@@ -49,102 +51,47 @@ def run(args: argparse.Namespace) -> int:
     if args.cluster is not None and not args.models:
         raise common.UsageError("--cluster goes with MODEL --data PATTERN")
     if args.explain is not None:
-        explained = [truerank.explain_measure(args.runs[0], args.qrels, m, args.explain) for m in measures.values()]
+        explained = [
+            truerank.explain_measure(args.qrels, args.runs[0], m, query=args.explain) for m in measures.values()
+        ]
         report = {"explained": [one.to_dict() for one in explained]}
         return common.show(args, report, "\n\n".join(map(str, explained)))
-    found = read_systems(args, verdict=False)
-    seen, ((judgements, scores),) = found.seen, found.judged.values()
-    if seen is not None and not args.json:
-        print(seen.text + "\n")
+    experiment = experiment_of(args, names)
+    seen, coverage = experiment.training, experiment.coverage
     if args.every_convention:
-        return _every_convention(args, names, found)
-    if args.qrels is not None:
-        measures = over_topics(measures, args.topics)
-    result = evaluate_judged(measures, args.convention, judgements, scores)
-    report = _report(result, args.per_query) | {
-        "topics": args.topics,
-        "training_queries": None if seen is None else seen.report,
-    }
+        return _every_convention(args, names, experiment)
+    (result,) = experiment.evaluate().values()
+    report = result.to_dict(per_query=args.per_query) | {"topics": args.topics}
     if args.json:
         return common.show(args, report, "")
-    if args.qrels is not None:
-        print(f"{_coverage(args, judgements)}{exceptions(measures, args.topics)}\n")
+    about = [] if seen is None else [seen.text]
+    about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
+    print("\n\n".join([result.summary, *about]) + "\n")
     _print(report, result, args.per_query, default)
     if seen is None:
         print(UNRECOGNISED)
     return 0
 
 
-def _every_convention(args: argparse.Namespace, names: str, found: Systems) -> int:
+def _every_convention(args: argparse.Namespace, names: str, experiment: Experiment) -> int:
     from truerank.measures import parse_measures
     from truerank.measures.conventions import CONVENTIONS
 
-    judged: tuple[Any, Any] = found.judged[args.names[0]]
+    ((judgements, scores),) = experiment.judged.values()
     topics = None if args.qrels is None else args.topics or "common"
     parsed = parse_measures(names, "ranklib")
-    claims = {name: truerank.convert_claim(judged[0], judged[1], name, topics=topics) for name in parsed}
+    claims = {name: truerank.convert_claim(judgements, scores, name, topics=topics) for name in parsed}
     rows = [[name, *(one.get(name) for one in claims.values())] for name in CONVENTIONS]
     fixed = {name: one.convention for name, one in parsed.items() if one.convention != "ranklib"}
     text = common.table([row for row in rows if row[1:] != [None] * len(claims)], ["convention", *claims])
-    if args.qrels is not None:
-        text = f"{_coverage(args, judged[0])}\n\n{text}"
+    about = [one for one in (experiment.training and experiment.training.text, experiment.coverage) if one]
+    text = "\n\n".join([*map(str, about), text])
     for name, own in fixed.items():
         text += f"\n\n{name} always has the convention {own}. Use {parsed[name].name} to compare conventions"
     refused = {convention: why for one in claims.values() for convention, why in one.refused.items()}
     text += "".join(f"\n\n{convention}: {why}" for convention, why in refused.items())
-    return common.show(args, {"conventions": claims, "fixed": fixed, "refused": refused}, text)
-
-
-def _coverage(args: argparse.Namespace, judgements: Any) -> Any:
-    """The topics that means of a run are over, in the words of `compare`, so that one name never has two figures."""
-    from truerank.measures.coverage import Coverage
-
-    n, has = judgements.n_queries, int((judgements.sizes > 0).sum())
-    all_topics = args.topics == "all"
-    return Coverage("all" if all_topics else None, n, {args.runs[0]: has}, n if all_topics else has)
-
-
-def _report(result: Any, per_query: bool) -> dict[str, Any]:
-    import numpy as np
-
-    from truerank.significance import measure_interval
-    from truerank.significance.unjudged import judged_shares
-
-    ties, expected = result.tie_range(), result.tie_expected()
-    counts = result.empty_by_measure()
-    measures = {}
-    for name, mean in result.items():
-        low, high = ties[name] or (None, None)
-        entry: dict[str, Any] = {
-            "mean": mean,
-            "lowest": low,
-            "highest": high,
-            "expected": expected[name],
-            "empty": counts[name],
-            "convention": result.measures[name].convention,
-        }
-        values = result.per_query[name]
-        if values.size and not (values != values).all():
-            interval = measure_interval(result.measures[name], values)
-            if interval.low == interval.low:  # equal values and counts have none
-                entry["interval"] = [interval.low, interval.high]
-        if not result.judgements.known.all():
-            shares = judged_shares(result.measures[name], {name: (result.judgements, result.scores)})
-            entry["judged"] = float(np.nanmean(shares[name]))
-        largest = getattr(result.measures[name], "largest", None)
-        if largest is not None:
-            entry["max_grade"] = largest(result.judgements)
-        if per_query:
-            entry["per_query"] = dict(zip(map(str, result.query_ids.tolist()), result.per_query[name].tolist()))
-        measures[name] = entry
-    return {
-        "convention": result.convention,
-        "queries": result.n_queries,
-        "empty": result.empty,
-        "missing_topics": result.missing_topics,
-        "tied": result.tied_queries(),
-        "measures": measures,
-    }
+    report = {"conventions": claims, "fixed": fixed, "refused": refused}
+    return common.show(args, report | {"remarks": [one.to_dict() for one in experiment.remarks]}, text)
 
 
 def _print(report: dict[str, Any], result: Any, per_query: bool, default: str) -> None:

@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "training", "json")
     options.add_convention(parser, shown="ranklib")
     options.add_data_options(parser)
-    options.refuse(parser, "train allow_training_queries", "query", "has no effect with --query. Leave --query out")
+    options.refuse(parser, "train training_queries", "query", "has no effect with --query. Leave --query out")
     options.refuse(parser, "most", "json", "has no effect with --json, which prints all features")
 
 

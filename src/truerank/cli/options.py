@@ -338,7 +338,11 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "trec_eval -c (default: the topics of the runs, which must be the same)",
         {"choices": ("common", "all"), "to": "qrels"},
     ),
-    "training": ("--allow-training-queries", "include queries that trained the model (default: leave them out)", {}),
+    "training": (
+        "--training-queries",
+        "queries that trained a model: leave them out, keep them without a verdict, or refuse (default: leave-out)",
+        {"choices": ("leave-out", "keep", "refuse")},
+    ),
     "test": (
         "--test",
         "paired, two-sided test of the per-query values",

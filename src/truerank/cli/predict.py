@@ -41,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
 
     In a run equal scores keep the file's order, and rows without a document id are named by their number.
     """
+    from truerank.io.trec import Run
+
     of_text = args.index is not None or args.queries is not None
     if args.format is None:
         args.format = "run" if of_text else "scores"
@@ -61,13 +63,16 @@ def run(args: argparse.Namespace) -> int:
         common.write_scores(args.output, scores)
         return 0
     ids, scores = _document_ids(args.data, data), data.grouped(scores)
-    truerank.write_run(args.output or "-", data.query_ids, data.offsets, ids, scores, tag=args.tag, depth=args.depth)
+    run = Run(data.query_ids, data.offsets, ids, scores)
+    truerank.write_run(run, args.output or "-", tag=args.tag, depth=args.depth)
     return 0
 
 
 def _of_parts(args: argparse.Namespace, model: Any) -> int:
     """Write one file per partition; documents without an id get their partition and row, from 1."""
     import numpy as np
+
+    from truerank.io.trec import Run
 
     if args.output is None or args.output == "-":
         raise common.UsageError("--cluster writes one file a partition: name a folder with -o")
@@ -85,7 +90,8 @@ def _of_parts(args: argparse.Namespace, model: Any) -> int:
             if doc_ids is None:
                 doc_ids = np.char.add(f"{number}-", (np.arange(len(scores)) + 1).astype(str))
             path = folder / f"part-{number:05d}.run"
-            truerank.write_run(path, query_ids, offsets, doc_ids, scores, tag=args.tag, depth=args.depth)
+            run = Run(query_ids, offsets, doc_ids, scores)
+            truerank.write_run(run, path, tag=args.tag, depth=args.depth)
     return 0
 
 

@@ -11,7 +11,7 @@ import sys
 from truerank.cli import common, options
 from truerank.cli.cutoff import load_cutoff
 from truerank.cli.judge import from_plan
-from truerank.cli.systems import baseline_name, read_systems, settle_systems
+from truerank.cli.systems import baseline_name, experiment_of, settle_systems
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,51 +21,49 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--measures NAME …", "measures; the first decides the verdict", default=["nDCG@10 AP RR"])
     add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
     add("--title TEXT", "heading of the page", default="Ranking report")
-    options.share(parser, "baseline", "topics", "training")
+    add("--format", "format of the output; markdown needs no extra (default: html)", choices=("html", "markdown"))
+    options.share(parser, "baseline", "topics", "training", "json")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
-    options.add_plan(parser, "qrels data scores baseline cutoff")
+    options.refuse(parser, "cutoff format", "json", "has no effect with --json, which writes no page")
+    options.refuse(parser, "cutoff", "format=markdown", "needs the charts of --format html")
+    options.add_plan(parser, "qrels data scores baseline cutoff format json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; systems are models, then score files, or runs, in the order named."""
-    from truerank.measures import parse_measures
-    from truerank.report.evidence import System, make_report
-
     if args.plan is not None:
         return _of_plan(args)
     common.settle_convention(args)
-    measures = " ".join(args.measures)
-    parse_measures(measures, args.convention)
     settle_systems(args)
     if not args.files:
         raise common.UsageError("name the systems: models or --scores FILE … with --data, runs with --qrels")
-    first, found = baseline_name(args), read_systems(args)
-    systems = [System(name, *judged, found.models.get(name)) for name, judged in found.judged.items()]
-    systems.sort(key=lambda one: one.name != first)
-    data, about = found.data, None
-    if found.seen is not None:
-        data, about = found.seen.kept(data), found.seen.text
-        common.note(about)
-    files = [
-        path for path in (args.data, args.qrels, *args.models, *args.scores, *args.runs) if path not in (None, "-")
-    ]
-    text = make_report(
-        systems,
-        measures=measures,
-        convention=args.convention,
-        data=data,
-        title=args.title,
-        made_by=shlex.join(["truerank", *sys.argv[1:]]),
-        topics=args.topics,
-        about_training=about,
-        sources={common.printable(os.path.basename(path)): _digest(path) for path in files},
-        cutoff=None if args.cutoff is None else load_cutoff(args.cutoff),
-    )
+    experiment = experiment_of(args, " ".join(args.measures), baseline=baseline_name(args))
+    evidence = experiment.evidence()
+    if experiment.training is not None:
+        common.note(experiment.training.text)
+    if args.json:
+        common.print_json(evidence.to_dict())
+        return 0
+    if args.format == "markdown":
+        text = evidence.to_markdown()
+    else:
+        from truerank.report.evidence import make_report
+
+        files = [path for path in (args.data, args.qrels, *args.files) if path not in (None, "-")]
+        text = make_report(
+            evidence,
+            title=args.title,
+            made_by=shlex.join(["truerank", *sys.argv[1:]]),
+            sources={common.printable(os.path.basename(path)): _digest(path) for path in files},
+            cutoff=None if args.cutoff is None else load_cutoff(args.cutoff),
+        )
     with common.output(args.output) as stream:
         stream.write(text)
     if args.output != "-":
-        common.note(f"wrote {args.output}: {common.counted(len(systems), 'system')}, {len(text) / 1e6:.1f} MB")
+        common.note(
+            f"wrote {args.output}: {common.counted(len(experiment.judged), 'system')}, {len(text) / 1e6:.1f} MB"
+        )
     return 0
 
 

@@ -205,7 +205,7 @@ def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> Non
         "previous": args.previous if found.promoted else None,
         "candidate": args.candidate,
     }
-    lines = [found.about_training, comparison.systems_table(), comparison.caption, *comparison.remarks()]
+    lines = [found.about_training, comparison.systems_table(), comparison.caption, *comparison.sentences()]
     kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
     before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""
     lines += [

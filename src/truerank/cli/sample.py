@@ -69,7 +69,7 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
 
     from truerank.data.samples import sample_path
     from truerank.data.splits import query_folds
-    from truerank.io.trec import Qrels
+    from truerank.io.trec import Qrels, Run
 
     data = truerank.load_sample("cranfield-text")
     parts = query_folds(data.n_queries, 5, random_state=seed, query_ids=data.query_ids)
@@ -91,14 +91,14 @@ def write_sample(out: Path, seed: int) -> dict[str, str]:
     names = list(data.feature_names or [])
     for name, column in RUNS.items():
         scores = data.X[:, names.index(column)]
-        truerank.write_run(out / f"{name}.run", data.query_ids, data.offsets, data.doc_ids, scores, tag=name)
+        truerank.write_run(Run(data.query_ids, data.offsets, data.doc_ids, scores), out / f"{name}.run", tag=name)
         written[f"{name}.run"] = f"a TREC run by the feature {column}"
     few, n = data.take_queries(np.arange(_FEW)), f"{_FEW} queries"
     assert few.doc_ids is not None
     assert few.y is not None
     for name, column in {name: RUNS[name] for name in ("bm25", "latent")}.items():
         scores = few.X[:, names.index(column)]
-        truerank.write_run(out / f"few-{name}.run", few.query_ids, few.offsets, few.doc_ids, scores, tag=name)
+        truerank.write_run(Run(few.query_ids, few.offsets, few.doc_ids, scores), out / f"few-{name}.run", tag=name)
         written[f"few-{name}.run"] = f"{n} of {name}.run"
     similarity = few.X[:, names.index("rocchio-5")]
     labels = np.searchsorted(np.quantile(similarity, [0.85, 0.93, 0.98]), similarity).astype(np.float64)

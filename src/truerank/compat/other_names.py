@@ -90,7 +90,7 @@ WARNED = by_name(
             "lambdarank_truncation_level lambdarank_num_pair_per_sample lambdarank_pair_method"
         ),
         "the fit uses Dask's client of this process": "client",
-        "evaluate(measures, y, scores, qid=qid) reports any number of measures after the fit": "custom_metric",
+        "evaluate(y, scores, measures, qid=qid) reports any number of measures after the fit": "custom_metric",
         "feature_importances_ are shares of the gain; permutation_importance measures the loss": "importance_type",
         "history_ has the values to plot": "plot",
         "all rows have the same probability, for any gradients": "sampling_method",

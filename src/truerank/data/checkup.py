@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives, warn
+from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives
 from truerank.core.printing import counted
 from truerank.data.grouping import mixed_queries, queries_with_mixed_ties, query_of_rows
 from truerank.data.rank_columns import are_ranks, count_rows
@@ -41,6 +41,24 @@ CODES = {
         "scores that are the numbers from 1 in nearly every query or in all rows, as ranks are; if 1 is the best, the "
         "order is reversed",
         "use NAME:ascending if 1 is the best, and NAME:descending if the highest number is the best",
+    ),
+    "training-queries-kept": Code(
+        FORBIDS,
+        "queries that trained a model are among these; the values are too optimistic for new queries",
+        "leave them out, or use other queries",
+    ),
+    "training-queries-left-out": Code(
+        CHANGES, "queries that trained a model are left out", "use queries that trained none of the models"
+    ),
+    "missing-topics": Code(
+        CHANGES,
+        "runs without documents for some topics of the qrels",
+        'name the topics with every figure, or choose topics="all"',
+    ),
+    "unjudged-documents": Code(
+        CHANGES,
+        "pairs of runs whose ranked documents are judged to different shares, or mostly not judged",
+        "judge more documents, or use a measure that leaves unjudged documents out",
     ),
     "contradicting-ranks": Code(
         CHANGES,
@@ -164,6 +182,7 @@ class Remark:
     where: str  # the first places in words
     count: int
     items: list[Any] = field(default_factory=list)  # names of all features, queries, columns or runs
+    source: str = ""  # the file or argument that the remark is about
 
     @property
     def severity(self) -> str:
@@ -196,7 +215,9 @@ class Remark:
     def to_dict(self) -> dict[str, Any]:
         """Return the remark for JSON."""
         told = {"severity": self.severity, "text": self.text, "remedy": self.remedy}
-        return asdict(self) | told | {"remedies": [one.to_dict() for one in self.remedies]}
+        figures = asdict(self) | told | {"remedies": [one.to_dict() for one in self.remedies]}
+        source = figures.pop("source")
+        return {"in": source, **figures} if source else figures
 
 
 class RemarkWarning(TruerankWarning):
@@ -309,12 +330,6 @@ def ranks_as_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> li
     lists = (offsets, offsets[[0, -1]])
     names = [name for name, values in scores.items() if any(are_ranks(values, own) for own in lists)]
     return [Remark("ranks-as-scores", ", ".join(names), len(names), names)] if names else []
-
-
-def warn_of_ranks(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> None:
-    """Warn in Python of scores by name that may be ranks."""
-    for remark in ranks_as_scores(scores, offsets):
-        warn(f"{remark.text}. If 1 is the best, pass the negative numbers")
 
 
 def fold_scales(names: Sequence[str], parts: Sequence[dict[str, float]]) -> list[Remark]:

@@ -137,6 +137,11 @@ def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingDat
     return take_columns(data, [places[name] for name in wanted])
 
 
+def reading_of(like: object) -> dict[str, str]:
+    """Return how a model's training data were read: columns by role, and "missing"; {} if unknown."""
+    return dict(getattr(like, "reading_", None) or {})
+
+
 class Columns(NamedTuple):
     """A selection of columns: the arguments of `chosen_columns`, or the `names` of a model's columns."""
 

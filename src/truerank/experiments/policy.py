@@ -6,15 +6,21 @@ that reads the data must tell, because it changes the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
-from truerank.data.checkup import FORBIDS, NOTE, Remark, examine, of_grades, ranks_as_scores
+from truerank.core.checks import check_choice
+from truerank.core.errors import InvalidInputError, Remedy
+from truerank.data.checkup import NOTE, Remark, examine, of_grades, ranks_as_scores
+from truerank.data.ranking_data import Judgements
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
 from truerank.measures.conventions import convention_value
+from truerank.measures.coverage import Coverage
+
+TRAINING_QUERIES = ("leave out", "keep", "refuse")
 
 
 def about_data(data: Rows, convention: str | None = None, *, trains: bool = False) -> list[Remark]:
@@ -38,10 +44,86 @@ def about_runs(contradicts: Mapping[str, bool]) -> list[Remark]:
     return [Remark("contradicting-ranks", ", ".join(names), len(names), names)] if names else []
 
 
-def check_verdict(remarks: Iterable[Remark]) -> None:
-    """Raise an InvalidInputError if a remark forbids a verdict."""
+class Provenance(NamedTuple):
+    """Training queries found in data: queries to keep (bool (m,)), a text, an entry by model for JSON, and remarks."""
+
+    keep: np.ndarray
+    text: str
+    report: dict[str, Any]
+    remarks: list[Remark]
+
+    def kept(self, data: Any) -> Any:
+        """Return the data of the queries to keep."""
+        return data if self.keep.all() else data.take_queries(self.keep)
+
+
+def settle_training(
+    models: Mapping[str, Any], data: Any, rule: str = "leave out", *, instead: Sequence[str] = ("use other queries",)
+) -> Provenance:
+    """Return the queries of `data` that did not train the models (by name); "keep" keeps all, with a remark.
+
+    Raises
+    ------
+    InvalidInputError
+        With "refuse" if a query trained a model, with "leave out" if more than half of the queries did or none is left.
+        `instead` are the remedies that the message names first.
+    """
+    from truerank.data.provenance import training_queries
+
+    check_choice(rule, "training_queries", TRAINING_QUERIES)
+    keep, lines, report, left, kept = np.ones(data.n_queries, dtype=bool), [], {}, dict[str, int](), dict[str, int]()
+    for name, model in models.items():
+        found = training_queries(model, data)
+        about = f"{name}: {found}"
+        if rule != "keep" and (found.mostly or (rule == "refuse" and found.recognised)):
+            raise InvalidInputError(
+                f"{about}. Values on training queries are too optimistic",
+                argument="training_queries",
+                remedies=[*instead, Remedy("to have the values anyway", training_queries="keep")],
+                code="training-queries",
+            )
+        if found.recognised and rule == "keep":
+            about += "; the values include them and are too optimistic for new queries"
+            kept[name] = found.recognised
+        elif found.recognised:
+            about += "; they are left out"
+            left[name] = found.recognised
+            keep &= ~found.matched
+        lines.append(about)
+        report[name] = found.to_dict() | {"left_out": 0 if rule == "keep" else found.recognised}
+    if not keep.any():
+        raise InvalidInputError(
+            f"{'; '.join(lines)}. No query is left",
+            remedies=["use queries that trained none of the models"],
+            code="training-queries",
+        )
+    remarks = [
+        Remark(code, ", ".join(f"{count} of {name}" for name, count in counts.items()), len(counts), list(counts))
+        for code, counts in (("training-queries-kept", kept), ("training-queries-left-out", left))
+        if counts
+    ]
+    return Provenance(keep, "\n".join(lines), report, remarks)
+
+
+def about_topics(coverage: Coverage) -> list[Remark]:
+    """Return the remark on means that are not over all topics that all runs and the qrels have."""
+    lacking = [name for name, count in coverage.runs.items() if count < coverage.qrels]
+    return [Remark("missing-topics", str(coverage), len(lacking), lacking)] if lacking else []
+
+
+def check_shared_topics(judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> None:
+    """Raise an InvalidInputError if a run has no topic of the qrels."""
+    for name, (_, scores) in judged.items():
+        if not len(scores):
+            raise InvalidInputError(
+                f"run {name!r} has no topic of the qrels; they do not belong together", code="no-shared-topic"
+            )
+
+
+def check_order(remarks: Iterable[Remark]) -> None:
+    """Raise an InvalidInputError on scores that may be ranks: their order must be stated before they are compared."""
     for remark in remarks:
-        if remark.severity == FORBIDS:
+        if remark.code == "ranks-as-scores":
             raise InvalidInputError(f"no verdict on {remark.text}", remedies=remark.remedies, code=remark.code)
 
 

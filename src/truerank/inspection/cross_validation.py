@@ -57,7 +57,7 @@ class CrossValidation(Tabular):
         """Compare the rankers with each other, or with `baseline`, by one of the measures (the first).
 
         `about="rankers"` is about these fitted rankers on queries like these: a test over queries with the `options` of
-        `compare_rankers` (a `Comparison`). This test ignores the randomness of training, so it finds differences
+        `compare` (a `Comparison`). This test ignores the randomness of training, so it finds differences
         between equally good learners too often. `about="learners"` is about the learning procedures on data like these:
         the corrected resampled t-test over folds (a `LearnerComparison`).
         """

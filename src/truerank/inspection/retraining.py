@@ -64,7 +64,7 @@ def decide(
     """Return the verdict on a candidate from per-query values (m,) of it and of another model; higher is better.
 
     "better" requires p below the level, the direction of the test itself and a mean that does not fall. "not worse"
-    requires a margin and a test of the mean, and is decided as `compare_rankers` does, with the interval at the level.
+    requires a margin and a test of the mean, and is decided as `compare` does, with the interval at the level.
     `measure` is that of the values, before any change of sign. `look` counts from 1.
     """
     check_choice(test, "test", TESTS)

@@ -93,7 +93,7 @@ class Run(_Lists):
     def write(self, target: object, *, tag: str | None = None, depth: int | None = None) -> None:
         """Write the run with `write_run`, by default under its own name."""
         name = self.tag if tag is None else tag
-        write_run(target, self.query_ids, self.offsets, self.doc_ids, self.scores, tag=name, depth=depth)
+        write_run(self, target, tag=name, depth=depth)
 
     def __repr__(self) -> str:
         return f"Run({self.tag!r}, {self.n_queries} topics, {self.n_rows} documents)"
@@ -250,32 +250,20 @@ def run_name(path: str) -> str:
     return printable(name or path)
 
 
-def write_run(
-    target: object,
-    query_ids: Sequence[Any] | np.ndarray,
-    offsets: np.ndarray,
-    doc_ids: Sequence[str] | np.ndarray,
-    scores: np.ndarray,
-    *,
-    tag: str = "truerank",
-    depth: int | None = None,
-) -> None:
+def write_run(run: object, path: object, *, tag: str | None = None, depth: int | None = None) -> None:
     """Write a TREC run: the documents of each topic by descending score, ties in the given order, ranks from 1.
 
     Parameters
     ----------
-    target : path, "-", or open file
+    run : Run, `{topic: {document: score}}`, or data frame
+        Scores are written so that they read back as the same float64.
+    path : path, "-", or open file
         A path ending in `.gz`, `.xz` or `.zst` is compressed. A file is written atomically. A path ending in .csv,
         .tsv, .parquet, .arrow or .jsonl becomes a table, whose query ids may be any text. For TREC text, ids that are
         not one word are replaced by ids made of them, and `topics.tsv` in the same folder has the texts; `read_run` and
         `read_qrels` apply it.
-    query_ids : array-like (m,)
-    offsets : int64 array (m + 1,)
-    doc_ids : array-like (n,) of str
-    scores : float array (n,)
-        Written so that they read back as the same float64.
-    tag : str, default="truerank"
-        Name of the run.
+    tag : str, optional
+        Name of the run, by default its own, or "truerank".
     depth : int, optional
         Keep the best `depth` documents of each topic.
 
@@ -289,16 +277,18 @@ def write_run(
     --------
     >>> import io
     >>> stream = io.StringIO()
-    >>> write_run(stream, [7], [0, 2], ["D1", "D2"], [0.5, 2.0], tag="mine")
+    >>> write_run({"7": {"D1": 0.5, "D2": 2.0}}, stream, tag="mine")
     >>> print(stream.getvalue(), end="")
     7 Q0 D2 1 2.0 mine
     7 Q0 D1 2 0.5 mine
     """
-    offsets = np.asarray(offsets, dtype=np.int64)
-    kind = resolve("truerank.io.judgements.tables:kind_of")(target)
-    names = list(map(str, np.asarray(query_ids).tolist()))
-    documents = _words(doc_ids, "document id") if kind is None else list(map(str, np.asarray(doc_ids).tolist()))
-    values = np.asarray(scores, dtype=np.float64)
+    run = as_run(run)
+    tag = (run.tag or "truerank") if tag is None else tag
+    offsets = np.asarray(run.offsets, dtype=np.int64)
+    kind = resolve("truerank.io.judgements.tables:kind_of")(path)
+    names = list(map(str, np.asarray(run.query_ids).tolist()))
+    documents = _words(run.doc_ids, "document id") if kind is None else list(map(str, run.doc_ids.tolist()))
+    values = np.asarray(run.scores, dtype=np.float64)
     if values.shape != (len(documents),) or len(offsets) != len(names) + 1 or offsets[-1] != len(values):
         raise InvalidInputError(
             f"write_run: {len(names)} topics, offsets of shape {offsets.shape}, {len(documents)} documents and scores "
@@ -319,21 +309,21 @@ def write_run(
     if kind is not None:
         columns = zip(*rows) if rows else [()] * 4
         table = dict(zip(("query_id", "doc_id", "rank", "score"), map(list, columns))) | {"tag": [tag] * len(rows)}
-        resolve("truerank.io.judgements.tables:write_rows")(table, target)
+        resolve("truerank.io.judgements.tables:write_rows")(table, path)
         return
-    words = write_topics(target, names, {}, "write_run")
-    with open_output(target) as stream:
+    words = write_topics(path, names, {}, "write_run")
+    with open_output(path) as stream:
         for name, document, rank, score in rows:
             stream.write(f"{words[name]} Q0 {document} {rank} {score!r} {tag}\n".encode())
 
 
-def write_qrels(qrels: Qrels, target: object) -> None:
+def write_qrels(qrels: object, path: object) -> None:
     """Write TREC qrels: `topic 0 docno grade`. Whole grades have no decimal point.
 
     Parameters
     ----------
-    qrels : Qrels
-    target : path, "-", or open file
+    qrels : Qrels, `{topic: {document: grade}}`, or data frame
+    path : path, "-", or open file
         As in `write_run`: a table by its ending, else TREC text, with `topics.tsv` for the texts of queries.
 
     Raises
@@ -341,14 +331,15 @@ def write_qrels(qrels: Qrels, target: object) -> None:
     InvalidInputError
         On document ids that are not one word, and on a document that is listed twice for a topic.
     """
-    if resolve("truerank.io.judgements.tables:kind_of")(target) is not None:
-        resolve(f"{_DOOR}:write_ratings")(qrels, target)
+    qrels = as_qrels(qrels)
+    if resolve("truerank.io.judgements.tables:kind_of")(path) is not None:
+        resolve(f"{_DOOR}:write_ratings")(qrels, path)
         return
     documents, topics = _words(qrels.doc_ids, "document id"), list(map(str, qrels.query_ids.tolist()))
-    words = write_topics(target, topics, qrels.texts, "write_qrels")
+    words = write_topics(path, topics, qrels.texts, "write_qrels")
     names = [words[topic] for topic in topics]
     grades = [str(int(grade)) if grade == int(grade) else repr(grade) for grade in qrels.grades.tolist()]
-    with open_output(target) as stream:
+    with open_output(path) as stream:
         for name, (start, stop) in zip(names, pairwise(qrels.offsets.tolist())):
             rows = zip(once(documents[start:stop], "write_qrels: document", f"for topic {name!r}"), grades[start:stop])
             stream.write("".join(f"{name} 0 {document} {grade}\n" for document, grade in rows).encode("utf-8"))

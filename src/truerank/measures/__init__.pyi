@@ -1,6 +1,6 @@
 from .base import Measure as Measure, mean_of as mean_of
 from .conventions import CONVENTIONS as CONVENTIONS, DEFAULT_CONVENTION as DEFAULT_CONVENTION
-from .evaluation import Evaluation as Evaluation, evaluate as evaluate
+from .evaluation import Evaluation as Evaluation
 from .function_measure import FunctionMeasure as FunctionMeasure
 from .names import (
     AP as AP,

@@ -10,30 +10,33 @@ import numpy as np
 
 from truerank.core.checks import as_array, check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, styled_table
-from truerank.core.types import ArrayLike, MeasureLike, MeasuresLike
+from truerank.core.names import resolve
+from truerank.core.printing import counted, plain, styled_table
+from truerank.core.results import Result, data_frame
+from truerank.core.types import ArrayLike, MeasureLike
+from truerank.data.checkup import FORBIDS
 from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.data.row_source import RowSource
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
-from truerank.measures.base import Measure
-from truerank.measures.conventions import CONVENTIONS, DEFAULT_CONVENTION
-from truerank.measures.coverage import check_topics, over_topics, settle_topics
+from truerank.measures.base import Measure, mean_of
+from truerank.measures.conventions import CONVENTIONS
+from truerank.measures.coverage import over_topics
 from truerank.measures.derived import as_read, best_grade
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
 
 
-class Evaluation(Tabular, dict[str, float]):
+class Evaluation(Result, dict[str, float]):
     """Mean of each measure by name, with the data for reports.
 
     `measures` has the measures by name, `per_query` their values (m,), NaN for skipped queries, in the order of
     `query_ids`. `empty` counts queries without a document of positive grade, `missing_topics` queries with judgements
     but without a ranked document. `note` is printed after the means: that rows without `qid` were evaluated as one
-    query, how fractional grades were read, or "".
+    query, how fractional grades were read, or "". `name` is the name of the system.
     """
 
-    note = ""
+    KIND = "evaluation"
+    note = name = ""
 
     def __init__(self, measures: dict[str, Measure], convention: str, ranking: Ranking) -> None:
         judgements = ranking.judgements
@@ -53,15 +56,77 @@ class Evaluation(Tabular, dict[str, float]):
 
     def to_frame(self, *, per_query: bool = False) -> Any:
         """Return a pandas data frame with one row of means, or with one row for each query (`per_query`)."""
-        pandas = _pandas()
-        if per_query:
-            return pandas.DataFrame(self.per_query, index=pandas.Index(self.query_ids, name="query_id"))
-        return pandas.DataFrame([dict(self)])
+        return data_frame(self.per_query, self.query_ids, "query_id") if per_query else data_frame([dict(self)])
 
     def __repr__(self) -> str:
         return dict.__repr__(self) + (self.note and f" ({self.note})")
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return "\n\n".join(filter(None, (super().__str__(), self.note)))
+
+    @property
+    def summary(self) -> str:
+        """The mean of the first measure with its interval, and the topics that it is over where these are not all."""
+        name, forbids = next(iter(self)), [one for one in self.remarks if one.severity == FORBIDS]
+        text = f"No verdict: {forbids[0].text}. " if forbids else ""
+        text += f"{name} of {self.name}" if self.name else name
+        text += f" is {self[name]:.4f}"
+        interval = self.intervals().get(name)
+        if interval is not None:
+            text += f" (95 % interval {interval[0]:.4f} to {interval[1]:.4f})"
+        coverage = getattr(self.experiment, "coverage", None)
+        text += f" over {counted(self.n_queries - self.missing_topics, 'query')}"
+        return f"{text}; {coverage}." if coverage is not None and self.missing_topics else f"{text}."
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Return Student's 95 % interval of each mean; none for counts, equal values, and a single query."""
+        of, found = resolve("truerank.significance.intervals:measure_interval"), {}
+        for name, values in self.per_query.items():
+            if values.size and not np.isnan(values).all():
+                interval = of(self.measures[name], values)
+                if interval.low == interval.low:
+                    found[name] = (interval.low, interval.high)
+        return found
+
+    def judged_shares(self) -> dict[str, float]:
+        """Return the mean share of judged documents up to the cutoff of each measure; {} if all are judged."""
+        if self.judgements.known.all():
+            return {}
+        shares = resolve("truerank.significance.unjudged:judged_shares")
+        one = {"": (self.judgements, self.scores)}
+        return {name: mean_of(shares(measure, one)[""]) for name, measure in self.measures.items()}
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Return what `truerank evaluate` prints as JSON, with the values of each query on request."""
+        found = super().to_dict()
+        if per_query:
+            names = list(map(str, self.query_ids.tolist()))
+            for name, values in self.per_query.items():
+                found["measures"][name]["per_query"] = dict(zip(names, plain(values)))
+        return found
+
+    def _figures(self) -> dict[str, Any]:
+        ties, expected, empty = self.tie_range(), self.tie_expected(), self.empty_by_measure()
+        intervals, judged, measures = self.intervals(), self.judged_shares(), {}
+        for name, mean in self.items():
+            low, high = ties[name] or (None, None)
+            entry: dict[str, Any] = {"mean": mean, "lowest": low, "highest": high, "expected": expected[name]}
+            entry |= {"empty": empty[name], "convention": self.measures[name].convention}
+            for key, values in (("interval", intervals), ("judged", judged)):
+                if name in values:
+                    entry[key] = values[name]
+            if (largest := getattr(self.measures[name], "largest", None)) is not None:
+                entry["max_grade"] = largest(self.judgements)
+            measures[name] = entry
+        return {
+            "system": self.name,
+            "convention": self.convention,
+            "queries": self.n_queries,
+            "empty": self.empty,
+            "missing_topics": self.missing_topics,
+            "tied": self.tied_queries(),
+            "measures": measures,
+        }
 
     def _table(self, style: str) -> str:
         note = f"<p>{self.note}</p>" if style == "html" and self.note else ""
@@ -106,119 +171,39 @@ class Evaluation(Tabular, dict[str, float]):
         return result
 
 
-class Evaluations(Tabular, dict[str, Evaluation]):
-    """Evaluations of several runs over the same judgements, by name."""
+class Evaluations(Result, dict[str, Evaluation]):
+    """Evaluations of several systems over the same judgements, by name."""
+
+    KIND = "evaluations"
+
+    @property
+    def summary(self) -> str:
+        """The system with the best mean of the first measure."""
+        first = next(iter(self.values()))
+        name = next(iter(first))
+        sign = 1.0 if first.measures[name].higher_is_better else -1.0
+        best = max(self, key=lambda system: sign * self[system][name])
+        coverage = getattr(self.experiment, "coverage", None)
+        over = f"; {coverage}" if coverage is not None and coverage.used < coverage.qrels else ""
+        which = f"the best mean of {counted(len(self), 'system')}" if len(self) > 1 else "the mean"
+        return f"{best} has {which}: {name} is {self[best][name]:.4f} over {counted(first.n_queries, 'query')}{over}."
 
     def to_frame(self, *, per_query: bool = False) -> Any:
         """Return a pandas data frame with one row for each run, or for each run and query (`per_query`)."""
-        pandas = _pandas()
         if not per_query:
-            return pandas.DataFrame(
-                [dict(one) for one in self.values()], index=pandas.Index(list(self), name="run"), dtype=float
-            )
-        return pandas.concat({name: one.to_frame(per_query=True) for name, one in self.items()}, names=["run"])
+            return data_frame([dict(one) for one in self.values()], list(self), "run").astype(float)
+        frames = {name: one.to_frame(per_query=True) for name, one in self.items()}
+        return resolve("pandas:concat")(frames, names=["run"])
+
+    def _figures(self) -> dict[str, Any]:
+        first = next(iter(self.values()))
+        shared = ("convention", "queries", "empty")
+        each = {name: one._figures() for name, one in self.items()}
+        return {key: each[first.name][key] for key in shared} | {"systems": each}
 
     def _table(self, style: str) -> str:
         first = next(iter(self.values()))
         return styled_table([[name, *one.values()] for name, one in self.items()], ["run", *first], style)
-
-
-def evaluate(
-    measures: MeasuresLike,
-    y: Any = None,
-    scores: Any = None,
-    *,
-    qrels: object = None,
-    run: object = None,
-    qid: ArrayLike | None = None,
-    doc_ids: ArrayLike | None = None,
-    convention: str | None = None,
-    topics: str | None = None,
-) -> Any:
-    """Evaluate scores against relevance grades, or runs against qrels.
-
-    Parameters
-    ----------
-    measures : str, Measure, or a sequence of these
-        For example `"AP nDCG@10"` or `[AP(rel=2), nDCG @ 10]`.
-    y : array-like (n,), RankingData or Judgements; or qrels
-        Grades in any row order; scores are in the same order. For RankingData this is the order of the rows from which
-        it was made, for Judgements the order of their (grouped) rows. Qrels are a path, `Qrels`, `{query: {document:
-        grade}}`, a data frame (columns such as query_id, doc_id, relevance), or an object of ranx or ir_measures.
-    scores : array-like (n,); with qrels a run, or a list or dict by name of runs
-        Higher is better. A run is a path, a `Run`, `{query: {document: score}}`, a frame (query_id, doc_id, score),
-        or an object of ranx or ir_measures. Runs in a list are named by their files or tags.
-    qrels, run
-        Other names of `y` and `scores`, for qrels and runs.
-    qid : array-like (n,), optional
-        Query of each row. None means a single query (the printed result says so) and must have at most 1,000 rows.
-    doc_ids : array-like (n,) of str, optional
-        Used to break ties under `trec`.
-    convention : str, optional
-        Convention for settings that the names do not give, by default ranklib for rows and trec for runs. Names of
-        trec_eval always have the convention trec.
-    topics : "common", "all" or None, default None
-        Topics of the means of runs. The default is the topics of both the run and the qrels; "all" means all
-        topics of the qrels, and a topic that the run lacks has the value 0 (trec_eval -c). Several runs with different
-        topics require a choice; "common" means the topics of all runs.
-
-    Raises
-    ------
-    InvalidInputError
-        Without a ranked document, on several runs with different topics without `topics`, on unknown measures, and on
-        arrays of different lengths.
-
-    Returns
-    -------
-    Evaluation, or Evaluations of several runs by name
-        A dict of means by name, with `.per_query`, counts, `.to_frame()`, `.to_markdown()` and `.to_latex()`.
-
-    >>> result = evaluate("AP nDCG@10", [1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], qid=[7, 7, 8, 8])
-    >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
-    (0.5, [0.5, 0.5], [7, 8])
-    >>> qrels = {"7": {"a": 1, "b": 0}}
-    >>> print(evaluate("RR", qrels, {"good": {"7": {"a": 2.0, "b": 1.0}}, "bad": {"7": {"b": 2.0, "a": 1.0}}}))
-    run       RR
-    ----  ------
-    good  1.0000
-    bad   0.5000
-    """
-    check_topics(topics)
-    y, scores = _either("y", y, "qrels", qrels), _either("scores", scores, "run", run)
-    if not isinstance(measures, str) and is_qrels(measures):
-        raise InvalidInputError(
-            "evaluate(measures, qrels, run): the measures come first, got qrels or a run there", code="order"
-        )
-    if isinstance(y, RowSource):
-        y, scores = y.judgements(), y.grouped_scores(scores)
-    if is_qrels(y):
-        if qid is not None or doc_ids is not None:
-            raise InvalidInputError(
-                "qrels and runs bring their own queries and documents; give no qid, doc_ids", argument="qrels"
-            )
-        known, runs = as_qrels(y), runs_by_name(scores)
-        convention = convention or "trec"
-        parsed = over_topics(parse_measures(measures, convention), topics)
-        if runs is not None and len(runs):
-            found = {name: judge_run(known, run) for name, run in runs.items()}
-            if len(runs) > 1:
-                found, _ = settle_topics(found, topics)
-            return Evaluations({name: evaluate_judged(parsed, convention, *one) for name, one in found.items()})
-        ranked = as_run(scores)
-        if known.n_queries == 0 or ranked.n_queries == 0:
-            what = "the qrels judge" if known.n_queries == 0 else "the run ranks"
-            raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query", code="nothing")
-        return evaluate_judged(parsed, convention, *judge_run(known, ranked))
-    if topics is not None:
-        raise InvalidInputError("topics= is about runs and qrels; grades and scores of rows have the same queries")
-    convention = convention or DEFAULT_CONVENTION
-    parsed = parse_measures(measures, convention)
-    judgements, order = judged(y, qid, doc_ids)
-    result = evaluate_judged(parsed, convention, judgements, scores_in_order(scores, judgements, order))
-    if qid is None and not isinstance(y, Judgements | RankingData):
-        alone = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries"
-        result.note = "; ".join(filter(None, (alone, result.note)))
-    return result
 
 
 class ConvertedClaim(dict[str, float]):
@@ -233,8 +218,8 @@ class ConvertedClaim(dict[str, float]):
 
 
 def convert_claim(
-    y: ArrayLike,
-    scores: object,
+    y: Any,
+    scores: Any,
     measure: MeasureLike = "nDCG@10",
     *,
     stated: str | None = None,
@@ -269,16 +254,18 @@ def convert_claim(
     """
     if stated is not None:
         check_choice(stated, "stated", CONVENTIONS)
-    grades: Any = y
     if is_qrels(y):
-        grades, scores = judge_run(as_qrels(y), as_run(scores))
+        judgements, values = judge_run(as_qrels(y), as_run(scores))
+    else:
+        judgements, order = judged(y, qid)
+        values = scores_in_order(scores, judgements, order)
     names = list(CONVENTIONS) if stated is None else [stated, *(name for name in CONVENTIONS if name != stated)]
-    given = grades if isinstance(grades, Judgements | RankingData) else np.asarray(grades)
     evaluations, refused = {}, {}
     for name in names:
         try:
-            measures = measure if topics is None else list(over_topics(parse_measures(measure, name), topics).values())
-            evaluations[name] = evaluate(measures, given, scores, qid=qid, convention=name)
+            parsed = parse_measures(measure, name)
+            parsed = parsed if topics is None else over_topics(parsed, topics)
+            evaluations[name] = evaluate_judged(parsed, name, judgements, values)
         except InvalidInputError as error:
             if name in (stated, names[-1]) and not evaluations:
                 raise
@@ -313,16 +300,6 @@ def _note_of_fractions(parsed: dict[str, Measure], judgements: Judgements, score
     return note + ("; the scores are whole numbers like grades: were qrels and run exchanged?" if whole else "")
 
 
-def _either(name: str, value: object, other: str, same: object) -> Any:
-    """Return the value of an argument that has two names."""
-    if (value is None) == (same is None):
-        what = "neither was" if value is None else "both were"
-        raise InvalidInputError(
-            f"evaluate takes {name} or {other}, {what} given: evaluate(measures, qrels, run)", code="lost-argument"
-        )
-    return same if value is None else value
-
-
 def is_qrels(y: object) -> bool:
     """Return whether these are judgements by query and document, rather than grades of rows."""
     if isinstance(y, Judgements | RankingData | np.ndarray):
@@ -335,12 +312,18 @@ def is_qrels(y: object) -> bool:
 
 
 def runs_by_name(runs: object) -> dict[str, Any] | None:
-    """Return several runs by name from a dict or list of runs; None for a single run."""
+    """Return several runs by name, which are read, from a dict or list of runs; None for a single run."""
+    named = named_runs(runs)
+    return None if named is None else {name: as_run(run, name) for name, run in named.items()}
+
+
+def named_runs(runs: object) -> dict[str, Any] | None:
+    """Return several runs by name, as they were given, from a dict or list of runs; None for a single run."""
     if isinstance(runs, Mapping):
         first = next(iter(runs.values()), None)
         if isinstance(first, Mapping) and not any(isinstance(value, Mapping) for value in first.values()):
             return None  # {query: {document: score}}
-        return {str(name): as_run(run, str(name)) for name, run in runs.items()}
+        return {str(name): run for name, run in runs.items()}
     if not isinstance(runs, list | tuple) or not runs or hasattr(runs[0], "query_id"):
         return None
     named: dict[str, Any] = {}
@@ -351,14 +334,8 @@ def runs_by_name(runs: object) -> dict[str, Any] | None:
             name = str(getattr(run, "tag", None) or getattr(run, "name", None) or f"run {place}")
         if name in named:
             raise InvalidInputError(f"two runs are called {name!r}; give a dict of runs by name")
-        named[name] = as_run(run, name)
+        named[name] = run
     return named
-
-
-def _pandas() -> Any:
-    import pandas
-
-    return pandas
 
 
 def judged(

@@ -22,7 +22,7 @@ class FunctionMeasure(Measure):
     >>> from truerank.measures import FunctionMeasure, evaluate
     >>> def second(grades):
     ...     return grades[1]
-    >>> evaluate([second], [0, 2, 1], [0.3, 0.1, 0.2], qid=[7, 7, 7])
+    >>> evaluate([0, 2, 1], [0.3, 0.1, 0.2], [second], qid=[7, 7, 7])
     {'second': 1.0}
     """
 

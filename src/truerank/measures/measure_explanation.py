@@ -135,13 +135,13 @@ class MeasureExplanation:
 
 
 def explain_measure(
-    run: object, qrels: object, measure: MeasureLike, query: object, *, convention: str = "trec"
+    judgements: object, system: object, measure: MeasureLike, *, query: object, convention: str = "trec"
 ) -> MeasureExplanation:
     """Explain the value of a query: grade and contribution of each rank; for nDCG also gain, discount and ideal.
 
     Parameters
     ----------
-    run, qrels : Run and Qrels, paths, or `{topic: {document: number}}`
+    judgements, system : qrels and a run: `Qrels` and `Run`, paths, or `{topic: {document: number}}`
     measure : str or Measure
     query : topic, compared as text
     convention : str, default "trec"
@@ -160,22 +160,22 @@ def explain_measure(
 
     Examples
     --------
-    >>> explained = explain_measure({"7": {"a": 3, "b": 2, "c": 1}}, {"7": {"a": 1, "c": 2, "x": 2}}, "nDCG@2", 7)
+    >>> explained = explain_measure({"7": {"a": 1, "c": 2, "x": 2}}, {"7": {"a": 3, "b": 2, "c": 1}}, "nDCG@2", query=7)
     >>> round(explained.value, 4), [(rank.doc_id, rank.gain, round(rank.gained, 4)) for rank in explained.ranks]
     (0.3066, [('a', 1.0, 0.3066), ('b', 0.0, 0.0), ('c', 2.0, 0.0)])
     """
     parsed = parse_measure(measure, convention)
-    judgements, scores = judge_run(as_qrels(qrels), as_run(run))
+    judged, scores = judge_run(as_qrels(judgements), as_run(system))
     name = str(query)
-    places = np.flatnonzero(judgements.query_ids == name)
-    if not len(places) or judgements.offsets[places[0]] == judgements.offsets[places[0] + 1]:
+    places = np.flatnonzero(judged.query_ids == name)
+    if not len(places) or judged.offsets[places[0]] == judged.offsets[places[0] + 1]:
         where = "the qrels lack it" if not len(places) else "the run has no document for it"
         raise InvalidInputError(
             f"query {name!r} cannot be explained: {where}; queries are, for example, "
-            f"{', '.join(map(str, judgements.query_ids[:3]))}",
+            f"{', '.join(map(str, judged.query_ids[:3]))}",
             argument="query",
         )
     if isinstance(parsed, ExpectedReciprocalRank):  # the largest grade of all queries
-        parsed = parsed(max_grade=parsed.largest(judgements))
-    one, rows = judgements.take_queries(places)
+        parsed = parsed(max_grade=parsed.largest(judged))
+    one, rows = judged.take_queries(places)
     return MeasureExplanation(parsed, name, one, scores[rows])

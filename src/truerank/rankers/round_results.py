@@ -59,7 +59,7 @@ class RoundResults:
     get_num_boosting_rounds = NotHere("use n_iter_")
     get_all_params = NotHere("use get_params")
     get_xgb_params = NotHere("use get_params")
-    eval_metrics = NotHere("use evaluate(measures, y, scores, qid=qid), with the scores of staged_predict by round")
+    eval_metrics = NotHere("use evaluate(y, scores, measures, qid=qid), with the scores of staged_predict by round")
 
     evals_result_: EvaluationResults
 

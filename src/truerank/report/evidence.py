@@ -9,22 +9,17 @@ from __future__ import annotations
 import html
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted
-from truerank.core.types import MeasuresLike
 from truerank.data.columns import as_in_training, shown_names
-from truerank.data.provenance import UNRECOGNISED, training_queries, warn_of_training_queries
+from truerank.data.provenance import UNRECOGNISED
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.measures import mean_of, parse_measure, parse_measures
-from truerank.measures.base import Measure
-from truerank.measures.coverage import over_topics, settle_topics
-from truerank.measures.evaluation import Evaluation, scores_in_order
-from truerank.measures.ranking import Ranking
+from truerank.experiments.evidence import Evidence
+from truerank.measures import parse_measure
+from truerank.measures.evaluation import Evaluation
 from truerank.rankers.own_importance import MOST_FEATURES, own_importance
 from truerank.report.page import (
     Section,
@@ -38,11 +33,8 @@ from truerank.report.page import (
     rankings,
     simple_table,
 )
-from truerank.significance import measure_interval
-from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import differences_of
 from truerank.significance.tables import CHOSEN, Comparison
-from truerank.significance.unjudged import about_unjudged, doubtful_pairs, judged_shares
 
 if TYPE_CHECKING:
     from truerank.calibration.cutoffs import Cutoff
@@ -54,92 +46,58 @@ _REASONS = 4
 _BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "page-b"}, "value": "page-a"}  # a colour
 
 
-@dataclass(frozen=True)
-class System:
+class System(NamedTuple):
     """A ranked system: judged documents, their scores (n,) in the same order, and the fitted ranker if there is one."""
 
     name: str
     judgements: Judgements
-    scores: np.ndarray = field(repr=False)
+    scores: np.ndarray
     model: Any = None
 
 
 def make_report(
-    systems: Sequence[System],
+    evidence: Evidence,
     *,
-    measures: MeasuresLike = "nDCG@10 AP RR",
-    convention: str = "trec",
-    data: RankingData | None = None,
     title: str = "Ranking report",
     made_by: str = "",
     sources: dict[str, str] | None = None,
-    topics: str | None = None,
-    about_training: str | None = None,
     cutoff: Cutoff | None = None,
 ) -> str:
-    """The report as one HTML page that needs no network.
+    """The evidence on an experiment as one HTML page that needs no network.
 
     Parameters
     ----------
-    systems : sequence of System
-        The first is the baseline of all comparisons. All have the same queries.
-    measures : str, Measure or a sequence
-        The first decides the verdict.
-    convention : str
-    data : RankingData, optional
-        The rows that the models scored, for data quality and contributions of features.
+    evidence : Evidence
+        `experiment.evidence()`. The baseline comes first. The first measure decides the verdict.
     title, made_by : str
         Heading; the command that made the page.
     sources : dict of str to str, optional
         What the page was made from, by name, with a hash or a remark.
-    topics : "common", "all" or None, default None
-        Required where systems have different topics; see `measures.coverage`.
-    about_training : str, optional
-        Text about training queries that were left out of the data. If remaining queries trained a model, the page has
-        no verdict, and a warning names the model.
     cutoff : Cutoff, optional
         A fitted cutoff, whose promise and risk curve are shown.
 
     Raises
     ------
-    InvalidInputError
-        Without a system, on systems of different queries, on different topics if `topics` is None, and on comparisons
-        by GMAP.
     MissingExtraError
         Without the extra `report`.
     """
-    _check(systems)
-    overlaps = {s.name: training_queries(s.model, data) for s in systems if data is not None and s.model is not None}
-    for system in systems:
-        if system.name in overlaps:
-            warn_of_training_queries(system.model, overlaps[system.name])
-    if about_training is None:
-        about_training = "\n".join(f"{name}: {overlap}" for name, overlap in overlaps.items())
-    coverage = None
-    parsed = parse_measures(measures, convention)
-    if any((s.judgements.sizes == 0).any() for s in systems):
-        parsed = over_topics(parsed, topics)
-        judged, coverage = settle_topics({s.name: (s.judgements, s.scores) for s in systems}, topics)
-        systems = [System(s.name, *judged[s.name], s.model) for s in systems]
-    results = [
-        Evaluation(parsed, convention, Ranking(s.judgements, scores_in_order(s.scores, s.judgements, None)))
-        for s in systems
+    experiment, results, first, other = evidence.experiment, evidence.results, evidence.first, evidence.other
+    models = experiment.models
+    systems = [
+        System(name, judgements, scores, models.get(name))
+        for name in evidence.systems
+        for judgements, scores in [experiment.judged[name]]
     ]
-    first = next(iter(results[0]))
-    if len(systems) > 1:
-        results[0].measures[first].check_mean()
-    compared = _compared(systems, results) if len(systems) > 1 else {}
-    other = _best_other(results, first)
-    verdict = paragraph("No verdict: the figures include queries that trained a model.")
-    if not any(overlap.recognised for overlap in overlaps.values()):
-        verdict = _verdict(systems, results, first, compared, other)
+    data, compared, convention = experiment.rows, evidence.compared, experiment.convention
+    verdict = headline(evidence.summary) + (paragraph(compared[first].finding) if first in compared else "")
     remarks = [f"{counted(results[0].empty, 'query')} without a relevant document."] if results[0].empty else []
-    remarks += (about_training or UNRECOGNISED).split("\n") + ([] if coverage is None else [f"{coverage}."])
+    remarks += (UNRECOGNISED if experiment.training is None else experiment.training.text).split("\n")
+    remarks += [] if experiment.coverage is None else [f"{experiment.coverage}."]
     about = "".join(paragraph(line, quiet=True) for line in remarks)
     sections = [
         Section("summary", "Summary", verdict + _picture(systems, results, first, other) + about),
         _measures(systems, results, first, compared),
-        *_comparison(systems, compared, results),
+        *_comparison(systems, compared),
         _by_query(systems, results, first, other),
         _ties(systems, results),
         *_by_system(systems, "curves", "Learning curves", _curves),
@@ -155,70 +113,6 @@ def make_report(
     ]
     subtitle = f"{counted(results[0].n_queries, 'query')}, {first} under the convention {convention}"
     return page(title, subtitle, sections)
-
-
-def _check(systems: Sequence[System]) -> None:
-    if not systems:
-        raise InvalidInputError("a report needs at least one system", code="no-system")
-    names = [str(name) for name in systems[0].judgements.query_ids]
-    for system in systems[1:]:
-        if [str(name) for name in system.judgements.query_ids] != names:
-            raise InvalidInputError(
-                f"{system.name} and {systems[0].name} are of different queries", code="different-queries"
-            )
-    if len({system.name for system in systems}) < len(systems):
-        raise InvalidInputError("two systems have the same name", code="same-name")
-
-
-def _best_other(results: list[Evaluation], first: str) -> int:
-    """The system with the best mean apart from the baseline; 0 if there is none."""
-    sign = 1.0 if results[0].measures[first].higher_is_better else -1.0
-    others = [sign * one[first] for one in results[1:]]
-    return 1 + int(np.argmax(others)) if others else 0
-
-
-def _verdict(
-    systems: Sequence[System], results: list[Evaluation], first: str, compared: dict[str, Comparison], other: int
-) -> str:
-    """The finding in words: about the best system and the baseline, or about the single system."""
-    result = results[0]
-    if not other or first not in compared:
-        _, low, high = measure_interval(result.measures[first], result.per_query[first])
-        return headline(f"{first} of {systems[0].name} is {result[first]:.4f} (95 % interval {low:.4f} to {high:.4f}).")
-    found = compared[first]
-    base, best = systems[0].name, systems[other].name
-    pair = next(pair for pair in found.pairs if pair.a == best)
-    verdict = f"{best} is better than {base}" if pair.difference > 0 else f"{base} is better than {best}"
-    if not pair.p_adjusted < 0.05:
-        verdict = f"These queries do not show a difference between {best} and {base}"
-    judged, reversible = _judging(result.measures[first], systems[other], systems[0])
-    if reversible:
-        verdict = f"No verdict on {best} and {base}, since unjudged documents can reverse it"
-    low, high, kind = pair.low, pair.high, "95 % interval"
-    if len(systems) > 2 and pair.simultaneous is not None:  # the best of several
-        _, low, high = pair.simultaneous
-        kind = "simultaneous 95 % interval, single step,"
-    chosen = f"{best} has the best mean of the {len(systems) - 1} systems that are compared with {base}. "
-    return headline(f"{verdict}{judged}.") + paragraph(
-        f"{chosen if len(systems) > 2 else ''}{first} is {results[other][first]:.4f} for {best} and "
-        f"{results[0][first]:.4f} for {base}: a difference of {pair.difference:+.4f} ({kind} {low:+.4f} to "
-        f"{high:+.4f}). {counted(pair.wins, 'query')} gain, {pair.losses} lose, {pair.ties} do not change "
-        f"(p = {pair.p_adjusted:.3g} after correction)."
-    )
-
-
-def _judging(measure: Measure, best: System, base: System) -> tuple[str, bool]:
-    """Return how few documents are judged, where this matters, and whether the unjudged can reverse a difference."""
-    judged = {one.name: (one.judgements, one.scores) for one in (best, base)}
-    if best.judgements.known.all() and base.judgements.known.all():
-        return "", False
-    for found in doubtful_pairs(measure, judged, [(best.name, base.name)]):
-        text = f"{100 * found.share_a:.3g} % and {100 * found.share_b:.3g} % of their documents are judged"
-        if found.low is None or found.high is None:
-            return f" ({text}; no bounds for the others are known for {measure.name})", False
-        ends = f"depending on the others, the difference is {found.low:+.4f} to {found.high:+.4f}"
-        return f" ({text}; {ends})", found.low <= 0 <= found.high
-    return "", False
 
 
 def _picture(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> str:
@@ -251,16 +145,16 @@ def _measures(
     points = []
     for system, result in sorted(zip(systems, results), key=lambda one: -np.nan_to_num(sign * one[1][first])):
         row: list[Any] = [system.name + (" (baseline)" if system is systems[0] and len(systems) > 1 else "")]
+        intervals = result.intervals()
         for name in result:
-            known = result.per_query[name][np.isfinite(result.per_query[name])]
-            if not len(known):
+            if not np.isfinite(result.per_query[name]).any():
                 row.append(None)
                 continue
-            interval = measure_interval(result.measures[name], known)
-            ends = "" if interval.low != interval.low else f" [{interval.low:.4f}, {interval.high:.4f}]"
+            low, high = intervals.get(name, (None, None))
+            ends = "" if low is None else f" [{low:.4f}, {high:.4f}]"
             row.append(f"{result[name]:.4f}{ends}{'**' if (name, system.name) in better else ''}")
             if name == first:
-                points.append({"system": system.name, "mean": result[name], "low": interval.low, "high": interval.high})
+                points.append({"system": system.name, "mean": result[name], "low": low, "high": high})
         rows.append(row)
     line, point = {"type": "rule", "color": "page-a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
     tooltip = [{"field": name} for name in ("system", "mean", "low", "high")]
@@ -284,11 +178,8 @@ def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
     """The range that ties leave, and the share of judged documents where some are not judged."""
     rows: list[list[Any]] = []
     for system, result in zip(systems, results):
-        ties = result.tie_range()
-        for name in result:
-            of_system = (system.judgements, system.scores)
-            share = None if system.judgements.known.all() else judged_shares(result.measures[name], {"": of_system})[""]
-            rows.append([system.name, name, *(ties[name] or (None, None)), None if share is None else mean_of(share)])
+        ties, shares = result.tie_range(), result.judged_shares()
+        rows += [[system.name, name, *(ties[name] or (None, None)), shares.get(name)] for name in result]
     header = ["system", "measure", "worst order of ties", "best order of ties", "judged"]
     note = "Mean in the worst and the best order of equal scores; share of judged documents up to the cutoff."
     if all(row[-1] is None for row in rows):
@@ -297,7 +188,7 @@ def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
     return Section("ties", "Ties and unjudged documents", text, folded=True)
 
 
-def _comparison(systems: Sequence[System], compared: dict[str, Comparison], results: list[Evaluation]) -> list[Section]:
+def _comparison(systems: Sequence[System], compared: dict[str, Comparison]) -> list[Section]:
     if not compared:
         return []
     rows: list[list[Any]] = [
@@ -312,32 +203,11 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison], resu
         f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the true difference that a "
         "corrected p below 0.05 finds with 80 % power."
     )
-    remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.remarks()]
-    judged = {s.name: (s.judgements, s.scores) for s in systems}
-    for name, own in compared.items():
-        lines = about_unjudged(results[0].measures[name], judged, [(p.a, p.b) for p in own.pairs])[1]
-        remarks += [f"{name}: {line}." for line in lines]
+    remarks = [f"{name}: {line}." for name, one in compared.items() for line in (*one.sentences(), *one.unjudged[1])]
     text = simple_table(header, rows, "comparison") + "".join(
         paragraph(t, quiet=True) for t in [note, CHOSEN, *remarks]
     )
     return [Section("comparison", f"Better than {systems[0].name}?", text, folded=True)]
-
-
-def _compared(systems: Sequence[System], results: list[Evaluation]) -> dict[str, Comparison]:
-    """The systems against the first one, by each measure that is a mean over queries."""
-    means = {
-        name: one
-        for name, one in results[0].measures.items()
-        if one.AGGREGATE == "mean" and np.isfinite(sum(result.per_query[name] for result in results)).any()
-    }
-    values = [
-        MeasuredValues(
-            {s.name: one.per_query[name] for s, one in zip(systems, results)}, name, measure.convention,
-            measure.higher_is_better, by=measure,
-        )
-        for name, measure in means.items()
-    ]  # fmt: skip
-    return dict(zip(means, compare_measures(values, baseline=systems[0].name)))
 
 
 def _by_query(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> Section:

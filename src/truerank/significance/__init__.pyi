@@ -1,7 +1,6 @@
 from .comparison import (
     MeasuredValues as MeasuredValues,
     compare_measures as compare_measures,
-    compare_rankers as compare_rankers,
     compare_values as compare_values,
 )
 from .corrections import (

@@ -12,15 +12,9 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike, MeasureLike, RandomState
-from truerank.data.checkup import warn_of_ranks
+from truerank.core.types import ArrayLike, RandomState
 from truerank.data.ranking_data import Judgements
-from truerank.data.row_source import RowSource
-from truerank.io.trec import as_qrels, judge_run
-from truerank.measures import DEFAULT_CONVENTION, mean_of, parse_measures
-from truerank.measures.base import Measure
-from truerank.measures.coverage import over_topics, settle_topics
-from truerank.measures.evaluation import is_qrels, judged, runs_by_name, scores_in_order
+from truerank.measures.base import Measure, mean_of
 from truerank.significance.corrections import (
     FEWEST,
     MOST,
@@ -52,7 +46,7 @@ from truerank.significance.paired import (
     paired_tests,
 )
 from truerank.significance.power import detectable_differences
-from truerank.significance.tables import Comparison, Comparisons, PairComparison
+from truerank.significance.tables import Comparison, PairComparison
 
 _CORRECTIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "holm": holm,
@@ -77,126 +71,6 @@ class MeasuredValues(NamedTuple):
     by: Measure | None = None
 
 
-def compare_rankers(
-    y: ArrayLike,
-    scores: ArrayLike,
-    *,
-    qid: ArrayLike | None = None,
-    doc_ids: ArrayLike | None = None,
-    measure: MeasureLike = "nDCG@10",
-    baseline: str | None = "first",
-    test: str = "randomisation",
-    correction: str | None = None,
-    convention: str | None = None,
-    topics: str | None = None,
-    margin: float | None = None,
-    history: History | None = None,
-    random_state: RandomState = 0,
-) -> Any:
-    """Compare rankers by their scores of the same judged documents, or runs over the same qrels.
-
-    Parameters
-    ----------
-    y : array-like (n,), RankingData, ClusterRankingData or Judgements; or qrels
-        As for `evaluate`.
-    scores : mapping of name to array-like (n,); with qrels runs by name, or a list of them
-    qid : array-like (n,), optional
-        None means one query, for which no test is possible.
-    doc_ids : array-like (n,) of str, optional
-        Break ties under `trec`.
-    measure : str, Measure or callable; or several: "AP nDCG@10", or a list
-    baseline : str or None
-        Every other ranker is compared with this one, by default the first of `scores`; None compares all pairs.
-    test : {"randomisation", "t", "wilcoxon", "sign"}
-    correction : "max-t", "holm", "bonferroni", "benjamini-hochberg", "none" or None, default None
-        For all pairs and measures together. The default for tests of the mean ("randomisation", "t") is "max-t":
-        step-down max-T, with a fifth of the level for Holm's correction (`divided_step_down`). Its p is by random
-        signs, and can be below the p of "t". The default for "wilcoxon" and "sign" is Holm's.
-    convention : str, optional
-        By default ranklib for rows and trec for runs.
-    topics : "common", "all" or None, default None
-        Required for runs with different topics: compare over the topics that all runs have, or over all topics of the
-        qrels, where a topic that a run lacks counts 0 (trec_eval -c).
-    margin : float, optional
-        A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a `verdict`. The test
-        must be "randomisation" or "t".
-    history : History, optional
-        Counts the comparisons on the same queries and judgements, with this one. The k-th has the level
-        0.05/(k (k - 1)). Without a history, nothing is counted.
-    random_state : seed of the random signs
-
-    Raises
-    ------
-    InvalidInputError
-        If runs have different topics and `topics` is None.
-
-    Returns
-    -------
-    Comparison, or Comparisons of several measures by name
-        Prints as a table, with ** after an adjusted p below 0.05. `.pairs` holds each comparison.
-
-    Examples
-    --------
-    >>> y, qid = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
-    >>> result = compare_rankers(y, {"old": [1, 2, 1, 2, 1, 2], "new": [2, 1, 2, 1, 1, 2]}, qid=qid, measure="RR")
-    >>> pair = result.pairs[0]
-    >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
-    ('new', 'old', 2, 0, 1)
-    >>> compare_rankers(y, {"old": [1] * 6, "new": y}, qid=qid, measure="RR P@1")["P@1"].means["new"]
-    1.0
-    """
-    if isinstance(y, RowSource) and isinstance(scores, Mapping):
-        y, scores = y.judgements(), {name: y.grouped_scores(one) for name, one in scores.items()}
-    if is_qrels(y):
-        runs = runs_by_name(scores)
-        if runs is None:
-            raise InvalidInputError("compare_rankers requires runs by name: {'bm25': run, …}")
-        measures = over_topics(parse_measures(measure, convention or "trec"), topics)
-        qrels = as_qrels(y)
-        found = {name: judge_run(qrels, run) for name, run in runs.items()}
-        strange = next((name for name, (_, values) in found.items() if not len(values)), None)
-        if strange is not None:
-            raise InvalidInputError(f"run {strange!r} and the qrels share no topic; they do not belong together")
-        found, _ = settle_topics(found, topics)
-        judgements = next(iter(found.values()))[0]
-    else:
-        if topics is not None:
-            raise InvalidInputError(
-                "topics is about runs over qrels; score rows of the same queries without it", argument="topics"
-            )
-        if not isinstance(scores, Mapping):
-            raise InvalidInputError("compare_rankers requires scores by name: {'ranker': scores, …}", code="no-names")
-        measures = parse_measures(measure, convention or DEFAULT_CONVENTION)
-        judgements, order = judged(y, qid, doc_ids)
-        found = {
-            str(name): (judgements, scores_in_order(given, judgements, order, f"scores of {name!r}"))
-            for name, given in scores.items()
-        }
-        warn_of_ranks({name: values for name, (_, values) in found.items()}, judgements.offsets)
-    results = compare_measures(
-        [judged_values(one, found) for one in measures.values()], baseline=baseline, test=test, correction=correction,
-        margin=margin, random_state=random_state, query_ids=judgements.query_ids, history=history,
-        judgements=judgements,
-    )  # fmt: skip
-    several = len(results) > 1 or isinstance(measure, list | tuple)
-    return Comparisons(zip(measures, results)) if several else results[0]
-
-
-def judged_values(by: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> MeasuredValues:
-    """Return a measure's values from judgements and scores by ranker; an error unless it is a mean over queries.
-
-    Means over all orders of tied documents are added if the measure has a closed form for them.
-    """
-    by.check_mean()
-
-    def values(measure: Measure) -> dict[str, np.ndarray]:
-        return {name: measure.per_query(*one) for name, one in judged.items()}
-
-    averaged = by(ties="average") if by.TIE_AVERAGE and by.setting("ties") != "average" else None
-    ties = {} if averaged is None else {name: mean_of(own) for name, own in values(averaged).items()}
-    return MeasuredValues(values(by), by.name, by.convention, by.higher_is_better, ties, by)
-
-
 def compare_values(
     per_query: Mapping[str, np.ndarray],
     *,
@@ -206,7 +80,7 @@ def compare_values(
     tie_averaged: Mapping[str, float] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Compare rankers by their values (m,) on the same queries in the same order; see `compare_rankers`.
+    """Compare rankers by their values (m,) on the same queries in the same order; see `Experiment.compare`.
 
     `options` are `baseline`, `test`, `correction`, `margin`, `random_state` and `query_ids`. With
     `higher_is_better=False` (errors), `a` wins where it is lower, and its difference is then positive.
@@ -282,6 +156,7 @@ def compare_measures(
             level=level,
             _again=pairs_of,
             _number=number,
+            by=one.by,
         )
         for number, (one, own_pairs) in enumerate(zip(measured, pairs))
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from truerank.data.ranking_data import Judgements
 
 @dataclass
 class History:
-    """The history that `compare_rankers` and `retrain` read and extend, in one format.
+    """The history that `compare` and `retrain` read and extend, in one format.
 
     `looks` counts the comparisons by the digest of a query. `results` holds the look of each comparison by the digest
     of its results: the same results are no new look. `references` holds, by the digest of a model that was promoted as

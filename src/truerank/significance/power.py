@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import counted, table
+from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of
+from truerank.core.results import Result, data_frame
 from truerank.core.types import ArrayLike, RandomState
 from truerank.significance.paired import OF_MEANS, deviation_of, paired_differences
 
@@ -25,8 +26,29 @@ _COLUMNS = 250  # comparisons that are resampled at a time
 _SIZES = (10, 25, 50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200)
 
 
-@dataclass(frozen=True)
-class QueriesNeeded:
+class Pilot(NamedTuple):
+    """The systems of a pilot, their measure, its convention, the observed difference, and whether it is the effect."""
+
+    systems: tuple[str, ...]
+    measure: str
+    convention: str
+    observed: float
+    is_effect: bool
+
+    def __str__(self) -> str:
+        first, second = self.systems
+        about = f", convention {self.convention}" if self.convention else ""
+        text = f"Pilot: {first} minus {second}, {self.measure}{about}, observed difference {self.observed:+.4f}."
+        if self.is_effect:
+            text += (
+                "\n\nThe effect is the observed difference, which is uncertain itself and too large where rankings "
+                "were chosen for it. State the smallest difference that matters to you as the effect."
+            )
+        return text
+
+
+@dataclass(repr=False)
+class QueriesNeeded(Result):
     """The result of `queries_needed`.
 
     `n` is the smallest number of queries with the requested power, with a 95 % interval from `low` to `high`; None if
@@ -45,25 +67,48 @@ class QueriesNeeded:
     level: float  # before it is divided by `comparisons`
     comparisons: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes for JSON."""
-        return asdict(self) | {"power_by_n": {str(n): list(found) for n, found in self.power_by_n.items()}}
+    of: Pilot | None = None  # what the differences are of, where it is known
 
-    def __str__(self) -> str:
-        rows = [
-            [n, f"{p:.2f}", f"[{low:.2f}, {high:.2f}]", "#" * round(40 * p)]
-            for n, (p, low, high) in self.power_by_n.items()
-        ]
+    KIND: ClassVar[str] = "power"
+
+    def _figures(self) -> dict[str, Any]:
+        found = asdict(self) | {"power_by_n": {str(n): list(one) for n, one in self.power_by_n.items()}}
+        del found["of"]
+        return found if self.of is None else found | self.of._asdict()
+
+    @property
+    def summary(self) -> str:
+        """The number of queries, its interval, and what they find."""
         found = f"more than {_MOST:,}" if self.n is None else f"{self.n:,}"
         ends = [f"more than {_MOST:,}" if end is None else f"{end:,}" for end in (self.low, self.high)]
         corrected = f", level {self.level:g} divided by {self.comparisons} comparisons" if self.comparisons > 1 else ""
         return (
             f"{found} queries (95 % interval {ends[0]} to {ends[1]}) give {100 * self.power:g} % power to find a true "
-            f"difference of {self.effect:.4g} by a {self.test} test, two-sided{corrected}.\n\n"
-            + table(rows, ["queries", "power", "95% interval", ""])
-            + f"\n\nFrom {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}. The "
+            f"difference of {self.effect:.4g} by a {self.test} test, two-sided{corrected}."
+        )
+
+    def _table(self, style: str) -> str:
+        rows = [
+            [n, f"{p:.2f}", f"[{low:.2f}, {high:.2f}]", *(["#" * round(40 * p)] if style == "text" else [])]
+            for n, (p, low, high) in self.power_by_n.items()
+        ]
+        return styled_table(rows, ["queries", "power", "95% interval", *([""] if style == "text" else [])], style)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each number of queries."""
+        columns = ("power", "low", "high")
+        return data_frame(
+            [dict(zip(columns, one)) for one in self.power_by_n.values()], list(self.power_by_n), "queries"
+        )
+
+    def __str__(self) -> str:
+        about = (
+            f"From {counted(self.pilot, 'pilot query')} with a standard deviation of {self.deviation:.4f}. The "
             "intervals are those of this deviation."
         )
+        return "\n\n".join([super().__str__(), about, *([] if self.of is None else [str(self.of)])])
+
+    __repr__ = __str__
 
 
 def queries_needed(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, counted, latex_escaped, plain, styled_table
+from truerank.core.names import resolve
+from truerank.core.printing import counted, plain, styled_table
+from truerank.core.results import Result, data_frame
+from truerank.data.checkup import FORBIDS, Remark, in_order
 from truerank.measures.conventions import titled
 from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of
+from truerank.significance.paper_table import letter, paper_table
+from truerank.significance.unjudged import about_unjudged
 
 MOST_GROUPS = 200
 CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
@@ -77,9 +80,12 @@ class Influence(NamedTuple):
     changes: bool
 
 
+FEW_PAIRS = 30  # that are printed one by one
+
+
 @dataclass(repr=False, eq=False)
-class Comparison(Tabular):
-    """The result of `compare_rankers`.
+class Comparison(Result):
+    """The result of `compare` by one measure.
 
     `tie_averaged` holds the mean of each ranker over all orders of its tied documents, if it is known. Tables show it
     if it differs from the mean by more than 0.0005 for some ranker, which then depends on the convention's rule for
@@ -104,9 +110,12 @@ class Comparison(Tabular):
     divided: bool  # whether Holm's part of "max-t" has a share of the level
     _again: Callable[..., Any] = field(repr=False)
     _number: int = 0  # of this measure
+    by: Any = field(default=None, repr=False)  # the Measure, if it is known
     about: str = ""  # printed below the table
     look: int = 1  # number of this comparison on the same queries
     level: float = LEVEL  # of this look: of the intervals of pairs, and before `p_adjusted` is multiplied
+
+    KIND: ClassVar[str] = "comparison"
 
     @property
     def interval_of(self) -> str:
@@ -163,7 +172,81 @@ class Comparison(Tabular):
             + f"; {corrected} for {self.counted}{below}, ** where it is below 0.05"
         )
 
-    def remarks(self) -> list[str]:
+    @property
+    def best(self) -> PairComparison:
+        """The pair of the summary: the best system apart from the baseline with the baseline, or the two best ones."""
+        order = sorted(self.means, key=lambda name: -self._sign * self.means[name])
+        first, second = (order[0], order[1]) if self.baseline is None else (
+            next(name for name in order if name != self.baseline), self.baseline
+        )  # fmt: skip
+        return next(pair for pair in self.pairs if {pair.a, pair.b} == {first, second})
+
+    @property
+    def summary(self) -> str:
+        """Whether the best system is better than the baseline, or why there is no verdict."""
+        pair, forbids = self.best, next((one for one in self.remarks if one.severity == FORBIDS), None)
+        if forbids is not None:
+            return f"No verdict: {forbids.text}."
+        judged, reversible = self._judging(pair)
+        if reversible:
+            return f"No verdict on {pair.a} and {pair.b}, since unjudged documents can reverse it{judged}."
+        better, worse = (pair.a, pair.b) if pair.difference > 0 else (pair.b, pair.a)
+        if pair.p_adjusted < LEVEL:
+            return f"{better} is better than {worse}{judged}."
+        held = [] if pair.verdict is None else [kind for kind in pair.verdict.kinds if kind != "undecided"]
+        if held:
+            return f"{pair.a} is {pair.verdict.words}, compared with {pair.b}{judged}."  # type: ignore[union-attr]
+        return f"These queries do not show a difference between {pair.a} and {pair.b}{judged}."
+
+    @property
+    def finding(self) -> str:
+        """The figures of the summary's pair in words."""
+        pair, systems = self.best, len(self.means)
+        low, high, kind = pair.low, pair.high, f"{self._percent} % interval"
+        if systems > 2 and pair.simultaneous is not None:  # the best of several
+            _, low, high = pair.simultaneous
+            kind = f"simultaneous {self._percent} % interval, single step,"
+        chosen = ""
+        if systems > 2 and self.baseline is not None:
+            chosen = f"{pair.a} has the best mean of the {systems - 1} systems that are compared with {pair.b}. "
+        return (
+            f"{chosen}{self.measure or 'The mean'} is {self.means[pair.a]:.4f} for {pair.a} and "
+            f"{self.means[pair.b]:.4f} for {pair.b}: a difference of {pair.difference:+.4f} ({kind} {low:+.4f} to "
+            f"{high:+.4f}). {counted(pair.wins, 'query')} gain, {pair.losses} lose, {pair.ties} do not change "
+            f"(p = {pair.p_adjusted:.3g} after correction)."
+        )
+
+    def _judging(self, pair: PairComparison) -> tuple[str, bool]:
+        """Return how few documents of a pair are judged, where this matters, and whether others can reverse it."""
+        for found in self.unjudged[0].get("unjudged", ()):
+            if (found["a"], found["b"]) == (pair.a, pair.b):
+                low, high = found["low"], found["high"]
+                text = (
+                    f"{100 * found['share_a']:.3g} % and {100 * found['share_b']:.3g} % of their documents are judged"
+                )
+                if low is None or high is None:
+                    return f" ({text}; no bounds for the others are known for {self.measure})", False
+                ends = f"depending on the others, the difference is {low:+.4f} to {high:+.4f}"
+                return f" ({text}; {ends})", low <= 0 <= high
+        return "", False
+
+    @cached_property
+    def unjudged(self) -> tuple[dict[str, Any], list[str]]:
+        """Shares of judged documents and pairs in doubt, for JSON and as sentences; empty if all are judged."""
+        judged = getattr(self.experiment, "judged", None)
+        if not judged or self.by is None:
+            return {}, []
+        return about_unjudged(self.by, judged, [(pair.a, pair.b) for pair in self.pairs])
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """Remarks on the experiment, and on pairs in doubt because of unjudged documents."""
+        pairs = [f"{one['a']} against {one['b']}" for one in self.unjudged[0].get("unjudged", ())]
+        shown = ", ".join(pairs[:3]) + (" …" if len(pairs) > 3 else "")
+        own = [Remark("unjudged-documents", shown, len(pairs), pairs)] if pairs else []
+        return in_order([*super().remarks, *own])
+
+    def sentences(self) -> list[str]:
         """Return sentences on pairs without an interval, and on p that another seed may move across 0.05."""
         lines, alike = [], dict[str, list[str]]()
         for pair in self.pairs:
@@ -254,8 +337,7 @@ class Comparison(Tabular):
         losses = [(labels[i], float(difference[i])) for i in order[::-1][:n] if difference[i] < 0]
         return gains, losses
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `truerank compare` prints as JSON."""
+    def _figures(self) -> dict[str, Any]:
         moved = ("gains", "losses_most")
         figures = {
             "baseline": self.baseline,
@@ -282,7 +364,22 @@ class Comparison(Tabular):
                 for pair in self.pairs
             ],
         }
-        return plain(figures)
+        return figures | self.unjudged[0]
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each pair."""
+        return data_frame([
+            pair._asdict() | {"verdict": None if pair.verdict is None else pair.verdict.words} for pair in self.pairs
+        ])  # fmt: skip
+
+    def to_latex(self) -> str:
+        """Return the table of a paper, for the package booktabs."""
+        return paper_table({self.measure: self}, "latex", self._topics)
+
+    @property
+    def _topics(self) -> str | None:
+        coverage = getattr(self.experiment, "coverage", None)
+        return None if coverage is None else str(coverage)
 
     def systems_table(self, style: str = "text") -> str:
         """Return the table of rankers by mean with the baseline's comparison; style text, markdown, latex or html."""
@@ -331,17 +428,92 @@ class Comparison(Tabular):
     def _table(self, style: str) -> str:
         return self.systems_table(style)
 
+    def text(self, style: str = "text") -> str:
+        """Return the tables with all that is known about them, in a style of `systems_table`."""
+        parts = [self.systems_table(style)]
+        if self.baseline is None:
+            shown = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
+            if len(self.pairs) <= FEW_PAIRS or style != "text":
+                parts.append(self.pairs_table(style))
+            groups = ". Systems that share a letter in `group` do not" if self.groups else ""
+            parts.append(f"{shown} of {counted(len(self.pairs), 'pair')} differ significantly{groups}")
+        for pair in self.pairs if len(self.pairs) <= 5 else []:
+            parts += self._by_queries(pair)
+        detectable = sorted(pair.detectable for pair in self.pairs if not math.isnan(pair.detectable))
+        power = "no detectable difference, because fewer than five queries differ, or all differ by the same amount"
+        if detectable:
+            which = "by a corrected p below 0.05" if self.n_comparisons > 1 else "by p below 0.05"
+            median = ", median of the pairs" if len(detectable) > 1 else ""
+            power = f"detectable difference at 80 % power {detectable[len(detectable) // 2]:.4f} ({which}{median})"
+        if any(pair.verdict is not None for pair in self.pairs):
+            power += "; better and worse follow the corrected p, other verdicts are of each pair alone"
+        parts.append(f"{self.caption}; {power}" if style == "text" else power)
+        parts += [*self.sentences(), *([self.about] if self.about else [])]
+        if self.ties_matter():
+            parts.append(
+                f"ties change a mean by more than 0.0005. The values follow the rule of the convention "
+                f"{self.convention}; `ties averaged` is independent of it"
+            )
+        if self.smallest_p >= LEVEL and not all(math.isnan(pair.p) for pair in self.pairs):
+            parts.append(
+                f"no difference can be significant: so few queries differ that {self.counted} cannot have a corrected "
+                f"p below {self.smallest_p:.3g}. Use more queries or compare fewer systems"
+            )
+        if self.by is not None and self.by.AGGREGATE == "sum":
+            parts.append(f"{self.measure}: means over queries here; `truerank evaluate` prints the total")
+        return "\n\n".join([*parts, *self.unjudged[1]])
+
+    def _by_queries(self, pair: PairComparison) -> list[str]:
+        """Return the queries that move a pair most, and the one that alone decides it."""
+        parts = []
+        for word, queries_moved in zip(("gains", "loses"), self.moved_most(pair.a, pair.b)):
+            if queries_moved:
+                moved = ", ".join(f"{query} {difference:+.4f}" for query, difference in queries_moved)
+                parts.append(f"{pair.a} {word} most against {pair.b}: {moved}")
+        one = self.influence(pair.a, pair.b)
+        if one is not None and one.changes:
+            parts.append(
+                f"query {one.query} alone decides {pair.a} against {pair.b}: without it the difference is "
+                f"{one.difference:+.4f} (corrected p {one.p_adjusted:.4f})"
+            )
+        return parts
+
     def __str__(self) -> str:
-        about = [self.about] if self.about else []
-        lines = [self.pairs_table(), "", self.caption, *self.remarks(), *about, CHOSEN]
-        return "\n".join(lines)
+        return "\n\n".join([self.summary, self.text(), CHOSEN])
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(self.per_query)}; {self.measure}, {self.test})"
 
 
-class Comparisons(Tabular, dict[str, Comparison]):
+class Comparisons(Result, dict[str, Comparison]):
     """Comparisons of the same rankers by name of measure; p is corrected for all of them together."""
+
+    KIND = "comparison"
+
+    @property
+    def summary(self) -> str:
+        """That of the first measure."""
+        name, first = next(iter(self.items()))
+        return f"{name}: {first.summary}"
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """Those of all measures, each once."""
+        each = {(one.code, one.where): one for comparison in self.values() for one in comparison.remarks}
+        return in_order(each.values())
+
+    def _figures(self) -> dict[str, Any]:
+        found = {name: one._figures() for name, one in self.items()}
+        first = next(iter(found.values()))
+        return first if len(found) == 1 else first | {"measures": found}
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each measure and pair."""
+        return resolve("pandas:concat")({name: one.to_frame() for name, one in self.items()}, names=["measure"])
+
+    def to_latex(self) -> str:
+        """Return the table of a paper, for the package booktabs."""
+        return paper_table(self, "latex", next(iter(self.values()))._topics)
 
     def _table(self, style: str) -> str:
         first = next(iter(self.values()))
@@ -349,17 +521,19 @@ class Comparisons(Tabular, dict[str, Comparison]):
         header = ["measure", *first._pair_columns]
         conventions = dict.fromkeys(one.convention for one in self.values())
         caption = f"{', '.join(self)}, convention {', '.join(map(titled, conventions))}; {first.method}"
-        remarks = [f"{name}: {line}" for name, one in self.items() for line in one.remarks()]
-        return "\n".join([styled_table(rows, header, style, caption), *([*remarks, CHOSEN] if style == "text" else [])])
+        return styled_table(rows, header, style, caption)
+
+    def text(self, style: str = "text") -> str:
+        """Return `Comparison.text` of all measures."""
+        return "\n\n".join(one.text(style) for one in self.values())
+
+    def __str__(self) -> str:
+        sentences = [f"{name}: {line}" for name, one in self.items() for line in one.sentences()]
+        return "\n\n".join([super().__str__(), *sentences, CHOSEN])
 
 
 def _verdict(pair: PairComparison) -> list[str]:
     return [] if pair.verdict is None else [pair.verdict.words]
-
-
-def letter(number: int) -> str:
-    """Return the letter of a group or system: a … z, then a1 … z1, a2 …"""
-    return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
 def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int]]:
@@ -416,101 +590,3 @@ def _runs_alike(order: list[int], different: np.ndarray) -> list[list[int]]:
             groups.append(order[start:stop])
             reached = stop
     return groups
-
-
-def paper_table(results: Mapping[str, Comparison], style: str = "latex", topics: str | None = None) -> str:
-    """Return a table of systems by measures, with the best mean of each measure in bold.
-
-    `results` are comparisons of the same systems by measure. Style "latex" is a complete table for the package
-    booktabs. "csv" has a row for each system and measure, with intervals and p. `topics` describes the topics of the
-    means in the caption.
-
-    With a baseline, + and - mark the means that are significantly better and worse (corrected p below 0.05). Without a
-    baseline each system has a letter, and a mean has the letters of the systems that it is significantly better than.
-    """
-    if style == "csv":
-        return _csv(results)
-    first = next(iter(results.values()))
-    order = sorted(first.means, key=lambda name: -first._sign * first.means[name])
-    letters = {} if first.baseline is not None else {name: letter(k) for k, name in enumerate(order)}
-    rows = []
-    for name in order:
-        cells = [name + (f" ({letters[name]})" if letters else "")]
-        for one in results.values():
-            best = one._sign * one.means[name] == max(one._sign * mean for mean in one.means.values())
-            text = f"{one.means[name]:.4f}"
-            if best:
-                text = rf"\textbf{{{text}}}" if style == "latex" else f"**{text}**"
-            mark = _mark(one, name, letters)
-            if mark:
-                text += rf"\textsuperscript{{{mark}}}" if style == "latex" else f"<sup>{mark}</sup>"
-            cells.append(text)
-        rows.append(cells)
-    caption = _caption(results, letters, topics)
-    if style == "markdown":
-        lines = [["ranker", *results], ["---", *["--:"] * len(results)], *rows]
-        return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + (
-            f"\n\n{caption}"
-        )
-    body = [" & ".join([latex_escaped(name), *cells]) + r" \\" for name, *cells in rows]
-    return "\n".join([
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{latex_escaped(caption)}}}".replace("×", r"$\times$").replace("<", "$<$"),
-        rf"\begin{{tabular}}{{l{'r' * len(results)}}}",
-        r"\toprule",
-        " & ".join(["ranker", *map(latex_escaped, results)]) + r" \\",
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ])  # fmt: skip
-
-
-def _mark(one: Comparison, name: str, letters: Mapping[str, str]) -> str:
-    """Return the mark of a mean: + or - against the baseline, or the letters of the systems that are worse."""
-    found = ""
-    for pair in one.pairs:
-        if not pair.p_adjusted < LEVEL or name not in (pair.a, pair.b):
-            continue
-        gain = one._sign * (one.means[pair.a] - one.means[pair.b]) * (1 if pair.a == name else -1)
-        other = pair.b if pair.a == name else pair.a
-        if letters:
-            found += letters[other] if gain > 0 else ""
-        elif pair.a == name:
-            found += "+" if gain > 0 else "-"
-    return "".join(sorted(found))
-
-
-def _caption(results: Mapping[str, Comparison], letters: Mapping[str, str], topics: str | None) -> str:
-    first = next(iter(results.values()))
-    conventions = ", ".join(dict.fromkeys(one.convention for one in results.values()))
-    tested = first.tested.replace(", ** where it is below 0.05", "")
-    marks = (
-        "letters name the systems that a mean is significantly better than"
-        if letters
-        else f"+ and - mark means that are significantly better and worse than {first.baseline}"
-    )
-    about = [f"{', '.join(results)}, convention {conventions}", *([topics] if topics else []), tested, marks]
-    return f"{'; '.join(about)} (p < {LEVEL})."
-
-
-def _csv(results: Mapping[str, Comparison]) -> str:
-    header = ["measure", "convention", "ranker", "mean", "low", "high", "against", "difference", "difference_low"]
-    header += ["difference_high", "p", "p_adjusted", "wins", "losses", "ties"]
-    rows: list[list[Any]] = []
-    for measure, one in results.items():
-        for name, mean in one.means.items():
-            own = one.intervals[name]
-            for pair in [pair for pair in one.pairs if pair.a == name] or [None]:  # type: ignore[list-item]
-                row: list[Any] = [measure, one.convention, name, mean, own.low, own.high]
-                if pair is not None:
-                    row += [pair.b, pair.difference, pair.low, pair.high, pair.p, pair.p_adjusted]
-                    row += [pair.wins, pair.losses, pair.ties]
-                rows.append([*row, *[""] * (len(header) - len(row))])
-    shown = io.StringIO()
-    writer = csv.writer(shown, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([["" if isinstance(v, float) and math.isnan(v) else v for v in row] for row in rows])
-    return shown.getvalue().rstrip("\n")

@@ -1,0 +1,75 @@
+"""The base of results: one sentence, remarks, and the same figures as text, JSON, a frame, Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from truerank.core.printing import plain
+
+SCHEMA = 1  # version of the JSON of all results
+
+
+class Result:
+    """A result.
+
+    A subclass implements `_table(style)` and `_figures()`, and sets `KIND`. `experiment` is the `Experiment` that it is
+    about, with `remarks` and `facts()` (entries of the JSON); None for results without one.
+
+    Attributes
+    ----------
+    summary : str
+        The answer in one sentence, printed first.
+    remarks : list of Remark
+        What forbids a verdict or changes figures, each kind once.
+    """
+
+    KIND: ClassVar[str] = ""
+    experiment: Any = None
+
+    @property
+    def summary(self) -> str:
+        return ""
+
+    @property
+    def remarks(self) -> Sequence[Any]:
+        return [] if self.experiment is None else self.experiment.remarks
+
+    def _table(self, style: str) -> str:
+        raise NotImplementedError
+
+    def _figures(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures for JSON, as the command prints them.
+
+        The entries `schema` ("comparison/1") and `version` (of truerank) say how to read the others.
+        """
+        from truerank import __version__
+
+        facts = {} if self.experiment is None else self.experiment.facts()
+        remarks = {"remarks": [one.to_dict() for one in self.remarks]}
+        found = {"schema": f"{self.KIND}/{SCHEMA}", "version": __version__} | self._figures() | facts | remarks
+        return dict(plain(found))
+
+    def to_markdown(self) -> str:
+        """Return the figures as a Markdown table."""
+        return self._table("markdown")
+
+    def to_latex(self) -> str:
+        """Return the figures as a table of LaTeX."""
+        return self._table("latex")
+
+    def _repr_html_(self) -> str:
+        return self._table("html")
+
+    def __str__(self) -> str:
+        return "\n\n".join(filter(None, (self.summary, self._table("text"))))
+
+
+def data_frame(rows: Any, index: Any = None, name: str | None = None) -> Any:
+    """Return a pandas data frame of rows or columns, with an index of this name."""
+    import pandas
+
+    return pandas.DataFrame(rows, index=None if index is None else pandas.Index(index, name=name))

@@ -1,0 +1,565 @@
+"""An experiment: systems over judged queries, and everything that may be said about them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from truerank.core.checks import check_choice
+from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.names import resolve
+from truerank.core.types import ArrayLike, MeasuresLike, RandomState
+from truerank.data.checkup import Remark, in_order
+from truerank.data.columns import names_of
+from truerank.data.ranking_data import RankingData
+from truerank.experiments.policy import (
+    TRAINING_QUERIES,
+    Provenance,
+    about_topics,
+    check_order,
+    settle_training,
+)
+from truerank.experiments.systems import are_rows, by_name, check_column, resolve_rows, resolve_runs
+from truerank.measures.base import Measure, mean_of
+from truerank.measures.conventions import DEFAULT_CONVENTION
+from truerank.measures.coverage import Coverage, check_topics, covered_topics, over_topics, settle_topics
+from truerank.measures.evaluation import Evaluations, evaluate_judged
+from truerank.measures.names import parse_measures
+from truerank.measures.ranking import Ranking
+
+PAIRS = ("baseline", "all")
+
+
+class Experiment:
+    """Systems over judged queries: what `evaluate`, `compare`, `power` and `report` are about.
+
+    Everything is read, scored and settled once, when the object is made.
+
+    Parameters
+    ----------
+    judgements : qrels, RankingData, RowSource, Judgements, data frame, or array-like (n,) of grades with `qid`
+        Qrels are a path, `Qrels`, `{query: {document: grade}}`, a data frame, or an object of ranx or ir_measures. A
+        data frame of judged rows has the columns qid and y.
+    systems : mapping of name to system, list, or one system
+        Over qrels, runs: a path, a `Run`, `{query: {document: score}}`, a frame, or an object of ranx or ir_measures.
+        Over rows: scores (n,) in the order of the rows, higher is better; the name of a column; a file of scores; a
+        fitted ranker of any library, or a function of X; a model file (.json). "-NAME" and "NAME:ascending" state that
+        the lowest number of a column or file is best, "NAME:descending" that the highest is. For an array, the name of
+        the system may end in ":ascending" or ":descending".
+    measures : str, Measure, or a sequence, default "nDCG@10"
+        The first decides the verdict.
+    baseline : str, optional
+        The system that others are compared with; by default the first.
+    convention : str, optional
+        By default ranklib for rows and trec for qrels.
+    topics : "common", "all" or None, default None
+        Required for runs with different topics: the topics that all runs have, or those of the qrels, where a topic
+        that a run lacks counts 0 (trec_eval -c).
+    training_queries : "leave out", "keep" or "refuse", default "leave out"
+        What is done with queries that trained a model among the systems. If they are kept, there is no verdict.
+    segments : str or mapping of query to segment, optional
+        A column of the rows with one value in each query, or the segment of each query; see `by_segment`.
+    qid, doc_ids : array-like (n,), optional
+        Query and document of each row, for grades.
+
+    Raises
+    ------
+    InvalidInputError
+        On systems that do not fit the judgements, on different topics without a choice, and if most queries trained a
+        model.
+
+    Attributes
+    ----------
+    judged : dict of name to (Judgements, scores (n,))
+        All over the same queries.
+    models : dict of name to fitted ranker
+    data : the rows that models scored, without left-out queries; None without rows
+    coverage : Coverage or None
+        Topics of the means of runs.
+    training : Provenance or None
+        Which queries trained the models; None without a model.
+
+    Examples
+    --------
+    >>> qrels = {"7": {"a": 1, "b": 0}, "8": {"a": 0, "b": 1}}
+    >>> runs = {"good": {"7": {"a": 2, "b": 1}, "8": {"b": 2, "a": 1}}, "bad": {"7": {"b": 2, "a": 1}, "8": {"b": 1}}}
+    >>> experiment = Experiment(qrels, runs, "RR")
+    >>> dict(experiment.evaluate()["bad"]), [pair.difference for pair in experiment.compare(test="t").pairs]
+    ({'RR': 0.75}, [-0.25])
+    """
+
+    def __init__(
+        self,
+        judgements: Any,
+        systems: Any,
+        measures: MeasuresLike = "nDCG@10",
+        *,
+        baseline: str | None = None,
+        convention: str | None = None,
+        topics: str | None = None,
+        training_queries: str = "leave out",
+        segments: str | Mapping[Any, Any] | None = None,
+        qid: ArrayLike | None = None,
+        doc_ids: ArrayLike | None = None,
+    ) -> None:
+        check_topics(topics)
+        check_choice(training_queries, "training_queries", TRAINING_QUERIES)
+        _check_order(judgements)
+        rows = are_rows(judgements, systems)
+        self.convention = convention or (DEFAULT_CONVENTION if rows else "trec")
+        self.measures = parse_measures(measures, self.convention)
+        self.topics, self.segments = topics, segments
+        self.training: Provenance | None = None
+        self.coverage: Coverage | None = None
+        named, self.several = by_name(systems, not rows)
+        self._one_measure = len(self.measures) == 1 and not isinstance(measures, list | tuple)
+        if rows:
+            if topics is not None:
+                raise InvalidInputError(
+                    "topics is about runs and qrels; systems that score rows have the same queries", argument="topics"
+                )
+            found = resolve_rows(judgements, named, qid, doc_ids)
+        else:
+            if qid is not None or doc_ids is not None:
+                raise InvalidInputError(
+                    "qrels and runs bring their own queries and documents; give no qid, doc_ids", argument="qrels"
+                )
+            self.measures = over_topics(self.measures, topics)
+            found = resolve_runs(judgements, named, several=self.several)
+        self.judged, self.models, self.data, self.note = found.judged, found.models, found.data, found.note
+        self._checks, self._given = found.checks, list[Any]()
+        if self.models:
+            self._settle_training({found.labels[name]: model for name, model in self.models.items()}, training_queries)
+        if not rows:
+            self._settle_topics(topics)
+        self.baseline = self._checked_baseline(baseline)
+
+    @classmethod
+    def of_values(
+        cls,
+        per_query: Mapping[str, ArrayLike],
+        *,
+        measure: str = "",
+        convention: str = "",
+        higher_is_better: bool = True,
+        query_ids: Sequence[Any] | None = None,
+        baseline: str | None = None,
+    ) -> Experiment:
+        """Return the experiment of values (m,) by system, of the same queries in the same order, such as estimates.
+
+        `compare` and `power` are possible, `evaluate` and `report` are not.
+
+        Examples
+        --------
+        >>> values = {"old": [0.2, 0.4, 0.1, 0.5, 0.3, 0.2], "new": [0.3, 0.6, 0.4, 0.6, 0.5, 0.3]}
+        >>> round(Experiment.of_values(values, measure="clicks").compare(test="t").pairs[0].difference, 4)
+        0.1667
+        """
+        from truerank.significance.comparison import MeasuredValues
+
+        self = cls.__new__(cls)
+        values = {str(name): np.asarray(own, dtype=np.float64) for name, own in per_query.items()}
+        self._given = [MeasuredValues(values, measure, convention, higher_is_better)]
+        self.judged, self.models, self.measures, self.data, self.note = {}, {}, {}, None, ""
+        self.convention, self.topics, self.segments, self._checks = convention, None, None, []
+        self.training, self.coverage, self.several, self._one_measure = None, None, True, True
+        self.query_ids = None if query_ids is None else np.asarray(query_ids)
+        self.baseline = self._checked_baseline(baseline)
+        return self
+
+    def _settle_training(self, models: dict[str, Any], rule: str) -> None:
+        self.training = settle_training(models, self.data, rule)
+        if not self.training.keep.all():
+            judgements, kept = self.judgements.take_queries(self.training.keep.nonzero()[0])
+            self.judged = {name: (judgements, scores[kept]) for name, (_, scores) in self.judged.items()}
+
+    def _settle_topics(self, topics: str | None) -> None:
+        if len(self.judged) > 1:
+            self.judged, self.coverage = settle_topics(self.judged, topics)
+        else:  # one run keeps the topics that it lacks, with the value NaN or 0
+            there = {name: one.sizes > 0 for name, (one, _) in self.judged.items()}
+            _, self.coverage = covered_topics(there, topics)
+
+    def _checked_baseline(self, baseline: str | None) -> str:
+        names = list(self._given[0].per_query if self._given else self.judged)
+        if baseline is not None and baseline not in names:
+            raise InvalidInputError(f"baseline {baseline!r} is none of {', '.join(names)}", argument="baseline")
+        return names[0] if baseline is None else baseline
+
+    @property
+    def judgements(self) -> Any:
+        """The judgements of the first system; all systems have the same queries. None for given values."""
+        return next(iter(self.judged.values()))[0] if self.judged else None
+
+    @cached_property
+    def query_ids(self) -> np.ndarray | None:
+        """Names of the queries (m,)."""
+        return np.asarray(self.judgements.query_ids)
+
+    @cached_property
+    def rows(self) -> Any:
+        """The rows that models scored, without queries that were left out; None without rows."""
+        return self.data if self.training is None else self.training.kept(self.data)
+
+    @cached_property
+    def found(self) -> list[Remark]:
+        """Remarks on the judgements and systems that were read, each kind once for each source."""
+        remarks = []
+        for source, check in self._checks:
+            for remark in check(self.convention):
+                remark.source = source
+                remarks.append(remark)
+        return remarks
+
+    @cached_property
+    def remarks(self) -> list[Remark]:
+        """All remarks on the experiment, in the order of `truerank.data.checkup.CODES`."""
+        settled = [] if self.training is None else self.training.remarks
+        settled = settled if self.coverage is None else [*settled, *about_topics(self.coverage)]
+        return in_order([*self.found, *settled])
+
+    def facts(self) -> dict[str, Any]:
+        """Return the entries of results for JSON: training queries and coverage of topics."""
+        training = {"training_queries": None if self.training is None else self.training.report}
+        return training | ({} if self.coverage is None else {"coverage": self.coverage.to_dict()})
+
+    def evaluate(self) -> Evaluations:
+        """Return the values of all measures of each system, by name.
+
+        Raises
+        ------
+        InvalidInputError
+            Without a ranked document.
+        """
+        if not self.judged:
+            raise InvalidInputError(
+                "an experiment of values has no rankings to evaluate",
+                remedies=["call compare() or power()"],
+                code="no-rankings",
+            )
+        found = {name: evaluate_judged(self.measures, self.convention, *one) for name, one in self.judged.items()}
+        for name, result in found.items():
+            result.experiment, result.name = self, name
+            result.note = "; ".join(filter(None, (self.note, result.note)))
+        evaluations = Evaluations(found)
+        evaluations.experiment = self
+        return evaluations
+
+    def compare(
+        self,
+        *,
+        test: str = "randomisation",
+        correction: str | None = None,
+        margin: float | None = None,
+        pairs: str = "baseline",
+        history: Any = None,
+        random_state: RandomState = 0,
+    ) -> Any:
+        """Test the differences between systems, query by query, and correct p for all pairs and measures.
+
+        Parameters
+        ----------
+        test : {"randomisation", "t", "wilcoxon", "sign"}
+        correction : "max-t", "holm", "bonferroni", "benjamini-hochberg", "none" or None, default None
+            The default for tests of the mean ("randomisation", "t") is "max-t": step-down max-T, with a fifth of the
+            level for Holm's correction (`divided_step_down`). Its p is by random signs, and can be below the p of "t".
+            The default for "wilcoxon" and "sign" is Holm's.
+        margin : float, optional
+            A difference δ, in the unit of the measure, that is too small to matter. Each pair gets a `verdict`. The
+            test must be "randomisation" or "t".
+        pairs : {"baseline", "all"}
+            Whether each system is compared with the baseline, or with all others.
+        history : History, optional
+            Counts the comparisons on the same queries and judgements, with this one. The k-th has the level
+            0.05/(k (k - 1)). Without a history, nothing is counted.
+        random_state : seed of the random signs
+
+        Raises
+        ------
+        InvalidInputError
+            With fewer than two systems, if scores may be ranks whose order is not stated, and for GMAP.
+
+        Returns
+        -------
+        Comparison, or Comparisons of several measures by name
+            Prints as a table, with ** after an adjusted p below 0.05. `.pairs` holds each comparison.
+        """
+        from truerank.significance.comparison import compare_measures
+        from truerank.significance.tables import Comparisons
+
+        check_choice(pairs, "pairs", PAIRS)
+        check_order(self.found)
+        measured = self._measured()
+        found = compare_measures(
+            measured, baseline=self.baseline if pairs == "baseline" else None, test=test, correction=correction,
+            margin=margin, random_state=random_state, query_ids=self.query_ids, history=history,
+            judgements=self.judgements,
+        )  # fmt: skip
+        for one in found:
+            one.experiment = self
+        if self._one_measure:
+            return found[0]
+        several = Comparisons(zip(self.measures, found))
+        several.experiment = self
+        return several
+
+    def _measured(self) -> list[Any]:
+        """Return the values of each measure by system; each ranking is sorted once for all measures."""
+        from truerank.significance.comparison import MeasuredValues
+
+        if self._given:
+            return self._given
+        averages = {
+            name: by(ties="average")
+            for name, by in self.measures.items()
+            if by.check_mean().TIE_AVERAGE and by.setting("ties") != "average"
+        }
+        values: dict[str, dict[str, np.ndarray]] = {name: {} for name in self.measures}
+        means: dict[str, dict[str, float]] = {name: {} for name in self.measures}
+        for system, one in self.judged.items():
+            ranking = Ranking(*one)
+            for name, by in self.measures.items():
+                values[name][system] = by.values(ranking)
+            for name, averaged in averages.items():
+                means[name][system] = mean_of(averaged.values(ranking))
+        return [
+            MeasuredValues(values[name], name, by.convention, by.higher_is_better, means[name], by)
+            for name, by in self.measures.items()
+        ]
+
+    def power(self, effect: float | None = None, **settings: Any) -> Any:
+        """Return how many queries a test needs to find a difference between the two systems, with these as a pilot.
+
+        Parameters
+        ----------
+        effect : float, optional
+            The true mean difference to find; by default the observed one, which is uncertain itself.
+        **settings
+            `test`, `power`, `level`, `comparisons`, `at`, `n_resamples`, `random_state` of `queries_needed`.
+
+        Raises
+        ------
+        InvalidInputError
+            Unless there are two systems and one measure, and if scores may be ranks whose order is not stated.
+        """
+        from truerank.significance.paired import paired_differences
+        from truerank.significance.power import Pilot, queries_needed
+
+        check_order(self.found)
+        measured = self._measured()
+        if len(measured) > 1:
+            raise InvalidInputError(
+                f"power is about one measure, got {len(measured)}: {', '.join(self.measures)}", code="one-measure"
+            )
+        ((values, name, convention, *_),) = measured
+        if len(values) != 2:
+            raise InvalidInputError(f"power is about two systems, got {len(values)}; name two", code="two-systems")
+        differences = paired_differences(*values.values())
+        observed = float(differences.mean())
+        found = queries_needed(differences, observed if effect is None else effect, **settings)
+        found.experiment, found.of = self, Pilot(tuple(values), name, convention, observed, effect is None)
+        return found
+
+    def with_measures(self, names: Sequence[str]) -> Experiment:
+        """Return the experiment by some of its measures, whose comparison is `Comparisons` by name."""
+        part = copy(self)
+        part.measures, part._one_measure = {name: self.measures[name] for name in names}, False
+        return part
+
+    def by_segment(self) -> dict[str, Experiment]:
+        """Return the experiment of the queries of each segment by its name, as `segments` divides them.
+
+        Raises
+        ------
+        InvalidInputError
+            Without `segments`, and if a column has several values in a query or a mapping lacks one.
+        """
+        names = self._segment_names()
+        return {name: self._of_queries(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
+
+    def _segment_names(self) -> np.ndarray:
+        if self.segments is None:
+            raise InvalidInputError(
+                "the experiment has no segments",
+                remedies=[Remedy("or a mapping of queries", segments=...)],
+                argument="segments",
+            )
+        if isinstance(self.segments, Mapping):
+            known = {str(query): str(name) for query, name in self.segments.items()}
+            queries = list(map(str, self.query_ids if self.query_ids is not None else []))
+            lacking = [query for query in queries if query not in known]
+            if lacking:
+                raise InvalidInputError(
+                    f"segments has no entry for query {lacking[0]!r}; give one for each query", argument="segments"
+                )
+            return np.array([known[query] for query in queries])
+        if not isinstance(self.rows, RankingData):
+            raise InvalidInputError(
+                f"segments={self.segments!r} is a column, which needs judged rows with columns", argument="segments"
+            )
+        rows, names = self.rows, names_of(self.rows)
+        check_column(self.segments, names, "the data")
+        values = np.asarray(rows.X[:, names.index(self.segments)], dtype=np.float64)
+        first = values[rows.offsets[:-1]]
+        if (values != np.repeat(first, rows.group_sizes)).any():
+            raise InvalidInputError(
+                f"column {self.segments!r} has several values in a query; segments need one", argument="segments"
+            )
+        texts = (rows.category_names or {}).get(self.segments)
+        return np.array([f"{value:g}" if texts is None else texts[int(value)] for value in first])
+
+    def _of_queries(self, chosen: np.ndarray) -> Experiment:
+        part = copy(self)
+        for name in ("query_ids", "rows", "found", "remarks"):
+            part.__dict__.pop(name, None)
+        part.judged = {}
+        for name, (judgements, scores) in self.judged.items():
+            taken, rows = judgements.take_queries(chosen)
+            part.judged[name] = taken, scores[rows]
+        if self.rows is not None:
+            part.data = self.rows.take_queries(chosen)
+            if self.training is not None:
+                part.training = self.training._replace(keep=np.ones(len(chosen), dtype=bool))
+        return part
+
+    def evidence(self) -> Any:
+        """Return values and comparisons together, as `report` writes them; see `truerank.experiments.evidence`."""
+        return resolve("truerank.experiments.evidence:Evidence")(self)
+
+    def report(self, path: str | os.PathLike[str], **settings: Any) -> None:
+        """Write the evidence to a file: Markdown (.md), JSON (.json), else an HTML page.
+
+        `settings` are those of `truerank.report.evidence.make_report`, for a page: `title`, `made_by`, `sources`,
+        `cutoff`.
+        """
+        name, evidence = os.fspath(path), self.evidence()
+        if name.endswith(".json"):
+            text = json.dumps(evidence.to_dict(), ensure_ascii=False) + "\n"
+        elif name.endswith(".md"):
+            text = evidence.to_markdown()
+        else:
+            text = resolve("truerank.report.evidence:make_report")(evidence, **settings)
+        with resolve("truerank.core.files:atomic_write")(name, "w") as stream:
+            stream.write(text)
+
+
+def evaluate(
+    judgements: Any,
+    systems: Any,
+    measures: MeasuresLike = "nDCG@10",
+    *,
+    convention: str | None = None,
+    topics: str | None = None,
+    training_queries: str = "leave out",
+    qid: ArrayLike | None = None,
+    doc_ids: ArrayLike | None = None,
+) -> Any:
+    """Evaluate a system or several: scores against relevance grades, or runs against qrels.
+
+    This is `Experiment(judgements, systems, measures, …).evaluate()`; see `Experiment` for the arguments. Scores and
+    grades are in any row order; for RankingData this is the order of the rows from which it was made, for Judgements
+    the order of their (grouped) rows. Without `qid`, grades are of a single query (the printed result says so) and at
+    most 1,000 rows.
+
+    Raises
+    ------
+    InvalidInputError
+        Without a ranked document, on several runs with different topics without `topics`, on unknown measures, and on
+        arrays of different lengths.
+
+    Returns
+    -------
+    Evaluation, or Evaluations by name of systems in a mapping or list
+        A dict of means by name, with `.per_query`, counts, `.remarks`, `.to_frame()`, `.to_markdown()`, `.to_dict()`.
+
+    >>> result = evaluate([1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], "AP nDCG@10", qid=[7, 7, 8, 8])
+    >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
+    (0.5, [0.5, 0.5], [7, 8])
+    >>> qrels = {"7": {"a": 1, "b": 0}}
+    >>> print(evaluate(qrels, {"good": {"7": {"a": 2.0, "b": 1.0}}, "bad": {"7": {"b": 2.0, "a": 1.0}}}, "RR"))
+    good has the best mean of 2 systems: RR is 1.0000 over 1 query.
+    <BLANKLINE>
+    run       RR
+    ----  ------
+    good  1.0000
+    bad   0.5000
+    """
+    experiment = Experiment(
+        judgements, systems, measures, convention=convention, topics=topics, training_queries=training_queries,
+        qid=qid, doc_ids=doc_ids,
+    )  # fmt: skip
+    found = experiment.evaluate()
+    if experiment.several:
+        return found
+    (one,) = found.values()
+    one.name = ""
+    return one
+
+
+def compare(
+    judgements: Any,
+    systems: Any,
+    measures: MeasuresLike = "nDCG@10",
+    *,
+    baseline: str | None = None,
+    convention: str | None = None,
+    topics: str | None = None,
+    training_queries: str = "leave out",
+    test: str = "randomisation",
+    correction: str | None = None,
+    margin: float | None = None,
+    pairs: str = "baseline",
+    history: Any = None,
+    random_state: RandomState = 0,
+    qid: ArrayLike | None = None,
+    doc_ids: ArrayLike | None = None,
+) -> Any:
+    """Compare systems over the same judged queries by paired tests.
+
+    This is `Experiment(judgements, systems, measures, …).compare(…)`; see `Experiment` and `Experiment.compare` for the
+    arguments.
+
+    Returns
+    -------
+    Comparison, or Comparisons of several measures by name
+
+    Examples
+    --------
+    >>> y, qid = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
+    >>> result = compare(y, {"old": [1, 2, 1, 2, 1, 2], "new": [2, 1, 2, 1, 1, 2]}, "RR", qid=qid)
+    >>> pair = result.pairs[0]
+    >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
+    ('new', 'old', 2, 0, 1)
+    >>> compare(y, {"old": [1] * 6, "new": y}, "RR P@1", qid=qid)["P@1"].means["new"]
+    1.0
+    """
+    experiment = Experiment(
+        judgements, systems, measures, baseline=baseline, convention=convention, topics=topics,
+        training_queries=training_queries, qid=qid, doc_ids=doc_ids,
+    )  # fmt: skip
+    return experiment.compare(
+        test=test, correction=correction, margin=margin, pairs=pairs, history=history, random_state=random_state
+    )
+
+
+def _check_order(judgements: Any) -> None:
+    """Raise an error if the measures were given first."""
+    if isinstance(judgements, Experiment):
+        raise InvalidInputError("an Experiment has its own judgements", remedies=["call its methods"], code="order")
+    named = isinstance(judgements, str) and judgements != "-" and not os.path.exists(judgements)
+    if named or isinstance(judgements, Measure):
+        try:
+            parse_measures(judgements, DEFAULT_CONVENTION)
+        except InvalidInputError:
+            return
+        raise InvalidInputError(
+            f"the judgements come first, got the measure {str(judgements)!r} there",
+            remedies=["write evaluate(judgements, systems, measures)"],
+            code="order",
+        )

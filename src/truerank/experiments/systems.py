@@ -1,0 +1,322 @@
+"""What a system is, and how it becomes scores of judged documents.
+
+Over qrels, a system is a run. Over judged rows, a system is scores, a column, a fitted ranker, or a file of one of
+these; a ranker reads the columns that it was trained on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import nearest, resolve
+from truerank.core.printing import progress
+from truerank.data.checkup import Remark
+from truerank.data.columns import as_in_training, names_of, reading_of
+from truerank.data.ranking_data import Judgements, RankingData
+from truerank.data.row_source import RowSource
+from truerank.experiments.policy import about_data, about_qrels, about_runs, about_scores, check_shared_topics
+from truerank.io.trec import as_qrels, as_run, judge_run, run_name
+from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
+
+JudgedScores = dict[str, tuple[Judgements, np.ndarray]]
+
+
+class ModelFile(NamedTuple):
+    """A fitted ranker and the file that it was read from, which names it in messages."""
+
+    path: str
+    model: Any
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """A file of judged rows, which is read when it is known which models score it.
+
+    `read(like)` returns the rows with the columns of a model, or of several together; without columns if `like` is
+    None. `columns(names, like)` returns a RankingData with at least these columns.
+    """
+
+    name: str
+    read: Callable[[Any], Any]
+    columns: Callable[[list[str], Any], RankingData]
+
+
+Checks = list[tuple[str, Callable[[str], list[Remark]]]]
+
+
+class Resolved(NamedTuple):
+    """The systems of an experiment by name: judgements and scores in the same order of rows, and models.
+
+    `labels` has the names of models in messages, `data` the rows that they score, and `checks` the source and the
+    function of the remarks on what was read, under a convention.
+    """
+
+    judged: JudgedScores
+    models: dict[str, Any]
+    labels: dict[str, str]
+    data: Any
+    checks: Checks
+    note: str = ""
+
+
+def by_name(systems: Any, over_qrels: bool) -> tuple[dict[str, Any], bool]:
+    """Return the systems by name, and whether they were given by name or as a list, rather than a single one."""
+    if over_qrels:
+        runs = named_runs(systems)
+        return (runs, True) if runs else ({_name_of(systems, "run"): systems}, False)
+    if isinstance(systems, Mapping):
+        if not systems:
+            raise InvalidInputError(
+                "there is no system",
+                remedies=["give systems by name: {'new': scores, 'old': 'bm25'}"],
+                code="no-system",
+            )
+        return {str(name): one for name, one in systems.items()}, True
+    if isinstance(systems, list | tuple) and systems and all(map(_is_named, systems)):
+        named = {_name_of(one, f"system {place}"): one for place, one in enumerate(systems, 1)}
+        if len(named) < len(systems):
+            raise InvalidInputError(
+                f"two of the systems {', '.join(named)} have the same name",
+                remedies=["give a dict by name"],
+                code="same-name",
+            )
+        return named, True
+    return {_name_of(systems, "scores"): systems}, False
+
+
+def _is_named(system: object) -> bool:
+    return isinstance(system, str | os.PathLike | ModelFile) or hasattr(system, "predict")
+
+
+def _name_of(system: Any, otherwise: str) -> str:
+    if isinstance(system, ModelFile):
+        return run_name(system.path.removesuffix(".json"))
+    if isinstance(system, str | os.PathLike):
+        return run_name(os.fspath(system).removesuffix(".json"))
+    if hasattr(system, "predict"):
+        return type(system).__name__
+    name = getattr(system, "tag", None) or getattr(system, "name", None)
+    return name if isinstance(name, str) and name else otherwise
+
+
+def are_rows(judgements: Any, systems: Any) -> bool:
+    """Return whether judgements are of rows, which systems score, rather than qrels, which need runs.
+
+    A data frame is rows if a system is one of its columns, a ranker or an array.
+    """
+    if isinstance(judgements, RowsFile | RowSource):
+        return True
+    if not is_qrels(judgements):
+        return True
+    if not hasattr(judgements, "columns") or hasattr(judgements, "read"):
+        return False
+    columns = {str(name) for name in judgements.columns}
+    each = list(systems.values()) if isinstance(systems, Mapping) else [systems]
+    return any(
+        hasattr(one, "predict")
+        or isinstance(one, np.ndarray)
+        or (isinstance(one, str) and stated_order(one)[0] in columns)
+        for one in each
+    )
+
+
+def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool) -> Resolved:
+    """Return runs over qrels, each over all topics of the qrels."""
+    qrels = as_qrels(judgements)
+    found, contradicts = {}, {}
+    for name, given in progress(runs.items(), "runs"):
+        run = as_run(given, name)
+        found[name] = judge_run(qrels, run)
+        contradicts[name] = run.contradicts_ranks
+        if not several and not (qrels.n_queries and run.n_rows):
+            what = "the qrels judge" if not qrels.n_queries else "the run ranks"
+            raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query", code="nothing")
+    check_shared_topics(found)
+    where = os.fspath(judgements) if isinstance(judgements, str | os.PathLike) else "qrels"
+    checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", lambda _: about_runs(contradicts))]
+    return Resolved(found, {}, {}, None, checks)
+
+
+def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids: Any) -> Resolved:
+    """Return systems over judged rows, with scores in the order of the judgements' rows.
+
+    Each model reads its own columns, so models of different features can be compared; queries, grades and missing
+    values are read as the first model knows them.
+    """
+    systems = {name: _loaded(one) for name, one in systems.items()}
+    models = {name: one for name, one in systems.items() if isinstance(one, ModelFile)}
+    source, like = judgements, _union([one.model for one in models.values()]) if models else None
+    data: Any = None
+    if isinstance(source, RowsFile):
+        data = source.read(like)
+    elif isinstance(source, RankingData | RowSource):
+        data = source
+    elif is_qrels(source):
+        data = resolve("truerank.io.tables:read_table")(source)
+    if data is None:
+        judgements, order = judged(judgements, qid, doc_ids)
+        if models:
+            raise InvalidInputError(
+                f"{next(iter(models))} is a ranker, which needs rows to score",
+                remedies=["give RankingData(X, y, qid), or scores"],
+                code="no-rows",
+            )
+    else:
+        if qid is not None or doc_ids is not None:
+            raise InvalidInputError(
+                f"{type(data).__name__} bring their own queries and document ids; give no qid, doc_ids",
+                argument="qid",
+            )
+        judgements, order = data.judgements(), getattr(data, "order", None)
+    columns = _columns(source, data, systems, like)
+    scores, unstated = {}, {}
+    for name, one in systems.items():
+        if isinstance(one, ModelFile):
+            scores[name] = _predicted(one.model, source, data, like)
+            continue
+        label = "scores" if len(systems) == 1 else f"scores of {name!r}"
+        sign, stated, values = _values(name, one, columns, judgements.n_rows)
+        own = data.grouped_scores(values) if isinstance(data, RowSource) else None
+        own = scores_in_order(values, judgements, order, label) if own is None else own
+        scores[name] = sign * own if sign < 0 else own
+        if not stated:
+            unstated[name] = own
+    where = source.name if isinstance(source, RowsFile) else "data"
+    checks: Checks = [] if data is None else [(where, partial(about_data, _used(data, like)))]
+    checks.append((where, lambda _: about_scores(unstated, judgements.offsets)))
+    alone = qid is None and data is None and not isinstance(source, Judgements)
+    note = f"1 query of {judgements.n_rows} rows: pass qid if the rows belong to several queries" if alone else ""
+    found = {name: (judgements, own) for name, own in scores.items()}
+    labels = {name: one.path or name for name, one in models.items()}
+    return Resolved(found, {name: one.model for name, one in models.items()}, labels, data, checks, note)
+
+
+def stated_order(entry: str) -> tuple[str, float | None]:
+    """The file or column of an entry, and 1 or -1 where the entry states which end is best.
+
+    >>> stated_order("bm25"), stated_order("-rank"), stated_order("rank:ascending"), stated_order("points:descending")
+    (('bm25', None), ('rank', -1.0), ('rank', -1.0), ('points', 1.0))
+    """
+    name, order = _stated(entry)
+    if os.path.exists(entry) or entry == "-":
+        return entry, None
+    return (entry[1:], -1.0) if order is None and entry.startswith("-") else (name, order)
+
+
+def _stated(entry: str) -> tuple[str, float | None]:
+    name, _, order = entry.rpartition(":")
+    if name and order in ("ascending", "descending"):
+        return name, -1.0 if order == "ascending" else 1.0
+    return entry, None
+
+
+def read_stated(entry: str, data: Any) -> np.ndarray:
+    """The scores of a file in the file's order, higher is better; refused if they may be ranks."""
+    from truerank.experiments.policy import check_order
+    from truerank.io.scores import read_scores
+
+    path, order = stated_order(entry)
+    scores = read_scores(path, data.n_rows)
+    if order is not None:
+        return order * scores
+    check_order(about_scores({path: data.grouped(scores)}, data.offsets))
+    return scores
+
+
+def _loaded(system: Any) -> Any:
+    """Return a ranker as a `ModelFile`, which is loaded from a file whose name ends in `.json`."""
+    if isinstance(system, str | os.PathLike) and os.fspath(system).endswith(".json") and os.path.exists(system):
+        path = os.fspath(system)
+        return ModelFile(path, resolve("truerank.models.model_file:load_model")(path))
+    is_function = callable(system) and not hasattr(system, "__array__")
+    return ModelFile("", system) if hasattr(system, "predict") or is_function else system
+
+
+def _columns(source: Any, data: Any, systems: Mapping[str, Any], like: Any) -> dict[str, np.ndarray]:
+    """Return the columns that are used as scores, in the file's order, by name."""
+    entries = [stated_order(one)[0] for one in systems.values() if isinstance(one, str)]
+    names = list(dict.fromkeys(name for name in entries if name != "-" and not os.path.exists(name)))
+    if not names:
+        return {}
+    where = source.name if isinstance(source, RowsFile) else "the data"
+    if not isinstance(data, RankingData):
+        raise InvalidInputError(
+            f"{names[0]!r} is not a file, and {where} have no columns in this process", code="no-column"
+        )
+    held = source.columns(names, like) if isinstance(source, RowsFile) else data
+    known, values = names_of(held), {}
+    for name in names:
+        check_column(name, known, where)
+        column = held.X[:, [known.index(name)]]
+        own = held.restore(np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0])
+        if np.isnan(own).any():
+            raise InvalidInputError(
+                f"column {name!r} cannot be used as scores: it has no value in {int(np.isnan(own).sum())} rows",
+                remedies=["fill them in", "write the scores to a file, one for each row"],
+                code="missing-scores",
+            )
+        values[name] = own
+    return values
+
+
+def check_column(name: str, known: list[str], where: str) -> None:
+    """Raise an error unless a column is known."""
+    if name not in known:
+        what = f"{name!r} is neither a file of scores nor a column of {where}"
+        raise InvalidInputError(what + (nearest(name, known) or f" ({known[0]} to {known[-1]})"), code="no-column")
+
+
+def _values(name: str, system: Any, columns: Mapping[str, np.ndarray], n_rows: int) -> tuple[float, bool, Any]:
+    """Return the sign of scores, whether their order was stated, and the scores in the caller's order of rows."""
+    if isinstance(system, str | os.PathLike):
+        from truerank.io.scores import read_scores
+
+        path, order = stated_order(os.fspath(system))
+        return order or 1.0, order is not None, columns[path] if path in columns else read_scores(path, n_rows)
+    order = _stated(name)[1]
+    return order or 1.0, order is not None, system
+
+
+def _used(data: Any, like: Any) -> Any:
+    """Return the rows with the features that models read, which remarks are about; without features if none does."""
+    if not isinstance(data, RankingData):
+        return data
+    return data.without_features() if like is None else as_in_training(data, getattr(like, "feature_names_in_", None))
+
+
+def _predicted(model: Any, source: Any, data: Any, like: Any) -> np.ndarray:
+    """Return the scores of a model (n,), in grouped order."""
+    if isinstance(data, RowSource):
+        return np.asarray(data.scores(model), dtype=np.float64)
+    own = getattr(model, "category_names", None) or {}
+    rows = data
+    if isinstance(source, RowsFile) and any(like.category_names[name] != texts for name, texts in own.items()):
+        rows = source.read(model)
+    rows = as_in_training(rows, getattr(model, "feature_names_in_", None))
+    if not hasattr(model, "predict"):
+        return np.asarray(model(rows.X), dtype=np.float64).reshape(-1)
+    return np.asarray(resolve("truerank.rankers.pipeline:ranker_scores")(model, rows), dtype=np.float64)
+
+
+def _union(rankers: list[Any]) -> Any:
+    """Columns and categories of the models together; no columns if one of the models uses all."""
+    known = [ranker.feature_names_in_ for ranker in rankers if getattr(ranker, "feature_names_in_", None) is not None]
+    categories: dict[str, Any] = {}
+    for ranker in rankers:
+        categories = (getattr(ranker, "category_names", None) or {}) | categories
+    readings = list(map(reading_of, rankers))
+    reading = next(filter(None, readings), {})
+    if any(own.get("missing") == "nan" for own in readings):  # models that read 0 do so themselves
+        reading["missing"] = "nan"
+    like = SimpleNamespace(category_names=categories, reading_=reading, predict=None)
+    if known and len(known) == len(rankers):
+        like.feature_names_in_ = list(dict.fromkeys(str(name) for own in known for name in own))
+    return like
