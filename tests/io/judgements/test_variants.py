@@ -37,6 +37,11 @@ READ = {
                                   "documents": [{"id": "a1", "fields": {"title": "AI"}}]}]),
     "pairs": json.dumps([{"query": "red shoes", "relevant_docs": [["a1", 3], ["a2", 0]]}]),
     "LTR plugin": '# qid:1: red shoes\n3\tqid:1\t# a1\tred shoes\n0\tqid:1\t# a2\tred shoes\n',
+    "usual names in part": "example_id,Customer search phrase,product_uid,Relevancy (0-3)\n1,red shoes,a1,3\n2,red shoes,a2,0\n",
+    "id of the document": "search_term,id,stars\nred shoes,a1,3\nred shoes,a2,0\n",
+    "separator named": "sep=;\nquery;docid;rating\nred shoes;a1;3\nred shoes;a2;0\n",
+    "indented objects": '{\n "query": "red shoes",\n "ratings": {"a1": 3}\n}\n{\n "query": "red shoes",\n "ratings": {"a2": 0}\n}\n',
+    "plugin's sample": "# qid:1: red shoes\n#\n3\tqid:1 #\ta1\tA Shoe\n0\tqid:1 #\ta2\tHat\n",
     "LETOR": "3 qid:1 1:0.5 2:7 # a1\n0 qid:1 1:0.1 2:3 # a2\n",
 }  # fmt: skip
 
@@ -50,8 +55,8 @@ def test_variants_are_read(tmp_path, name):
     ratings = read_ratings(path)
     for query, document, grade in zip(ratings.queries, ratings.documents, ratings.grades):
         found.setdefault(query, {})[document] = grade
-    assert found == ({"1": TWO["red shoes"]} if name in ("LTR plugin", "LETOR") else TWO)
-    if name == "LTR plugin":
+    assert found == ({"1": TWO["red shoes"]} if name in ("LTR plugin", "LETOR", "plugin's sample") else TWO)
+    if name in ("LTR plugin", "plugin's sample"):
         assert ratings.texts == {"1": "red shoes"}
 
 
@@ -161,6 +166,71 @@ def test_runs_in_tables_and_json(tmp_path):
         (tmp_path / "run").write_text(text)
         with pytest.raises(DataFileError, match=name):
             read_run(tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("ignore:.*E, S, C, I", "ignore:.*left out")
+def test_grades_in_words(tmp_path):
+    def read(*words, **options):
+        rows = "".join(f"q,d{k},{word}\n" for k, word in enumerate(words))
+        (tmp_path / "w.csv").write_text("query,docid,label\n" + rows)
+        return read_ratings(tmp_path / "w.csv", **options).grades
+
+    assert read("E", "i", "C", "S") == [3.0, 0.0, 1.0, 2.0]
+    assert read("true", "False", "1") == [1.0, 0.0, 1.0]
+    for words, proposal in [
+        (["Exact", "Partial", "Irrelevant"], "Exact=2 Partial=1 Irrelevant=0"),
+        (["Relevant", "Not relevant"], "Relevant=1 Not relevant=0"),
+        (["Perfect", "Excellent", "Good", "Fair", "Bad"], "Perfect=4 Excellent=3 Good=2 Fair=1 Bad=0"),
+        (["3: Perfect", "0: Poor"], "3: Perfect=3 0: Poor=0"),
+        (
+            ["highly_relevant", "somewhat relevant", "NOT-RELEVANT"],
+            "highly_relevant=2 somewhat relevant=1 NOT-RELEVANT=0",
+        ),
+    ]:
+        with pytest.raises(DataFileError, match="line 2") as refused:
+            read(*words)
+        assert f'grades="{proposal}"' in str(refused.value)
+        found = read(*words, grades=proposal)
+        assert found == sorted(found, reverse=True)
+    with pytest.raises(DataFileError, match="blue=?"):
+        read("blue", "green")
+    with pytest.raises(DataFileError, match="decimal comma"):
+        (tmp_path / "d.csv").write_text('query,docid,label\nq,d,"0,75"\n')
+        read_ratings(tmp_path / "d.csv")
+    assert read("A", "B", "skip", grades={"A": 2, "B": 1}) == [2.0, 1.0]
+    assert read("A", "B", grades={"a": 2, "b": None}) == [2.0]
+    assert read("100", "10", "0", grades="100=2 10=1 0=0") == [2.0, 1.0, 0.0]
+    with pytest.raises(DataFileError, match="line 3"):
+        read("100", "7", grades="100=2 10=1 0=0")
+
+
+def test_several_judges(tmp_path):
+    (tmp_path / "j.csv").write_text("query,docid,rating,rater\nq,a,3,x\nq,a,1,y\nq,a,1,z\nq,b,2,x\nq,b,2,y\nq,c,0,x\n")
+    ratings = read_ratings(tmp_path / "j.csv")
+    assert ratings.judges == ["x", "y", "z", "x", "y", "x"]
+    assert "2 documents with several grades, which are the same for 1" in ratings.agreement()
+    # alpha = 1 - (n - 1) * sum of squared differences within / sum of all: 16 / 2 within, 5 grades 3 1 1 2 2
+    within, between = (2 * (4 + 4)) / 2 + 0.0, 2 * (5 * (9 + 1 + 1 + 4 + 4) - 81)
+    assert f"{1 - within / (between / 4):.3f}" in ratings.agreement()
+    for how, grade in (("mean", 5 / 3), ("median", 1.0), ("majority", 1.0), ("first", 3.0)):
+        assert ratings.qrels(how).grades.tolist() == [grade, 2.0, 0.0]
+    with pytest.raises(InvalidInputError, match="document 'a'.*by x, y, z"):
+        ratings.qrels()
+    with pytest.raises(InvalidInputError, match="aggregate must be"):
+        ratings.qrels("max")
+
+
+def test_a_package_adds_a_format(tmp_path, monkeypatch):
+    from truerank.io.judgements import registry
+    from truerank.io.judgements.formats import Format
+    from truerank.io.judgements.ratings import Row
+
+    mine = Format(
+        "mine", "my format", lambda content: content.text.startswith("MINE"), lambda content: [Row("q", "d", 1)]
+    )
+    monkeypatch.setitem(registry.FORMATS.own, "mine", mine)
+    (tmp_path / "x").write_text("MINE\n")
+    assert read_ratings(tmp_path / "x").format == "my format"
 
 
 def test_frames_keep_words_and_judges():

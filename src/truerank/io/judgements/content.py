@@ -128,6 +128,8 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
         raise DataFileError("the JSON is nested too deeply", name) from error
     except ValueError as error:
         whole = error
+    if len(text.split("\n", 1)[0].strip()) <= 1 and "Extra data" in str(whole):
+        return _indented_values(text, name)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     values = list[tuple[int | None, Any]]()
     for place, (number, line) in enumerate(lines):
@@ -142,6 +144,18 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
             raise DataFileError(f"the JSON is damaged: {message}", name, at) from whole
         if not is_action(value):
             values.append((number, value))
+    return values
+
+
+def _indented_values(text: str, name: str) -> list[tuple[int | None, Any]]:
+    """Return JSON values of several lines, one after another, each with its first line."""
+    values, place, decoder = list[tuple[int | None, Any]](), 0, json.JSONDecoder()
+    while rest := re.compile(r"\S").search(text, place):
+        try:
+            value, place = decoder.raw_decode(text, rest.start())
+        except json.JSONDecodeError as error:
+            raise DataFileError(f"the JSON is damaged: {error.msg}", name, error.lineno) from error
+        values.append((text.count("\n", 0, rest.start()) + 1, value))
     return values
 
 
@@ -163,7 +177,7 @@ def _of_arrow(source: Source, kind: str) -> Content:
 
 def _of_delimited(text: str, data: bytes, name: str) -> Content:
     """Return a table of text. A quotation mark in a cell is doubled, unless tabs delimit cells and none is."""
-    body = re.sub(r"\A(?:#.*\n|\s*\n)+", "", text)
+    body = re.sub(r"\A(?:#.*\n|\s*\n|sep=.\r?\n)+", "", text)  # a spreadsheet may name the separator
     delimiter, decimal = dialect("csv", body.encode("utf-8"))
     skipped = text.count("\n") - body.count("\n")
     for quoted in (True, False) if delimiter == "\t" else (True,):

@@ -183,7 +183,10 @@ def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[s
 
     DataFileError: words without `grades`, with a proposal, and a text that is no word of `grades`, with its line.
     """
-    read = _Scale(grades, content.decimal)
+    rows = list(rows)
+    given = {str(row.grade).strip().casefold() for row in rows if isinstance(row.grade, str)} - _UNRATED
+    esci = grades is None and len(given) > 0 and given <= ESCI.keys()
+    read = _Scale(ESCI if esci else grades, content.decimal)
     found, judges = Ratings([], [], [], None, name=content.name, format=format), list[str | None]()
     left_out, words = Counter[str](), dict[str, list[Row]]()
     for row in rows:
@@ -207,7 +210,7 @@ def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[s
     found.left_out = dict(left_out)
     if any(judges):
         found.judges = [judge or "" for judge in judges]
-    _tell(found, read.esci, grades)
+    _tell(found, esci, grades)
     return found
 
 
@@ -217,7 +220,7 @@ class _Scale:
     def __init__(self, grades: Mapping[str, float | None] | None, decimal: str) -> None:
         self.known = {str(word).strip().casefold(): number for word, number in (grades or {}).items()}
         self.numbers = {float(word): number for word, number in self.known.items() if _is_number(word)}
-        self.decimal, self.esci = decimal, False
+        self.decimal = decimal
 
     def __call__(self, given: object) -> float | str | None:
         if given is None or given != given:
@@ -231,9 +234,6 @@ class _Scale:
                 return self.known[folded]
             if folded in _UNRATED:
                 return None
-            if not self.known and folded in ESCI:
-                self.esci = True
-                return ESCI[folded]
             written = word.replace(",", ".") if self.decimal == "," else word
             if folded in _TRUTH:
                 number = _TRUTH[folded]
@@ -292,6 +292,8 @@ def _refuse(
     shown = ", ".join(f"{word!r:.40} ({len(words[word])})" for word in counts[:8])
     proposal = proposed(counts[:20])
     unknown = " (replace each ? by a number)" if "?" in proposal else ""
+    if all(re.fullmatch(r"\d+,\d+", word) for word in words):
+        raise DataFileError(f"grades have a decimal comma: {shown}. Write a decimal point", found.name, line)
     also = f", and {counted(len(found.grades), 'grade')} in numbers" if found.grades else ""
     raise DataFileError(
         f"grades are words: {shown}{also}",

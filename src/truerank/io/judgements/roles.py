@@ -37,6 +37,14 @@ _LISTS = {
 }
 
 
+_LIKE = {
+    "document": r"^(doc|prod|item|asin|sku|article|page|listing|passage|chunk|result).*(id|no|key|uid|code|url)$|^id$",
+    "text": r"query|search|keyword|phrase|question",
+    "grade": r"relevan|rating|grade|judge?ment|label|stars",
+}
+"""Names of a role that no column has by its usual name: a column that is alone in having such a name."""
+
+
 def plain(name: object) -> str:
     """Return a name without case and marks: "productId", "product-id" and "_Product ID" are "productid"."""
     return re.sub(r"[\W_]", "", str(name).lower())
@@ -51,8 +59,8 @@ def lists_documents(key: str, value: str = "grade") -> bool:
     return bool(_LISTS[value].fullmatch(key))
 
 
-def roles_of(names: Iterable[str], value: str = "grade") -> dict[str, str]:
-    """Return the names by role; of several names for a role, the most usual one.
+def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) -> dict[str, str]:
+    """Return the names by role; of several names for a role, the most usual one. With `like`, else the only one alike.
 
     `value` is "grade" or "score". A query's text is its id if no other column is.
 
@@ -63,8 +71,17 @@ def roles_of(names: Iterable[str], value: str = "grade") -> dict[str, str]:
     """
     known = {plain(name): name for name in reversed(list(names))}
     wanted = ROLES if value == "grade" else ROLES | {"grade": (), "judge": (), "score": SCORE, "rank": RANK}
-    found = {role: next((known[name] for name in usual if name in known), None) for role, usual in wanted.items()}
-    return {role: name for role, name in found.items() if name is not None}
+    found = {}
+    for role, usual in wanted.items():
+        if name := next((known[name] for name in usual if name in known), None):
+            found[role] = name
+    for role, pattern in _LIKE.items() if like else ():
+        if role in found or not wanted.get(role) or (role == "text" and "query" in found):
+            continue
+        alike = [name for short, name in known.items() if re.search(pattern, short) and name not in found.values()]
+        if len(alike) == 1:
+            found[role] = alike[0]
+    return {role: found[role] for role in wanted if role in found}
 
 
 def few(names: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ _ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "expla
 
 def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
     """Return the columns of a table by role; scores of a system are no grades."""
-    roles, header = roles_of(content.header, what), content.header
+    roles, header = roles_of(content.header, what, like=True), content.header
     if plain(roles.get("grade", "")) in ("score", "value"):
         numbers = [read_grade(row[header.index(roles["grade"])]) for _, row in content.rows if len(row) == len(header)]
         ranked = "rank" in roles_of(header, "score")
@@ -98,7 +98,7 @@ def judges_of(content: Content) -> dict[str, int]:
     """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades."""
     if has(content.header, "clicked"):  # a log
         return {}
-    taken = set(roles_of(content.header).values())
+    taken = set(roles_of(content.header, like=True).values())
     found: dict[str, int] = {}
     for k, name in enumerate(content.header):
         if name in taken or is_about(name):

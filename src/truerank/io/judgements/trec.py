@@ -66,6 +66,20 @@ def _is_letor(content: Content) -> bool:
 
 
 def _letor_rows(content: Content) -> Iterator[Row]:
+    """Yield the rows. What follows the document is the query's text if it is the same in all lines of the query."""
+    texts = dict(re.findall(r"^#\s*qid:\s*(\S+?):?\s+(.*\S)", content.text, re.MULTILINE))
+    rows, after = list[Row](), dict[str, set[str | None]]()
+    for row in _letor_lines(content):
+        rows.append(row)
+        after.setdefault(row.query, set()).add(row.text)
+    same = (
+        {query: next(iter(own)) for query, own in after.items()} if all(len(own) == 1 for own in after.values()) else {}
+    )
+    for row in rows:
+        yield row._replace(text=texts.get(row.query, same.get(row.query)))
+
+
+def _letor_lines(content: Content) -> Iterator[Row]:
     for number, line in enumerate(content.text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
