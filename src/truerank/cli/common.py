@@ -321,7 +321,8 @@ def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
 def read_ratings(args: argparse.Namespace, path: str) -> Any:
     """The judgements of a file with `--grades` and `--aggregate`; prints how well several judges agree."""
     grades, aggregate = getattr(args, "grades", None), getattr(args, "aggregate", None)
-    ratings = truerank.read_ratings(path, grades=" ".join(grades) if grades else None)
+    columns = {role: getattr(args, f"{role}_column", None) for role in ("query", "document", "grade")}
+    ratings = truerank.read_ratings(path, grades=" ".join(grades) if grades else None, **columns)
     if aggregate is None:
         return ratings
     one = ratings.aggregated(aggregate)

@@ -16,7 +16,7 @@ from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
 from truerank.io.judgements.ratings import Ratings, graded, read_scale
-from truerank.io.judgements.roles import has
+from truerank.io.judgements.roles import few, has
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
 
@@ -29,7 +29,15 @@ FORMATS: Table[Format] = Table(
 Scale = str | Mapping[str, float | None]
 
 
-def read_ratings(source: object, *, grades: Scale | None = None, format: str | None = None) -> Ratings:
+def read_ratings(
+    source: object,
+    *,
+    grades: Scale | None = None,
+    format: str | None = None,
+    query: str | None = None,
+    document: str | None = None,
+    grade: str | None = None,
+) -> Ratings:
     """Read the judgements in a file of any known format, with a row for each grade.
 
     Parameters
@@ -43,6 +51,8 @@ def read_ratings(source: object, *, grades: Scale | None = None, format: str | N
         grade. Numbers are words, too: "100=3 10=2".
     format : str, optional
         The name of a format.
+    query, document, grade : str, optional
+        Columns of a table whose names are not usual.
 
     Raises
     ------
@@ -60,6 +70,7 @@ def read_ratings(source: object, *, grades: Scale | None = None, format: str | N
     {'red shoes': {'d1': 3, 'd2': 0}}
     """
     scale = read_scale(grades) if isinstance(grades, str) else grades
+    named = {name: role for name, role in ((query, "qid"), (document, "docid"), (grade, "rating")) if name is not None}
     if isinstance(source, Ratings):
         return source
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
@@ -70,7 +81,12 @@ def read_ratings(source: object, *, grades: Scale | None = None, format: str | N
     if isinstance(source, Source):
         return ratings_of(read_content(source), scale, format)
     with Source(source) as stream:
-        return ratings_of(read_content(stream), scale, format)
+        content = read_content(stream)
+    if absent := [name for name in named if name not in content.header]:
+        raise DataFileError(f"there is no column {absent[0]!r}; the columns are {few(content.header)}", content.name)
+    # A column that has the usual name already keeps its cells, and has no role.
+    header = [named.get(name, f"_{name}_" if named and name in named.values() else name) for name in content.header]
+    return ratings_of(content._replace(header=header), scale, format)
 
 
 def ratings_of(

@@ -136,7 +136,7 @@ def joined(ratings: Ratings, source: PathLike, on: str | None = None) -> tuple[d
         content = content._replace(header=header)
         records = [[one.get(key) for key in header] for one in objects if isinstance(one, dict)]
     header = content.header
-    found = on or roles_of(header).get("document") or next((name for name in header if plain(name) == "id"), None)
+    found = on or roles_of(header, like=True).get("document")
     if found not in header:
         what = f"there is no column {found or 'of document ids'!r}; expected one of {few(header)}"
         raise DataFileError(what, str(source))
