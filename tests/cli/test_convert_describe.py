@@ -216,7 +216,7 @@ def test_grades_in_words_are_proposed(tmp_path, monkeypatch, capsys):
     assert main(["convert", "w.csv", "q.txt"]) == 1
     said = capsys.readouterr().err
     proposal = "Perfect=2 Good=1 Bad=0"
-    assert f'--grades "{proposal}"' in said
+    assert f"--grades '{proposal}'" in said
     assert main(["convert", "w.csv", "q.txt", "--grades", proposal]) == 0
     assert "1 without a grade" in capsys.readouterr().err
     assert read_qrels("q.txt").to_dict() == {"tv": {"d1": 2, "d2": 0, "d3": 1}}

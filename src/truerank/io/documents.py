@@ -37,6 +37,7 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import id_text, is_missing
 from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
+from truerank.io.judgements.content import read_content
 from truerank.io.letor.grammar import NUMBER, is_word
 from truerank.io.streams import Source
 from truerank.io.tables import table_kind
@@ -271,6 +272,11 @@ def _records(source: object, part: str, texts: Collection[str] = ()) -> tuple[st
     if isinstance(source, str | os.PathLike) and table_kind(source):
         return str(source), _of_table(source, texts)
     stream = Source(source)
+    if part == "queries" and b'"querySetQueries"' in stream.peek():  # of the Search Relevance Workbench
+        with stream:
+            found = read_content(stream).first().get("querySetQueries")
+        asked = [str(one["queryText"]) for one in found or () if isinstance(one, dict) and "queryText" in one]
+        return stream.name, iter([Document(text, {"text": text}, {}, {}) for text in asked])
     return stream.name, _of_text(stream, part == "queries", texts)
 
 

@@ -18,7 +18,7 @@ from truerank.core.printing import printable
 from truerank.data.grouping import RowsByQuery, group_rows, offsets_of
 from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
-from truerank.io.judgements.content import is_trec
+from truerank.io.judgements.content import check_order, is_trec
 from truerank.io.letor.grammar import NUMBER, check_bytes, check_line_ends, is_word
 from truerank.io.lists import as_lists, from_dict, once
 from truerank.io.run_ranks import contradicts_ranks
@@ -202,6 +202,7 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     with source if isinstance(source, Source) else Source(source) as stream:
         if not is_trec(stream.peek(), 4):
             return _other_qrels(stream, None, None)
+        check_order(stream.peek(), stream.name)
         names, offsets, doc_ids, values, *_ = _read(stream, 4, 3, "a grade", "topic iteration docno grade")
         topics, texts = topic_texts(names, stream.name)
     return Qrels(topics, offsets, doc_ids, values, texts)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from truerank import read_queries
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.io.judgements.registry import read_ratings
 from truerank.io.trec import read_qrels, read_run
@@ -133,6 +134,37 @@ def test_damaged_files_are_refused_with_the_line(tmp_path, line):
     path.write_text(DAMAGED[line])
     with pytest.raises(DataFileError, match=f"file, {line.strip()}\\b"):
         read_qrels(path)
+
+
+def test_columns_are_named(tmp_path):
+    (tmp_path / "x.csv").write_text("suche,artikel,note,rating\nred shoes,a1,3,9.5\nred shoes,a2,0,1.5\n")
+    with pytest.raises(DataFileError, match="'suche', 'artikel', 'note'") as refused:
+        read_ratings(tmp_path / "x.csv")
+    assert [one.arguments for one in refused.value.remedies] == [{"query": ...}]
+    ratings = read_ratings(tmp_path / "x.csv", query="suche", document="artikel", grade="note")
+    assert ratings.qrels().to_dict() == TWO
+    with pytest.raises(DataFileError, match="no column 'nota'"):
+        read_ratings(tmp_path / "x.csv", grade="nota")
+
+
+def test_columns_in_the_order_of_ir_datasets_are_refused(tmp_path):
+    (tmp_path / "q.tsv").write_text("".join(f"{k // 5}\tdoc{k}\t{k % 3}\t0\n" for k in range(30)))
+    with pytest.raises(DataFileError, match="topic docno grade iteration"):
+        read_qrels(tmp_path / "q.tsv")
+    (tmp_path / "q.tsv").write_text("".join(f"{k // 5}\t0\t{k % 5}\t{k % 3}\n" for k in range(30)))
+    assert read_qrels(tmp_path / "q.tsv").n_rows == 30
+
+
+def test_query_sets_are_queries(tmp_path):
+    (tmp_path / "s.json").write_text(
+        '{"name": "s", "querySetQueries": [{"queryText": "red shoes"}, {"queryText": "tv"}]}'
+    )
+    assert [one.id for one in read_queries(tmp_path / "s.json")] == ["red shoes", "tv"]
+    (tmp_path / "q.csv").write_text("query\nred shoes\ntv\n")
+    assert [(one.id, one.text["text"]) for one in read_queries(tmp_path / "q.csv")] == [
+        ("red shoes", "red shoes"),
+        ("tv", "tv"),
+    ]
 
 
 def test_what_is_no_text(tmp_path):

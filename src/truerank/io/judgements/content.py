@@ -110,6 +110,18 @@ def is_trec(head: bytes, columns: int) -> bool:
     )
 
 
+def check_order(head: bytes, name: str) -> None:
+    """Refuse TREC qrels whose first rows have a document in the second column and a grade in the third."""
+    rows = [words for line in head.split(b"\n", 200)[:200] if len(words := line.split()) == 4]
+    second, third = {row[1] for row in rows}, {row[2] for row in rows}
+    if len(rows) >= 10 and len(second) > 5 + len(third) and all(re.fullmatch(rb"-?\d", one) for one in third):
+        raise DataFileError(
+            "the second column has documents and the third grades, as in 'topic docno grade iteration' of ir_datasets. "
+            "TREC qrels have the columns 'topic iteration docno grade'",
+            name,
+        )
+
+
 def _is_text(line: str) -> bool:
     """Return whether a line is no JSON and no header or row of a table."""
     words = line.encode("utf-8").split()

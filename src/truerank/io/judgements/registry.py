@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from truerank.core.checks import column_labels
-from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
 from truerank.io.judgements.content import BINARY, Content, of_text, read_content
@@ -140,11 +140,12 @@ def recognised(content: Content) -> Format | None:
 def refuse(content: Content) -> NoReturn:
     """Raise an error that says what a file looks like, and what to do with it."""
     looks, advice = looks_like(content)
+    role = lacking(content) if content.kind == "table" else None
     known = ", ".join(dict.fromkeys(format.title for format in FORMATS.own.values()))
-    expected = "A table needs columns of the query, the document and the grade"
-    more = "" if advice else f". Known are {known}. {expected}"
     raise DataFileError(
-        f"expected judgements, but this looks like {looks}{'. ' * bool(advice)}{advice}{more}", content.name
+        f"expected judgements, but this looks like {looks}. {advice or f'Known are {known}'}",
+        content.name,
+        remedies=[] if role is None else [Remedy(f"to name the column of the {role}", **{role: ...})],
     )
 
 
