@@ -226,3 +226,19 @@ def test_grades_in_words_are_proposed(tmp_path, monkeypatch, capsys):
     (tmp_path / "g.csv").write_text("query,docid,gain\ntv,d1,100\ntv,d2,10\ntv,d3,0\n")
     assert main(["convert", "g.csv", "q.txt"]) == 0
     assert "100=2" in capsys.readouterr().err
+
+
+def test_commands_read_words_and_judges_themselves(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.csv").write_text(BOOK)
+    (tmp_path / "r.csv").write_text("query,docid,score\nred shoes,d1,2\nred shoes,d2,1\ntv,d3,1\n")
+    words = ["evaluate", "--qrels", "book.csv", "r.csv", "--measures", "nDCG@10", "--json"]
+    assert main(words) == 1
+    assert "Add --aggregate median" in capsys.readouterr().err
+    assert main([*words, "--aggregate", "first"]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)
+    assert "Krippendorff" in found.err
+    (tmp_path / "w.csv").write_text("query,docid,rating\nred shoes,d1,Good\nred shoes,d2,Bad\ntv,d3,Good\n")
+    assert main(["evaluate", "--qrels", "w.csv", "r.csv", "--grades", "Good=1", "Bad=0"]) == 0
+    assert main(["evaluate", "--qrels", "w.csv", "r.csv", "--explain", "tv", "--grades", "Good=1 Bad=0"]) == 0

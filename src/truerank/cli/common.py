@@ -331,10 +331,17 @@ def read_ratings(args: argparse.Namespace, path: str) -> Any:
     return one
 
 
-def read_qrels(args: argparse.Namespace, path: str) -> Qrels:
-    """The qrels of a file of any known format, with remarks on them; `--grades` and `--aggregate` apply."""
-    plain = not getattr(args, "grades", None) and getattr(args, "aggregate", None) is None
-    return with_remarks(args, path, truerank.read_judgements(path) if plain else read_ratings(args, path).qrels())
+def judgements_of(args: argparse.Namespace) -> Any:
+    """The file of `--qrels`, or its qrels if `--grades` or `--aggregate` apply; None without `--qrels`."""
+    apply = getattr(args, "grades", None) or getattr(args, "aggregate", None)
+    return read_ratings(args, args.qrels).qrels() if apply else args.qrels
+
+
+def read_qrels(args: argparse.Namespace) -> Qrels:
+    """The qrels of `--qrels` in any known format, with remarks on them."""
+    judgements = judgements_of(args)
+    qrels = truerank.read_judgements(judgements) if isinstance(judgements, str) else judgements
+    return with_remarks(args, args.qrels, qrels)
 
 
 def without_features(path: str, between: str = "\n  ") -> str:

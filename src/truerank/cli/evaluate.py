@@ -52,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError("--cluster goes with MODEL --data PATTERN")
     if args.explain is not None:
         explained = [
-            truerank.explain_measure(args.qrels, args.runs[0], m, query=args.explain) for m in measures.values()
+            truerank.explain_measure(common.judgements_of(args), args.runs[0], m, query=args.explain)
+            for m in measures.values()
         ]
         report = {"explained": [one.to_dict() for one in explained]}
         return common.show(args, report, "\n\n".join(map(str, explained)))

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         return _of_text(args) if args.engine is None else _of_engine(args)
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
-    qrels = None if args.qrels is None else common.read_qrels(args, args.qrels)
+    qrels = None if args.qrels is None else common.read_qrels(args)
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
     data = _mapped(joined.data, args)
@@ -82,7 +82,7 @@ def _of_text(args: argparse.Namespace) -> int:
     features = truerank.TextFeatures(
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
     ).fit(index)
-    qrels = None if args.qrels is None else common.read_qrels(args, args.qrels)
+    qrels = None if args.qrels is None else common.read_qrels(args)
     queries = _queries(args, qrels)
     data = _mapped(features.transform(queries, index, qrels), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
@@ -103,7 +103,7 @@ def _of_engine(args: argparse.Namespace) -> int:
     if args.qrels is None or args.spec is None or args.output == "-":
         raise common.UsageError("--engine needs --spec, --qrels and a file to write (-o)")
     partial = f"{args.output}.partial"
-    qrels = common.read_qrels(args, args.qrels)
+    qrels = common.read_qrels(args)
     queries = _queries(args, qrels)
     engine = Engine(args.engine, timeout=60.0, retries=5)
     data, missing = engine_features(engine, read_spec(args.spec), queries, qrels, resume=partial)

@@ -115,7 +115,7 @@ def _learn(args: argparse.Namespace) -> int:
         ranker.set_params(random_state=args.seed)
     depth = {} if args.training_depth is None else {"depth": args.training_depth}
     model = truerank.RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth)
-    qrels = common.read_qrels(args, args.qrels)
+    qrels = common.read_qrels(args)
     pool = truerank.RunPool(common.read_runs(args, args.runs), qrels)
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(

@@ -395,7 +395,8 @@ def add_system_options(parser: argparse.ArgumentParser, text: str = "") -> None:
         "scores of the rows of --data: files with one score on each line, or columns; NAME:ascending if 1 is the best"
     )
     add("--scores FILE …", text, default=[], to="data")
-    add("--qrels FILE", "TREC judgements, in place of --data")
+    add("--qrels FILE", "judgements in any format that `truerank convert` reads, in place of --data")
+    share(parser, "grades", "aggregate", to="qrels")
     parser.set_defaults(baseline=None)
 
 

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
         )
     out = common.made_folder(args, args.out, OUTPUTS)
-    qrels = common.read_qrels(args, args.qrels)
+    qrels = common.read_qrels(args)
     queries, n_asked = _answered_queries(args, qrels)
     index = truerank.build_index(truerank.read_documents(args.documents, bad=args.bad), out / "index")
     common.note(f"{index.n_documents} documents indexed, {len(queries)} of {n_asked} queries have relevant ones")

@@ -84,7 +84,7 @@ def experiment_of(args: argparse.Namespace, measures: str, *, baseline: str | No
     systems: dict[str, Any] = dict(zip(args.names, args.files))
     models = {name: ModelFile(path, common.load_ranker(path)) for name, path in zip(args.names, args.models)}
     with common.cluster_of(args) as client:
-        judgements = args.qrels
+        judgements = common.judgements_of(args)
         if args.data is not None:
             read = partial(_read, args, client)
             judgements = RowsFile(args.data, read, partial(_read_columns, args))

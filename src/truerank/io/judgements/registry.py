@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from truerank.core.checks import column_labels
-from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError
+from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, warn
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
 from truerank.io.judgements.content import BINARY, Content, of_text, read_content
@@ -159,4 +159,6 @@ def write_ratings(ratings: object, target: object, format: str = "ratings") -> N
         raise InvalidInputError(unknown([name for name in FORMATS if FORMATS[name].write], format, "format"))  # type: ignore[arg-type]
     form, own = FORMATS[format], Ratings.of(ratings)
     assert form.write is not None
+    if own.texts and not form.texts:
+        warn(f"{form.title} has no place for both the id and the text of a query, and keeps one of them")
     form.write(own if form.judges else own.aggregated(), target)

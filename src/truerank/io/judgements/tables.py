@@ -21,7 +21,6 @@ from truerank.io.judgements.roles import few, has, plain, roles_of, usual
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
 
-COLUMNS = ("query_id", "query", "doc_id", "grade", "judge")
 _ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "explanation", "description", "id", "url",
           "uri", "informationneed", "timestamp", "date", "locale", "productlocale", "split", "exampleid", "iteration",
           "iter", "judge", "rater", "user", "query", "smallversion", "largeversion", "unrateable", "product", "name",
