@@ -78,7 +78,7 @@ def test_chance_is_no_importance(planted):
 
 def test_losses_are_shown_by_name_the_largest_first(planted):
     found = permutation_importance(RidgeRanker().fit(planted), planted, measure="RR", repeats=1, random_state=1)
-    lines = str(found).splitlines()
+    lines = str(found).partition("\n\n")[2].splitlines()
     assert lines[0].split("  ")[0] == "feature"
     assert "loss of RR (ranklib)" in lines[0]
     assert lines[2].startswith("feature 2 ")

@@ -178,33 +178,14 @@ def _reference(target: str) -> str:
 
 def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:
     comparison = found.comparison
-    pair = comparison.pairs[0]
-    of_all = {name: getattr(comparison, name) for name in ("measure", "convention", "means", "interval_of", "test")}
-    report = {
-        "decision": "promoted" if found.promoted else "kept",
-        "reason": found.reason,
-        "how": found.how,
-        "ranker": type(found.candidate).__name__,
-        **of_all,
-        "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
-        **{name: getattr(pair, name) for name in ("wins", "losses", "ties")},
-        "verdict": found.decision.verdict,
-        "p": found.p,
+    report = found.to_dict() | {
         "level": args.level,
-        "level_spent": found.decision.level,
-        "look": found.look,
         "margin": args.margin,
-        "queries": {
-            "train": found.n_train,
-            "held_out": found.n_held_out,
-            "in_both": both,
-            "training_queries": found.training_queries,
-        },
-        "status": getattr(found.candidate, "status_", None),
         "model": target if found.promoted else args.production,
         "previous": args.previous if found.promoted else None,
         "candidate": args.candidate,
     }
+    report["queries"]["in_both"] = both
     lines = [found.about_training, comparison.systems_table(), comparison.caption, *comparison.sentences()]
     kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
     before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""

@@ -22,7 +22,8 @@ from truerank.clicks.examination import Examination, LogisticRelevance
 from truerank.clicks.log import ClickLog, pair_codes, rows_of_pairs
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError, Remedy
-from truerank.core.printing import table
+from truerank.core.printing import counted, styled_table
+from truerank.core.results import Result, data_frame
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import ranks_by_query
@@ -61,8 +62,10 @@ class ClickValue(NamedTuple):
     support: float
 
 
-class ClickValues(dict[str, ClickValue]):
+class ClickValues(Result, dict[str, ClickValue]):
     """Values of rankers by name, and `difference` of any two; `str` gives a table."""
+
+    KIND = "click-values"
 
     def __init__(self, ratings: _Ratings, lists: dict[str, np.ndarray], level: float, notes: list[str]) -> None:
         self._ratings, self._lists, self.level, self.notes = ratings, lists, level, notes
@@ -72,22 +75,35 @@ class ClickValues(dict[str, ClickValue]):
         """Return the value of a minus that of b on the same clicks; a document in both lists counts once."""
         return self._ratings.value([(self._lists[a], 1.0), (self._lists[b], -1.0)], self.level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all values and the differences from the first ranker as JSON types."""
+    @property
+    def summary(self) -> str:
+        """The ranker with the largest value, and its interval."""
+        name = max(self, key=lambda one: self[one].value)
+        ends = f"{self.level:.0%} interval {self[name].low:.4f} to {self[name].high:.4f}"
+        return f"{name} has the largest value of {counted(len(self), 'ranker')}: {self[name].value:.4f} ({ends})."
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each ranker."""
+        return data_frame([one._asdict() for one in self.values()], list(self), "ranker")
+
+    def _figures(self) -> dict[str, Any]:
         first, *others = self
         pairs = [{"a": name, "b": first} | self.difference(name, first)._asdict() for name in others]
         values = {name: value._asdict() for name, value in self.items()}
         return {"values": values, "differences": pairs, "level": self.level, "notes": self.notes}
 
-    def __str__(self) -> str:
+    def _table(self, style: str) -> str:
         first, *others = self
-        rows = []
+        rows: list[list[Any]] = []
         for name, found in [*self.items(), *((f"{name} - {first}", self.difference(name, first)) for name in others)]:
             interval = f"[{found.low:.4f}, {found.high:.4f}]"
             sampling = f"[{found.sampling_low:.4f}, {found.sampling_high:.4f}]"
             rows.append([name, f"{found.value:.4f}", interval, sampling, f"{found.support:.1%}"])
         header = ["ranker", "value", f"{self.level:.0%} interval", "sampling alone", "support"]
-        return "\n".join([table(rows, header), *([""] if self.notes else []), *self.notes])
+        return styled_table(rows, header, style)
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *([""] if self.notes else []), *self.notes])
 
 
 def evaluate_from_clicks(

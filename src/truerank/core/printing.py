@@ -131,27 +131,6 @@ def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", 
     return f"<table>\n{above}<thead>\n{head}\n</thead>\n<tbody>\n{body_rows}\n</tbody>\n</table>"
 
 
-class Tabular:
-    """Base of objects that print as tables: text, Markdown, LaTeX, HTML in notebooks. Subclasses define `_table`."""
-
-    def _table(self, style: str) -> str:
-        raise NotImplementedError
-
-    def to_markdown(self) -> str:
-        """The figures as a Markdown table."""
-        return self._table("markdown")
-
-    def to_latex(self) -> str:
-        """The figures as a LaTeX tabular."""
-        return self._table("latex")
-
-    def _repr_html_(self) -> str:
-        return self._table("html")
-
-    def __str__(self) -> str:
-        return self._table("text")
-
-
 def _cell(value: object) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""

@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, counted, styled_table, table
+from truerank.core.printing import counted, styled_table, table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, RandomState, Scorer
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.row_source import RowSource
@@ -24,11 +25,11 @@ from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import mean_interval
-from truerank.significance.paired import deviation_of, differences_of
+from truerank.significance.paired import LEVEL, deviation_of, differences_of
 
 
 @dataclass(frozen=True)
-class CrossValidation(Tabular):
+class CrossValidation(Result):
     """The result of `cross_validate`, by ranker and measure.
 
     `per_query` (m,) holds the value of each query by rankers that were not trained on it, averaged over the repeats.
@@ -44,6 +45,28 @@ class CrossValidation(Tabular):
     measures: dict[str, Measure] = field(repr=False)  # by their given names
     fold_means: dict[str, dict[str, list[float]]] = field(repr=False)  # of each fold, repeat after repeat
     repeats: int = 1
+
+    KIND: ClassVar[str] = "cross-validation"
+
+    @property
+    def summary(self) -> str:
+        """The ranker with the best mean of the first measure."""
+        name, by = next(iter(self.measures.items()))
+        sign = 1.0 if by.higher_is_better else -1.0
+        best = max(self.means, key=lambda ranker: sign * self.means[ranker][name])
+        which = f"the best mean of {counted(len(self.means), 'ranker')}" if len(self.means) > 1 else "the mean"
+        tested = f"{counted(len(self.query_ids), 'query')}, each by rankers that were trained on others"
+        return f"{best} has {which}: {name} is {self.means[best][name]:.4f} over {tested}."
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "convention": self.convention,
+            "queries": len(self.query_ids),
+            "folds": int(self.folds.max(initial=-1)) + 1,
+            "repeats": self.repeats,
+            "means": self.means,
+            "fold_means": self.fold_means,
+        }
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
@@ -88,9 +111,7 @@ class CrossValidation(Tabular):
 
     def to_frame(self) -> Any:
         """Return the means as a pandas data frame with a row for each ranker."""
-        import pandas
-
-        return pandas.DataFrame.from_dict(self.means, orient="index")
+        return data_frame(list(self.means.values()), list(self.means))
 
     def _table(self, style: str) -> str:
         rows = [[name, *own.values()] for name, own in self.means.items()]
@@ -202,7 +223,7 @@ class LearnerPair(NamedTuple):
 
 
 @dataclass(repr=False, eq=False)
-class LearnerComparison(Tabular):
+class LearnerComparison(Result):
     """The result of `CrossValidation.compare(about="learners")`."""
 
     measure: str
@@ -212,6 +233,18 @@ class LearnerComparison(Tabular):
     means: dict[str, float] = field(repr=False)
     pairs: list[LearnerPair] = field(repr=False)
 
+    KIND: ClassVar[str] = "learner-comparison"
+
+    @property
+    def summary(self) -> str:
+        """How many pairs of learners differ."""
+        differ = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
+        return f"{differ} of {counted(len(self.pairs), 'pair')} of learners differ significantly in {self.measure}."
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each pair."""
+        return data_frame([pair._asdict() for pair in self.pairs])
+
     @property
     def about(self) -> str:
         """The population and the test, in words."""
@@ -220,9 +253,8 @@ class LearnerComparison(Tabular):
             f"over {self.repeats} x {self.folds} folds with {self.folds - 1} degrees of freedom, p adjusted by Holm"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the test and its pairs for JSON."""
-        pairs = [{k: None if v != v else v for k, v in pair._asdict().items()} for pair in self.pairs]
+    def _figures(self) -> dict[str, Any]:
+        pairs = [pair._asdict() for pair in self.pairs]
         return {"measure": self.measure, "folds": self.folds, "repeats": self.repeats, "pairs": pairs}
 
     def _table(self, style: str) -> str:

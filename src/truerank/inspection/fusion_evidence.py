@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import progress, table
+from truerank.core.printing import progress, styled_table
+from truerank.core.results import Result
 from truerank.core.types import MeasuresLike, RandomState
 from truerank.data.grouping import offsets_of, places_of
 from truerank.data.splits import query_folds
@@ -32,7 +33,7 @@ UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
 LEARNED = "learned"
 
 
-class FusionEvidence:
+class FusionEvidence(Result):
     """The result of `cross_validate_fusion`: values of every method on topics that it was not fitted to.
 
     Attributes
@@ -50,6 +51,8 @@ class FusionEvidence:
     comparisons : dict of str to Comparison
         Each unlearned method against "learned", by measure; p is corrected for all measures together.
     """
+
+    KIND = "fusion"
 
     def __init__(
         self,
@@ -103,15 +106,19 @@ class FusionEvidence:
         lines = [f"use {use}: {why}", f"{name} {about}", f"  learned: {means[LEARNED]:.4f}", *map(shown, listed)]
         return use, "\n".join(lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `truerank fuse` prints as JSON."""
+    @property
+    def summary(self) -> str:
+        """The recommended method, and why."""
+        return f"{self.reason.partition(chr(10))[0]}."
+
+    def _figures(self) -> dict[str, Any]:
         result: dict[str, Any] = dict(self.means())
         result["judged_only"] = self.means(judged_only=True)
         result["intervals"] = {
             name: {method: [interval.low, interval.high] for method, interval in values.items()}
             for name, values in self.intervals.items()
         }
-        result["comparisons"] = {name: comparison.to_dict() for name, comparison in self.comparisons.items()}
+        result["comparisons"] = {name: comparison._figures() for name, comparison in self.comparisons.items()}
         result |= {
             "recommended": self.recommended,
             "reason": self.reason,
@@ -122,7 +129,7 @@ class FusionEvidence:
         }
         return result
 
-    def __str__(self) -> str:
+    def _table(self, style: str) -> str:
         texts = []
         for name, values in self.per_query.items():
             against = {pair.a: pair for pair in self.comparisons[name].pairs}
@@ -136,13 +143,18 @@ class FusionEvidence:
                 ]  # fmt: skip
                 rows.append(row)
             header = [name, "mean", "95% interval", "judged only", "learned is, 95%", "wins/losses/ties"]
-            texts.append(table(rows, [*header, f"p, {self.comparisons[name].correction}"]))
+            texts.append(styled_table(rows, [*header, f"p, {self.comparisons[name].correction}"], style))
+        return "\n\n".join(texts)
+
+    def __str__(self) -> str:
         first = next(iter(self.comparisons.values()))
         about = (
             f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals of means are of "
             "each mean alone, those of differences are simultaneous (single step), with the correction of p"
         )
-        return "\n\n".join([*texts, about if self.coverage is None else f"{about}\n{self.coverage}", self.reason])
+        return "\n\n".join(
+            [super().__str__(), about if self.coverage is None else f"{about}\n{self.coverage}", self.reason]
+        )
 
 
 def _gain(pair: PairComparison) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import Tabular, counted, styled_table
+from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result, data_frame
 from truerank.core.types import DTypeLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import shown_names, take_columns
 from truerank.data.provenance import Overlap, training_queries, warn_of_training_queries
@@ -22,9 +23,11 @@ from truerank.significance.corrections import step_down_max_t, step_down_of_copi
 from truerank.significance.intervals import mean_interval
 from truerank.significance.paired import LEVEL, differences_of, paired_t
 
+_COLUMNS = ("feature", "loss", "low", "high", "p_adjusted", "noise_floor")
+
 
 @dataclass(frozen=True)
-class Importance(Tabular):
+class Importance(Result):
     """The loss of a measure without each feature, arrays (p,), with Student's 95 % interval over queries.
 
     `p_adjusted` is two-sided, corrected over the features (step-down max-T), and at least Student's p. `noise_floor` is
@@ -40,6 +43,22 @@ class Importance(Tabular):
     measure: str
     feature_names: list[str] = field(repr=False)
     training_queries: Overlap | None = field(default=None, repr=False)  # those that the ranker was trained on
+
+    KIND: ClassVar[str] = "importance"
+
+    @property
+    def summary(self) -> str:
+        """The features with a significant loss."""
+        return f"{self.measure} loses without {', '.join(self.shown) or 'no feature'} (corrected p below {LEVEL:.2f})."
+
+    def _figures(self) -> dict[str, Any]:
+        seen = None if self.training_queries is None else self.training_queries.to_dict()
+        features = [dict(zip(_COLUMNS, row)) for row in self.to_rows()]
+        return {"measure": self.measure, "queries": self.n_queries, "training_queries": seen, "features": features}
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each feature, the most important first."""
+        return data_frame([dict(zip(_COLUMNS[1:], row[1:])) for row in self.to_rows()], [r[0] for r in self.to_rows()])
 
     @property
     def shown(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +15,7 @@ from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import as_in_training
 from truerank.data.provenance import query_digests, training_queries
@@ -93,7 +94,7 @@ def decide(
 
 
 @dataclass
-class Retraining:
+class Retraining(Result):
     """The result of `retrain`."""
 
     promoted: bool  # whether the candidate replaces the model in production
@@ -107,6 +108,39 @@ class Retraining:
     look: int  # number of this comparison on the same held-out queries, from 1
     training_queries: int  # held-out queries that one of the models was trained on, which are left out
     about_training: str  # these queries in words
+
+    KIND: ClassVar[str] = "retraining"
+
+    @property
+    def summary(self) -> str:
+        """The decision and its reason."""
+        return f"{'promoted' if self.promoted else 'kept'}: {self.reason}."
+
+    def _figures(self) -> dict[str, Any]:
+        comparison, (pair,) = self.comparison, self.comparison.pairs
+        names = ("measure", "convention", "means", "interval_of", "test")
+        return {
+            "decision": "promoted" if self.promoted else "kept",
+            "reason": self.reason,
+            "how": self.how,
+            "ranker": type(self.candidate).__name__,
+            **{name: getattr(comparison, name) for name in names},
+            "difference": {"mean": pair.difference, "low": pair.low, "high": pair.high},
+            **{name: getattr(pair, name) for name in ("wins", "losses", "ties")},
+            "verdict": self.decision.verdict,
+            "p": self.p,
+            "level_spent": self.decision.level,
+            "look": self.look,
+            "queries": {
+                "train": self.n_train,
+                "held_out": self.n_held_out,
+                "training_queries": self.training_queries,
+            },
+            "status": getattr(self.candidate, "status_", None),
+        }
+
+    def _table(self, style: str) -> str:
+        return self.comparison.systems_table(style)
 
     @property
     def p(self) -> float:
