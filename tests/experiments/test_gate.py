@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import truerank
 from truerank import evaluate
 from truerank.cli import main
 from truerank.core.errors import DataFileError, InvalidInputError
@@ -90,7 +91,7 @@ def test_the_json_is_the_result(files, capsys):
     code, out, _ = run(capsys, *words, "--segments", "language")
     told = json.loads(out)
     own = gate(files["gold"], files["old"], files["old"], segments="language")
-    assert (code, told["verdict"], told["schema"], told["version"]) == (0, "PASS", "truerank/gate", 1)
+    assert (code, told["verdict"], told["schema"], told["version"]) == (0, "PASS", "gate/1", truerank.__version__)
     assert told == json.loads(json.dumps(own.to_dict()))
     assert [line["name"] for line in told["lines"]] == ["all queries", "de", "en"]
     assert (files["folder"] / "s.md").read_text(encoding="utf-8") == own.to_markdown()
@@ -114,7 +115,7 @@ def test_looks_are_counted_in_the_file(files, capsys):
 def test_a_margin_that_nothing_can_pass_is_refused_with_the_least_one():
     with pytest.raises(InvalidInputError, match=r"above 0\.0"):
         gate(GOLD, lists(moved=0.1), lists(), "RR", margin=1e-4)
-    assert gate(GOLD, lists(moved=0.2), lists(), "RR", margin=1e-4, any_margin=True).verdict == "INCONCLUSIVE"
+    assert gate(GOLD, lists(moved=0.2), lists(), "RR", margin=1e-4, inconclusive="pass").verdict == "INCONCLUSIVE"
 
 
 def test_queries_without_a_result_count_0_and_are_counted():
@@ -122,8 +123,8 @@ def test_queries_without_a_result_count_0_and_are_counted():
     found = gate(GOLD, few | {"other": ["a"]}, lists(), "RR", margin=0.05)
     expected = evaluate(GOLD, as_scores(read_results(few)), "RR", topics="all")["RR"]
     assert found.lines[0].new == pytest.approx(expected)
-    assert sum("without a result" in remark for remark in found.remarks) == 1
-    assert sum("left out" in remark for remark in found.remarks) == 1
+    assert sum("without a result" in remark for remark in found.notes) == 1
+    assert sum("left out" in remark for remark in found.notes) == 1
     with pytest.raises(InvalidInputError):
         gate(GOLD, {"other": ["a"]}, lists())
 
@@ -132,7 +133,7 @@ def test_losses_of_queries_with_an_answer():
     new = {q: [] if int(q[1:]) < 30 else own for q, own in lists().items()}
     new["q40"] = ["x1", "x2"]
     found = gate(
-        GOLD, new, lists(), "RR", any_margin=True, margin=0.5, at_most={"no-relevant": 0.1, "unanswered": 0.05}
+        GOLD, new, lists(), "RR", inconclusive="pass", margin=0.5, at_most={"no-relevant": 0.1, "unanswered": 0.05}
     )
     answered, unanswered = found.lines[1:3]
     assert (answered.n, answered.new * answered.n, answered.verdict) == (120, pytest.approx(1), "PASS")
@@ -198,7 +199,7 @@ def test_results_that_cannot_be_ordered(results):
 
 def test_repeated_results_are_refused_unless_chunks_become_documents():
     new = {q: [f"{d}" for d in own for _ in range(2)] for q, own in lists().items()}
-    with pytest.raises(InvalidInputError, match="collapse"):
+    with pytest.raises(InvalidInputError, match="twice"):
         gate(GOLD, new, lists(), "RR")
     assert gate(GOLD, new, lists(), "RR", collapse="#").verdict == "PASS"
 
@@ -238,7 +239,7 @@ def test_labels_of_spans_survive_chunks_of_other_sizes(tmp_path, size):
     values = evaluate(gold.qrels, as_scores(found), "AP P@1 RR nDCG@10")
     assert all(0 <= value <= 1 for value in values.values())
     assert values["AP"] > 0
-    assert gate(path, new, new, "RR", any_margin=True).verdict == "PASS"
+    assert gate(path, new, new, "RR", inconclusive="pass").verdict == "PASS"
 
 
 def test_history_in_python():
@@ -246,3 +247,15 @@ def test_history_in_python():
     assert [
         gate(GOLD, lists(moved=m), lists(), "RR", margin=0.1, looks=3, history=history).look for m in (0, 0.1, 0.1)
     ] == [1, 2, 2]
+
+
+def test_an_experiment_has_the_gate_of_its_systems():
+    new, old = ({q: dict(own) for q, own in read_results(lists(moved=m)).items()} for m in (0.5, 0.0))
+    segments = {q: "de" if int(q[1:]) % 3 else "en" for q in GOLD}
+    experiment = truerank.Experiment(GOLD, {"old": old, "new": new}, "RR", segments=segments)
+    found = experiment.gate(0.05, at_least={"RR": 0.2})
+    expected = gate(GOLD, new, old, "RR", margin=0.05, at_least={"RR": 0.2}, segments=segments)
+    assert (found.lines, found.verdict, found.reason) == (expected.lines, expected.verdict, expected.reason)
+    assert (found.about["new"], found.about["baseline"]) == ("new", "old")
+    with pytest.raises(InvalidInputError):
+        truerank.Experiment(GOLD, {"a": old, "b": old, "c": new}, "RR").gate()

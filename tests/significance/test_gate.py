@@ -49,7 +49,7 @@ def test_a_small_steady_loss_passes_with_a_remark():
     new = old - 0.01 - 0.001 * values(400, 1)
     found = decide_gate(new, old, 0.05)
     assert found.verdict == "PASS"
-    assert any("add up" in remark for remark in found.remarks)
+    assert any("add up" in remark for remark in found.notes)
 
 
 def test_equal_losses_of_every_query_fail():

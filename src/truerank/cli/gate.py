@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
             args.gold, args.new, args.baseline, args.measure, margin=args.margin,
             at_least=_bounds(args.at_least, "--at-least"), at_most=_bounds(args.at_most, "--at-most"),
             segments=args.segments, looks=args.looks, history=history, collapse=args.collapse,
-            convention=args.convention, any_margin=args.inconclusive is not None, random_state=args.seed,
+            convention=args.convention, inconclusive=args.inconclusive, random_state=args.seed,
         )  # fmt: skip
         if lost:
-            found.remarks.append(
+            found.notes.append(
                 f"{args.history} did not exist, and looks are counted from 1. If it was lost, restore it: earlier "
                 "looks at these queries count"
             )
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         with common.output(args.summary) as stream:
             stream.write(found.to_markdown())
     common.show(args, found.to_dict(), str(found))
-    return {None: found.exit_code, "pass": 0, "fail": 1}[args.inconclusive if found.exit_code == 3 else None]
+    return found.exit_code
 
 
 def _bounds(pairs: list[str], option: str) -> dict[str, float]:

@@ -366,6 +366,14 @@ class Experiment:
         found.experiment, found.of = self, Pilot(tuple(values), name, convention, observed, effect is None)
         return found
 
+    def gate(self, margin: float = 0.02, **settings: Any) -> Any:
+        """Return whether the other system is as good as the baseline: PASS, FAIL or INCONCLUSIVE.
+
+        `settings` are `at_least`, `looks`, `history`, `inconclusive` and `random_state` of `truerank.gate`, which also
+        has the errors. The segments are those of the experiment.
+        """
+        return resolve("truerank.experiments.gate:gate_of")(self, margin, **settings)
+
     def with_measures(self, names: Sequence[str]) -> Experiment:
         """Return the experiment by some of its measures, whose comparison is `Comparisons` by name."""
         part = copy(self)
@@ -380,10 +388,11 @@ class Experiment:
         InvalidInputError
             Without `segments`, and if a column has several values in a query or a mapping lacks one.
         """
-        names = self._segment_names()
+        names = self.segment_names()
         return {name: self._of_queries(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
 
-    def _segment_names(self) -> np.ndarray:
+    def segment_names(self) -> np.ndarray:
+        """Return the segment of each query, text (m,)."""
         if self.segments is None:
             raise InvalidInputError(
                 "the experiment has no segments",

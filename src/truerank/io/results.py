@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
 from truerank.data.grouping import id_text
 from truerank.io.judgements.content import is_trec
 from truerank.io.judgements.nested import rows_of
@@ -86,8 +86,11 @@ def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
         if len(set(names)) < len(names):
             twice = next(name for place, name in enumerate(names) if name in names[:place])
             raise InvalidInputError(
-                f"query {query!r} has result {twice!r} twice. If results are chunks of documents, collapse them: "
-                'collapse="#" makes a document of what stands before the "#"'
+                f"query {query!r} has result {twice!r} twice; expected it once",
+                remedies=[
+                    Remedy('to make a document of what stands before a "#", if results are chunks', collapse="#")
+                ],
+                code="repeated-result",
             )
     return {query: dict(own) for query, own in lists.items()}
 

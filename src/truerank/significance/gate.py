@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import counted, plain, styled_table
+from truerank.core.printing import counted, styled_table
+from truerank.core.results import Result
 from truerank.core.types import RandomState
 from truerank.measures.base import Measure
 from truerank.significance.corrections import simultaneous_intervals
@@ -41,7 +42,7 @@ from truerank.significance.intervals import (
 from truerank.significance.paired import LEVEL, differences_of, moments, share_interval, smallest_p
 
 PASS, FAIL, INCONCLUSIVE = "PASS", "FAIL", "INCONCLUSIVE"
-EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 3}
+EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 3, "pass": 0, "fail": 1}
 _SMALL_LEVEL = 0.001  # below it too few resamples are beyond a quantile
 _MOST_LOST = 5  # queries that are listed
 
@@ -74,7 +75,7 @@ class Floor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Result):
     """What a gate decides, and why.
 
     Attributes
@@ -94,9 +95,11 @@ class Gate:
         The queries that lost most, with their differences.
     look, looks : int
         The number of this look at the same queries, and the looks that share the level.
-    remarks : list of str
+    notes : list of str
     about : dict
         The measure, its convention, the names of the systems, the margin, the level of the intervals.
+    inconclusive : "pass", "fail" or None
+        Whose exit code an inconclusive gate has.
     """
 
     verdict: str
@@ -108,8 +111,10 @@ class Gate:
     lost: list[tuple[str, float]]
     look: int = 1
     looks: int = 1
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
+    inconclusive: str | None = None
+    KIND: ClassVar[str] = "gate"
 
     @property
     def summary(self) -> str:
@@ -118,29 +123,24 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE."""
-        return EXIT_CODES[self.verdict]
+        """0 for PASS, 1 for FAIL, 3 for INCONCLUSIVE, unless `inconclusive` says which of the others it is."""
+        return EXIT_CODES[self.inconclusive if self.verdict == INCONCLUSIVE and self.inconclusive else self.verdict]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `truerank gate` prints as JSON."""
-        return plain(
-            {
-                "schema": "truerank/gate",
-                "version": 1,
-                "verdict": self.verdict,
-                "exit_code": self.exit_code,
-                "summary": self.summary,
-                **self.about,
-                "look": self.look,
-                "looks": self.looks,
-                "least_margin": self.least_margin,
-                "least_queries": self.least_queries,
-                "needed": self.needed,
-                "lines": [one._asdict() for one in self.lines],
-                "lost_most": [{"query": query, "difference": value} for query, value in self.lost],
-                "remarks": self.remarks,
-            }
-        )
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "summary": self.summary,
+            **self.about,
+            "look": self.look,
+            "looks": self.looks,
+            "least_margin": self.least_margin,
+            "least_queries": self.least_queries,
+            "needed": self.needed,
+            "lines": [one._asdict() for one in self.lines],
+            "lost_most": [{"query": query, "difference": value} for query, value in self.lost],
+            "notes": self.notes,
+        }
 
     def _table(self, style: str) -> str:
         rows: list[list[Any]] = []
@@ -161,8 +161,8 @@ class Gate:
 
     def _more(self) -> list[str]:
         if not self.lost:
-            return self.remarks
-        return ["lost most: " + ", ".join(f"{query} {value:+.4f}" for query, value in self.lost), *self.remarks]
+            return self.notes
+        return ["lost most: " + ", ".join(f"{query} {value:+.4f}" for query, value in self.lost), *self.notes]
 
     def __str__(self) -> str:
         return "\n".join([self.summary, "", self._table("text"), "", *self._more()])
@@ -279,24 +279,24 @@ def decide_gate(
     order = [k for k in np.argsort(np.nan_to_num(d), kind="stable").tolist() if d[k] < 0][:_MOST_LOST]
     names = [str(k) for k in range(len(d))] if query_ids is None else list(map(str, query_ids))
     verdict, reason, needed = _verdict(lines, bounds, found, delta, level, look, looks)
-    remarks = []
+    notes = []
     if loss:
-        remarks.append(
+        notes.append(
             f"equal systems pass with {counted(found.n, 'query')} from a margin of {least_margin(loss, found.n):.3g} "
             f"on, and at the margin {delta:g} from {least_queries(loss, delta)} queries on"
         )
     if verdict == PASS and found.interval.high < 0:
-        remarks.append(
+        notes.append(
             f"worse, but by less than {delta:g}. Replace the baseline only by a better system, because such losses add "
             "up"
         )
     if found.not_worse and verdict == PASS and not found.better:
-        remarks.append(found.unseen)
+        notes.append(found.unseen)
     return Gate(
         verdict, reason, [lines[0], *bounds, *lines[1:]],
         math.nan if loss is None else least_margin(loss, found.n),
         None if not loss else least_queries(loss, delta),
-        needed, [(names[k], float(d[k])) for k in order], look, looks, remarks,
+        needed, [(names[k], float(d[k])) for k in order], look, looks, notes,
         {"margin": delta, "level": level, "queries": found.n},
     )  # fmt: skip
 
