@@ -242,3 +242,18 @@ def test_commands_read_words_and_judges_themselves(tmp_path, monkeypatch, capsys
     (tmp_path / "w.csv").write_text("query,docid,rating\nred shoes,d1,Good\nred shoes,d2,Bad\ntv,d3,Good\n")
     assert main(["evaluate", "--qrels", "w.csv", "r.csv", "--grades", "Good=1", "Bad=0"]) == 0
     assert main(["evaluate", "--qrels", "w.csv", "r.csv", "--explain", "tv", "--grades", "Good=1 Bad=0"]) == 0
+
+
+def test_words_in_a_table_with_features(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"q{k // 4},d{k},{'Good' if k % 4 == 0 else 'Bad'},{k * 0.5}\n" for k in range(40))
+    (tmp_path / "d.csv").write_text(f"qid,docid,y,bm25\n{rows}")
+    assert main(["convert", "d.csv", "d.txt"]) == 1
+    assert "--grades 'Good=1 Bad=0'" in capsys.readouterr().err
+    assert main(["convert", "d.csv", "e.csv", "--grades", "Good=1", "Bad=0"]) == 0
+    data = read_table("e.csv")
+    assert (data.y[:4].tolist(), data.feature_names) == ([1.0, 0.0, 0.0, 0.0], ["bm25"])
+    assert main(["describe", "d.csv", "--grades", "Good=1 Bad=0"]) == 0
+    assert main(["train", "d.csv", "--model", "m.json", "--ranker", "ridge", "--grades", "Good=1 Bad=0"]) == 0
+    assert main(["convert", "d.csv", "e.csv", "--grades", "Good=1"]) == 1
+    assert read_table("d.csv", grades={"Good": 3, "Bad": 0}).y.max() == 3

@@ -213,8 +213,25 @@ _RUN = b"".join(b"1 Q0 D%d %d %d mine\n" % (i, i, 9 - i) for i in range(1, 7))
 # Inputs that a fuzz starts from, and what was once read wrongly.
 SEEDS: dict[str, list[bytes]] = {
     "letor": [b"1 qid:1 1:0.5 2:1 # docid = D\n", b"0 qid:a\n\n# x\n2 qid:a 3:nan\r\n"],
-    "run": [b"1 Q0 D7 1 12.5 mine\n1 Q0 D3 2 11 mine\n", b"1 Q0 D7 1 1_0 mine\n", b"1 Q0 d 1 nan t\n"],
-    "qrels": [b"1 0 D7 2\n1 0 D1 -1\n", b"1 0 D7 inf\n", b"1 0 D7 " + b"9" * 400 + b"\n"],
+    "run": [
+        b"query;docid;score\nred shoes;d1;0,5\n",
+        b'{"query": "a", "results": [{"id": "d", "score": 1}]}\n{"query": "b"}\n',
+        b"1 Q0 D7 1 12.5 mine\n1 Q0 D3 2 11 mine\n",
+        b"1 Q0 D7 1 1_0 mine\n",
+        b"1 Q0 d 1 nan t\n",
+    ],
+    "qrels": [
+        b"query,docid,Ann,Bo\nred shoes,d1,3,\n",
+        b'{"query": "a", "relevant": ["d"]}\n{"query": "b", "ratings": {"d": 2}}\n',
+        b'{"queries": [{"query_text": "a", "ratings": [{"doc_id": "d", "rating": "1"}]}]}',
+        b"3 qid:1 # d\tred shoes\n",
+        b'{"a": {"d": ' + b"9" * 400 + b"}}",
+        b"[" * 3000,
+        b'{"query": "\\ud800", "relevant": ["d"]}',
+        b"1 0 D7 2\n1 0 D1 -1\n",
+        b"1 0 D7 inf\n",
+        b"1 0 D7 " + b"9" * 400 + b"\n",
+    ],
     "scores": [b"1\n-2.5e-3\n.5\n", b"1e400\n", b"1_0\n", b"1 2\n\n", b"inf\n", b"1\x00\n", b"1\n\n2\n"],
     "sizes": [b"2\n1\n3\n", b"9" * 5000 + b"\n", b"0\n", "٣\n".encode()],
     "csv": [b"qid,y,f\n1,0,0.5\n1,1,2\n", b'qid,y,f\n"a""b",0,\n', b"qid\n1\n", b"qid,y,f,f\n1,1,1,1\n"],

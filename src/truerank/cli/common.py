@@ -237,6 +237,7 @@ def read_data(
             exclude=columns.exclude if features else None,
             categories=categories if features else None,
             dtype=dtype,
+            grades=" ".join(getattr(args, "grades", None) or ()) or None,
         )
 
     source: Any = path

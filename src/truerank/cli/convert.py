@@ -82,7 +82,7 @@ def _judgements(args: argparse.Namespace) -> int | None:
     from truerank.io.judgements.registry import holds_judgements
     from truerank.io.judgements.tables import joined, kind_of, write_rows
 
-    only = args.join or args.grades or args.aggregate or args.to not in (None, *ROWS)
+    only = args.join or args.aggregate or args.to not in (None, *ROWS)
     if not only and (args.groups or args.to not in (None, "table", "qrels") or common.is_named(args)):
         return None
     if not only and not holds_judgements(args.input):

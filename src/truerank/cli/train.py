@@ -21,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
     text = "with --cluster: store the progress in this folder, from which the same command continues after a crash"
     add("--checkpoint DIR", text, type=options.OutputFolder, to="cluster", why="goes with --cluster")
+    options.share(parser, "grades")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "position", "json")
     options.refuse(parser, "prepare categorical position", "cluster")

@@ -23,6 +23,7 @@ LIKELY = {
         "judgement",
         "judgment",
         "relevance_label",
+        "esci_label",
         "rating",
         "target",
     ),

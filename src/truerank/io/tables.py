@@ -22,6 +22,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, check_choice, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
+from truerank.core.names import resolve
 from truerank.core.types import DTypeLike, PathLike
 from truerank.data.checkup import Remark, RemarkWarning
 from truerank.data.columns import chosen_columns, names_of
@@ -67,6 +68,7 @@ def read_table(
     dtype: DTypeLike = np.float64,
     defaults: Mapping[str, str] | None = None,
     graded: bool = False,
+    grades: Mapping[str, float | None] | str | None = None,
 ) -> RankingData:
     """Read rows with grades and queries from a table.
 
@@ -97,6 +99,8 @@ def read_table(
         Names to use in place of "qid", "y" and "docid" if the table has them.
     graded : bool, default=False
         Whether a table without a column of grades is an error.
+    grades : dict of str to float, or str, optional
+        The numbers of grades in words, as in `read_ratings`.
 
     Returns
     -------
@@ -120,7 +124,7 @@ def read_table(
     (RankingData(3 rows, 2 queries, 1 features), ['bm25'], [3.5, 2.5, 1.0])
     """
     check_choice(missing, "missing", ("error", "nan", "zero"))
-    wanted = _Wanted(features, exclude, categories, missing, check_dtype(dtype))
+    wanted = _Wanted(features, exclude, categories, missing, check_dtype(dtype), grades)
     named = {"query": query, "grade": grade, "document": document}
     if not isinstance(source, str | os.PathLike):
         return _ranking_data(source, None, named, defaults or {}, graded, wanted)
@@ -146,6 +150,7 @@ class _Wanted(NamedTuple):
     categories: Iterable[str] | Mapping[str, Sequence[str]] | None
     missing: str
     dtype: np.dtype
+    grades: Mapping[str, float | None] | str | None
 
     def listed(self) -> Mapping[str, Sequence[str]]:
         """Known categories by column, if they were given."""
@@ -237,7 +242,7 @@ def _checked_rows(
             X[:, place] = _numbers(column(name), name, wanted.missing)
     data = RankingData(
         X,
-        None if grade is None else _numbers(column(grade), grade, "error", _NO_GRADE),
+        None if grade is None else _grades(column(grade), grade, wanted.grades),
         qid,
         doc_ids=None if document is None else as_ids(column(document), f"column {document!r}"),
         comments=comments,
@@ -467,6 +472,18 @@ def _is_numeric(values: np.ndarray) -> bool:
     if values.dtype.kind == "O":
         return all(is_missing(value) or isinstance(value, bool | np.bool_ | Real | Decimal) for value in values)
     return values.dtype.kind in "fiub"
+
+
+def _grades(values: np.ndarray, name: str, scale: object) -> np.ndarray:
+    """Return the numbers of a column of grades (n,), which may be words."""
+    if scale is None and _is_numeric(values):
+        return _numbers(values, name, "error", _NO_GRADE)
+    try:
+        found = resolve("truerank.io.judgements.ratings:of_cells")(values.tolist(), f"column {name!r}", scale)
+    except DataFileError as error:
+        raise InvalidInputError(error) from error
+    _refuse_missing(np.isnan(found), name, _NO_GRADE)
+    return np.asarray(found)
 
 
 def _numbers(values: np.ndarray, name: str, missing: str, remedy: Remedy | str = NO_VALUE) -> np.ndarray:

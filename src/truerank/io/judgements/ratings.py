@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -211,6 +212,18 @@ def graded(rows: Iterable[Row], content: Content, format: str, grades: Mapping[s
     if any(judges):
         found.judges = [judge or "" for judge in judges]
     _tell(found, esci, grades)
+    return found
+
+
+def of_cells(cells: Sequence[object], name: str, scale: Mapping[str, float | None] | str | None) -> np.ndarray:
+    """Return the grades of the cells of a column (n,), nan for a cell without a grade."""
+    found = np.full(len(cells), np.nan)
+    scale = read_scale(scale) if isinstance(scale, str) else scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a grade that is lacking is an error here
+        rows = (Row("rows", str(row), cell) for row, cell in enumerate(cells, 1))
+        ratings = graded(rows, Content(name, "table"), "", scale)
+    found[np.array(ratings.documents, dtype=np.int64) - 1] = ratings.grades
     return found
 
 

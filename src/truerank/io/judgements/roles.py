@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 QUERY = ("queryid", "qid", "queryno", "topicid", "topic", "topicno", "topicnumber", "searchid", "questionid")
 TEXT = (
@@ -45,6 +46,7 @@ _LIKE = {
 """Names of a role that no column has by its usual name: a column that is alone in having such a name."""
 
 
+@lru_cache(1 << 14)
 def plain(name: object) -> str:
     """Return a name without case and marks: "productId", "product-id" and "_Product ID" are "productid"."""
     return re.sub(r"[\W_]", "", str(name).lower())
@@ -69,7 +71,12 @@ def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) 
     >>> roles_of(["qid", "docno", "rank", "score", "label"], "score")
     {'query': 'qid', 'document': 'docno', 'score': 'score', 'rank': 'rank'}
     """
-    known = {plain(name): name for name in reversed(list(names))}
+    return dict(_roles_of(tuple(names), value, like))
+
+
+@lru_cache(1 << 12)
+def _roles_of(names: tuple[str, ...], value: str, like: bool) -> dict[str, str]:
+    known = {plain(name): name for name in reversed(names)}
     wanted = ROLES if value == "grade" else ROLES | {"grade": (), "judge": (), "score": SCORE, "rank": RANK}
     found = {}
     for role, usual in wanted.items():
