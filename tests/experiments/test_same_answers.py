@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import numpy as np
@@ -9,8 +10,13 @@ import pytest
 
 import truerank
 from truerank import Experiment
+from truerank.cli import compare as compare_command
 from truerank.cli import main
+from truerank.cli.options import Parser
 from truerank.core.errors import InvalidInputError
+from truerank.experiments.policy import TRAINING_QUERIES
+from truerank.significance.comparison import CORRECTIONS
+from truerank.significance.paired import TESTS
 
 pandas = pytest.importorskip("pandas")
 TOPICS, DEPTH = 30, 8
@@ -253,3 +259,24 @@ def test_a_mean_over_fewer_topics_names_them():
     found = truerank.evaluate({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}, {"1": {"a": 1.0}}, "AP")
     assert "1 of the 3 topics" in str(found)
     assert [one.code for one in found.remarks] == ["missing-topics"]
+
+
+def test_options_are_arguments_of_the_same_names_and_defaults():
+    """Apart from those that files need; `--all-pairs` is pairs="all", and `--seed` is random_state."""
+    parser = Parser()
+    compare_command.configure(parser)
+    options = {action.dest: action for action in parser._actions}
+    arguments = inspect.signature(truerank.compare).parameters
+    named = {"random_state": "seed", "measures": "measure"}
+    for name, argument in list(arguments.items())[2:]:
+        if name in ("qid", "doc_ids", "pairs"):
+            continue
+        option = options[named.get(name, name)]
+        given = option.default
+        given = given[0] if isinstance(given, list) else given
+        assert given == argument.default or (given is None and name == "training_queries"), name
+        if option.choices is not None and name == "training_queries":
+            assert {choice.replace("-", " ") for choice in option.choices} == set(TRAINING_QUERIES)
+    for name in ("test", "correction"):
+        allowed = {"test": TESTS, "correction": CORRECTIONS}[name]
+        assert set(options[name].choices) == set(allowed)
