@@ -15,8 +15,9 @@ import numpy as np
 
 from truerank.significance.corrections import (
     divided_step_down,
+    holm,
     simultaneous_intervals,
-    steady_differences,
+    small_and_steady,
     step_down_max_t,
 )
 from truerank.significance.paired import TIED, Signs, smallest_p
@@ -97,11 +98,16 @@ def _pairs(values: np.ndarray) -> np.ndarray:
 
 def _errors(name: str, values: np.ndarray, n: int, replications: int, seed: int) -> list[Row]:
     centred = values - values.mean(axis=0)
-    smallest: list[np.ndarray] = []
+    found = []
     for k, rng in enumerate(streams(seed, -(-replications // _BLOCK))):
-        draws = [_pairs(sample(centred, 8, n, rng)) for _ in range(min(_BLOCK, replications - _BLOCK * k))]
-        smallest.append(np.stack(_smallest_p(draws, int(rng.integers(2**62)))))
-    by_both, by_one = np.concatenate(smallest, axis=1) < _LEVEL
+        signs = Signs.of(n, 10_000, int(rng.integers(2**62)))
+        every = np.concatenate(list(signs.chunks()))
+        draws = [sample(centred, 8, n, rng) for _ in range(min(_BLOCK, replications - _BLOCK * k))]
+        found += [_rejected(one, signs, every) for one in draws]
+        for number, function in enumerate((divided_step_down, step_down_max_t)):  # the package's own, of the first
+            p = function(_pairs(draws[0]), random_state=signs.seed.entropy).p_adjusted
+            assert (p.min() < _LEVEL) == found[-len(draws)][number]
+    by_both, by_one = np.array(found).T
     setting = f"eight of {name}, centred, {n} topics"
     return [
         rate(setting, "family-wise error over 28 pairs", by_both, high=_LEVEL),
@@ -109,38 +115,43 @@ def _errors(name: str, values: np.ndarray, n: int, replications: int, seed: int)
     ]
 
 
-def _smallest_p(draws: list[np.ndarray], seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest corrected p (draws,) of each family, and that of one scale, by the same signs for all draws.
+def _rejected(values: np.ndarray, signs: Signs, every: np.ndarray) -> tuple[bool, bool]:
+    """Whether the smallest corrected p of all pairs of values (topics, rankers) is below the level, and with one scale.
 
-    These are the first steps of `divided_step_down` and `step_down_max_t`, which compute those of the first family.
+    The counts of resamples only rise, so it ends as soon as neither p can be below the level.
     """
-    d = np.stack(draws)  # (draws, topics, pairs)
-    signs = Signs.of(d.shape[1], 10_000, seed)
-    t, size = np.abs(d.sum(axis=1)), np.abs(d).sum(axis=1)
-    own_threshold, threshold = t - TIED * size, t.max(axis=1) - TIED * size.max(axis=1)
-    own, joint = np.zeros(t.shape), np.zeros(len(t))
-    columns = np.ascontiguousarray(d.transpose(1, 0, 2).reshape(d.shape[1], -1))
-    for chunk in signs.chunks():
-        sums = np.abs(chunk @ columns).reshape(len(chunk), *t.shape)
-        own += (sums >= own_threshold).sum(axis=0)
-        joint += (sums.max(axis=2) >= threshold).sum(axis=0)
-    nonzero = np.count_nonzero(d, axis=1)
-    p_own = np.where(nonzero > 0, np.maximum(signs.p(own), smallest_p(nonzero)), 1.0)
-    largest = np.take_along_axis(nonzero, t.argmax(axis=1)[:, None], axis=1)[:, 0]
-    p_joint = np.maximum(signs.p(joint), smallest_p(largest))
-    p_own = np.where([steady_differences(one) for one in draws], p_own, 1.0)
-    both = np.minimum(1.0, np.minimum(1.25 * p_joint, 5 * (nonzero > 0).sum(axis=1) * p_own.min(axis=1)))
-    for function, p in ((divided_step_down, both), (step_down_max_t, p_joint)):
-        assert abs(function(draws[0], random_state=seed).p_adjusted.min() - p[0]) < 1e-9
-    return both, p_joint
+    d = _pairs(values)
+    t, size, nonzero = np.abs(d.sum(axis=0)), np.abs(d).sum(axis=0), np.count_nonzero(d, axis=0)
+    threshold = t.max() - TIED * size.max()
+    joint, start, p_joint = 0, 0, 0.0
+    for stop in (1_024, 2_048, 4_096, len(every)):
+        sums = every[start:stop] @ values  # the largest |sum| of a pair is the range of the rankers' sums
+        joint, start = joint + int((np.ptp(sums, axis=1) >= threshold).sum()), stop
+        p_joint = float(signs.p(np.array(joint)))
+        if p_joint >= _LEVEL:
+            break
+    p_joint = max(p_joint, float(smallest_p(nonzero[t.argmax()])))
+    alone = np.flatnonzero(small_and_steady(d) & (nonzero > 0) & (4 * (d**2).sum(axis=0) < t**2))
+    p_own = np.ones(len(t))  # also where the sum is at most twice the root of the squares, which no small p has
+    for k in alone:
+        count = np.count_nonzero(np.abs(every @ d[:, k]) >= t[k] - TIED * size[k])
+        p_own[k] = max(float(signs.p(np.array(count))), float(smallest_p(nonzero[k])))
+    both = min(1.25 * p_joint, 5 * np.count_nonzero(nonzero) * float(p_own.min()))
+    return both < _LEVEL, p_joint < _LEVEL
 
 
 def _power(name: str, values: np.ndarray, n: int, replications: int, seed: int) -> Row:
     shown = []
     for rng in streams(seed, replications):
         d, signs = _pairs(sample(values, 8, n, rng)), int(rng.integers(2**62))
-        both = (function(d, random_state=signs).p_adjusted for function in (divided_step_down, step_down_max_t))
-        shown.append([(p < _LEVEL).mean() for p in both])
+        one = step_down_max_t(d, random_state=signs)
+        there = d.any(axis=0)
+        by_holm = np.ones(d.shape[1])
+        by_holm[there] = holm(np.where(small_and_steady(d), one.p, 1.0)[there])
+        p = np.minimum(1.0, np.minimum(1.25 * one.p_adjusted, 5 * by_holm))
+        if not shown:
+            assert np.allclose(p, divided_step_down(d, random_state=signs).p_adjusted)
+        shown.append([(p < _LEVEL).mean(), (one.p_adjusted < _LEVEL).mean()])
     found, one_scale = np.array(shown).T
     share = found.mean() / one_scale.mean()
     error = (found - share * one_scale).std(ddof=1) / math.sqrt(len(found)) / one_scale.mean()

@@ -66,6 +66,15 @@ def steady(differences):
     return np.array(found)
 
 
+def alone(differences, measures):
+    """Which hypotheses (h,) have a test of their own: steady, and an eighth of their measure's scale at most."""
+    small = []
+    for j, column in enumerate(differences.T):
+        squares = [np.nanmean(differences[:, k] ** 2) for k in range(len(measures)) if measures[k] == measures[j]]
+        small.append(np.nanmean(column**2) <= np.mean(squares) / 64)
+    return steady(differences) & np.array(small)
+
+
 def divided(differences, measures):
     """Adjusted p (h,): the smaller of 1.25 times that of max-T and 5 times that of Holm on the hypotheses' own p."""
     tested = np.flatnonzero(np.nan_to_num(differences).any(axis=0))
@@ -74,7 +83,7 @@ def divided(differences, measures):
     if len(tested) == 1:
         p[tested] = own[tested]
         return p
-    own = np.where(steady(differences), own, 1.0)
+    own = np.where(alone(differences, measures), own, 1.0)
     largest = 0.0
     for place, j in enumerate(sorted(tested, key=lambda j: own[j])):
         largest = max(largest, own[j] * (len(tested) - place))
@@ -101,7 +110,7 @@ def simultaneous(differences, measures, level=0.95):
             continue
         share = alpha if tested == 1 else 0.2 * alpha / tested
         widths = []
-        if tested == 1 or steady(centred)[j]:
+        if tested == 1 or alone(centred, measures)[j]:
             widths.append(stats.t.isf(share / 2, n - 1) * deviation / math.sqrt(n))
         if tested > 1 and not few:
             widths.append(math.sqrt(n / (n - 1)) * max(kept) * scale[j] / math.sqrt(n))

@@ -25,7 +25,7 @@ from truerank.significance.corrections import (
     holm,
     own_level,
     simultaneous_intervals,
-    steady_differences,
+    small_and_steady,
 )
 from truerank.significance.history import History, judgement_digests, level_of, results_digest
 from truerank.significance.intervals import (
@@ -210,7 +210,7 @@ def _compared_pairs(
     shares = np.full(k, level if correction == "none" else level / k)
     if family is not None:
         h = int(np.count_nonzero(wins + losses))
-        shares = np.where(steady_differences(d) | (h < 2), own_level(h, level, family.divided), 0.0)
+        shares = np.where(small_and_steady(d, family_of) | (h < 2), own_level(h, level, family.divided), 0.0)
     detectable = detectable_differences(d, shares, critical=None if joint is None else joint.critical)
     figures = (
         tested.topics, tested.mean, tested.low, tested.high, wins, losses, tested.topics - wins - losses, tested.p,
