@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import erf, erfc, ndtri, stdtr, stdtrit
 
 from truerank.calibration.base import two_classes
@@ -24,6 +25,7 @@ from truerank.data.grouping import group_rows
 from truerank.significance.paired import differences_of, sign_test_of_counts
 
 _FEWEST = 10  # rows, or groups, that are resampled for an interval
+_BLOCK = 1_000_000  # resampled rows or groups that are held at a time
 
 
 @dataclass(frozen=True)
@@ -223,17 +225,22 @@ def expected_calibration_error(
     gaps = observed - _shares(p, place, counts)
     if group is not None:
         variance = np.maximum(variance, _variance_between(positive - p, place, counts, group)[0])
-    n_drawn = len(p) if group is None else int(group.max()) + 1
+    unit = np.arange(len(p)) if group is None else group
+    n_drawn = int(unit.max()) + 1
+    rows_of, sums_of = (
+        csr_array((values, (unit, place)), shape=(n_drawn, len(counts))) for values in (np.ones(len(p)), positive - p)
+    )
     generator = stream(seed_of(random_state), "calibration-error")
     resampled = np.empty(n_resamples)
-    for k in range(n_resamples):
-        weight = np.bincount(generator.integers(n_drawn, size=n_drawn), minlength=n_drawn).astype(np.float64)
-        weight = weight if group is None else weight[group]
-        drawn = np.maximum(np.bincount(place, weights=weight, minlength=len(counts)), 1e-300)
-        difference = np.bincount(place, weights=weight * (positive - p), minlength=len(counts)) / drawn
-        resampled[k] = _debiased_error(difference, 2.0 * variance, drawn / len(p))
+    for start in range(0, n_resamples, block := max(1, _BLOCK // n_drawn)):
+        here = min(block, n_resamples - start)
+        chosen = generator.integers(n_drawn, size=(here, n_drawn)) + n_drawn * np.arange(here)[:, None]
+        weight = np.bincount(chosen.ravel(), minlength=here * n_drawn).reshape(here, n_drawn)
+        drawn = np.maximum(weight @ rows_of, 1e-300)
+        difference = weight @ sums_of / drawn
+        resampled[start : start + here] = _debiased_error(difference, 2.0 * variance, drawn / len(p))
     tail = (1 - level) / 2
-    debiased = _debiased_error(gaps, variance, mass)
+    debiased = float(_debiased_error(gaps, variance, mass))
     low, high = np.quantile(resampled, [tail, 1 - tail])
     low, high = (min(float(low), debiased), max(float(high), debiased)) if n_drawn >= _FEWEST else (math.nan, math.nan)
     return CalibrationError(
@@ -242,16 +249,16 @@ def expected_calibration_error(
     )  # fmt: skip
 
 
-def _debiased_error(gaps: np.ndarray, variance: np.ndarray, mass: np.ndarray) -> float:
-    """Return the mean |gap| without the part that scatter of the given variance adds, at least 0."""
-    squared = float((mass * gaps * gaps).sum())
-    if squared == 0.0:
-        return 0.0
-    shrink = math.sqrt(max(squared - float((mass * variance).sum()), 0.0) / squared)
-    mean, sigma = shrink * np.abs(gaps), np.sqrt(np.maximum(variance, 1e-300))
+def _debiased_error(gaps: np.ndarray, variance: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Return the mean |gap| (…) over bins (…, b) without the part that scatter of the given variance adds."""
+    squared = (mass * gaps * gaps).sum(axis=-1, keepdims=True)
+    kept = np.maximum(squared - (mass * variance).sum(axis=-1, keepdims=True), 0.0)
+    mean = np.sqrt(kept / np.where(squared > 0, squared, 1.0)) * np.abs(gaps)
+    sigma = np.sqrt(np.maximum(variance, 1e-300))
     ratio = mean / sigma
     folded = sigma * math.sqrt(2.0 / math.pi) * np.exp(-0.5 * ratio * ratio) + mean * erf(ratio / math.sqrt(2.0))
-    return max(float((mass * (np.abs(gaps) - (folded - mean))).sum()), 0.0)
+    error = (mass * (np.abs(gaps) - (folded - mean))).sum(axis=-1)
+    return np.where(squared[..., 0] > 0, np.maximum(error, 0.0), 0.0)
 
 
 @dataclass(frozen=True)
