@@ -13,6 +13,7 @@ from truerank.data.splits import query_folds
 from truerank.inspection.fusion_evidence import FusionEvidence
 from truerank.io.trec import as_run, judge_run
 from truerank.measures import AP
+from truerank.significance.tables import CHOSEN
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,7 @@ def test_advice_follows_the_figures(worth, evidence):
     assert low < pairs["rrf"].low < pairs["rrf"].high < high
     assert evidence.recommended == "weighted-sum"
     assert "no difference shown" in evidence.reason
+    assert str(evidence).count(CHOSEN) == 1
     result = evidence.to_dict()
     assert result["MAP"].keys() == {
         "learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "borda", "weighted-sum", "best-run",

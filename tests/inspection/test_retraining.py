@@ -18,6 +18,7 @@ from truerank import (
     RankSVM,
     RidgeRanker,
     SingleFeature,
+    compare,
     load_model,
     load_sample,
     save_model,
@@ -29,6 +30,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.inspection.retraining import can_continue, decide, digest, retrain, trained_again
 from truerank.significance.history import History, level_of
+from truerank.significance.tables import CHOSEN
 
 LEAVES = {
     "constant": "constant",
@@ -234,13 +236,16 @@ def test_the_command_promotes_and_keeps(files, capsys, monkeypatch):
     promoted = (files / "model.json").read_bytes()
     assert load_model(files / "model.json").n_iter_ == 31
     capsys.readouterr()
-    assert main([*words, "--more", "1", "--set", "learning_rate=1e-6", "--candidate", "candidate.json"]) == 3
+    less = ["--more", "1", "--set", "learning_rate=1e-6", "--candidate", "candidate.json"]
+    assert main([*words, *less]) == 3
     report = json.loads(capsys.readouterr().out)
     assert report["decision"] == "kept"
     assert report["model"] == "model.json"
     assert (report["look"], report["level_spent"]) == (2, 0.025)
     assert (files / "model.json").read_bytes() == promoted
     assert load_model(files / "candidate.json").n_iter_ == 32
+    assert main([*words[:-1], *less]) == 3
+    assert capsys.readouterr().out.count(CHOSEN) == 1
 
 
 def test_the_command_keeps_production_on_every_error(files, weeks, capsys, monkeypatch):
@@ -309,6 +314,31 @@ def test_the_level_is_spent_over_looks_at_the_same_queries():
     history.count(queries)
     assert history.look(queries[4:]) == 2
     assert history.look(queries + np.uint64(5)) == 1
+
+
+def test_comparisons_and_retrainings_are_looks_at_the_same_queries(weeks, tmp_path):
+    """Three comparisons, by rows and by qrels, and two retrainings, with one file."""
+    held_out, rng, path = weeks[2], np.random.default_rng(0), tmp_path / "looks.json"
+    rows = [(str(query), f"d{row}", grade) for row, (query, grade) in enumerate(zip(held_out.qid, held_out.y))]
+    qrels: dict[str, dict[str, int]] = {}
+    for query, document, grade in rows:
+        qrels.setdefault(query, {})[document] = int(grade)
+    production = RidgeRanker().fit(weeks[0])
+    for number in range(5):
+        history = History.read(path)
+        if number % 2:
+            found = retrain(production, weeks[1], held_out, params={"alpha": 10.0**number}, history=history)
+        elif number == 2:
+            runs = {name: {query: {d: rng.random() for d in own} for query, own in qrels.items()} for name in "ab"}
+            found = compare(qrels, runs, "RR", history=history)
+        else:
+            scores = {name: rng.random(held_out.n_rows) for name in "ab"}
+            found = compare(held_out.y, scores, "RR", qid=held_out.qid, history=history)
+        assert found.look == number + 1
+        history.write(path)
+    looks = History.read(path).looks
+    assert set(looks.values()) == {5}
+    assert len(looks) == held_out.n_queries
 
 
 def test_a_history_is_kept_and_what_is_none_is_refused(tmp_path):

@@ -177,6 +177,8 @@ def _reference(target: str) -> str:
 
 
 def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> None:
+    from truerank.significance.tables import remarks_below
+
     comparison = found.comparison
     report = found.to_dict() | {
         "level": args.level,
@@ -186,7 +188,8 @@ def _report(args: argparse.Namespace, found: Any, target: str, both: int) -> Non
         "candidate": args.candidate,
     }
     report["queries"]["in_both"] = both
-    lines = [found.about_training, comparison.systems_table(), comparison.caption, *comparison.sentences()]
+    below = remarks_below({comparison.measure: comparison})
+    lines = [found.about_training, comparison.systems_table(), comparison.caption, *below]
     kept = f"{target} is the new model" if found.promoted else f"{args.production} stays"
     before = f"; the one before is in {args.previous}" if found.promoted and args.previous else ""
     lines += [

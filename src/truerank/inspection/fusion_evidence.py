@@ -24,7 +24,7 @@ from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import measure_interval
 from truerank.significance.comparison import MeasuredValues, compare_measures
 from truerank.significance.paired import LEVEL
-from truerank.significance.tables import PairComparison
+from truerank.significance.tables import PairComparison, remarks_below
 
 DEPTH = 1000  # documents of a fused list that are measured
 UNLEARNED: dict[str, Callable[[RunPool], np.ndarray]] = {
@@ -152,9 +152,9 @@ class FusionEvidence(Result):
             f"{', '.join(self.measures)}, convention {first.convention}; {first.tested}; intervals of means are of "
             "each mean alone, those of differences are simultaneous (single step), with the correction of p"
         )
-        return "\n\n".join(
-            [super().__str__(), about if self.coverage is None else f"{about}\n{self.coverage}", self.reason]
-        )
+        coverage = [] if self.coverage is None else [str(self.coverage)]
+        below = "\n".join([about, *coverage, *remarks_below(self.comparisons)])
+        return "\n\n".join([super().__str__(), below, self.reason])
 
 
 def _gain(pair: PairComparison) -> str:

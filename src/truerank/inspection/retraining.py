@@ -17,8 +17,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
-from truerank.data.columns import as_in_training
-from truerank.data.provenance import query_digests, training_queries
+from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import measure_of
 from truerank.measures.base import Measure
@@ -26,7 +25,7 @@ from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
 from truerank.significance.comparison import compare_values, resamples_for
-from truerank.significance.history import History, level_of, results_digest
+from truerank.significance.history import History, judgement_digests, level_of, results_digest
 from truerank.significance.intervals import Verdict, decided, failing_loss
 from truerank.significance.paired import OF_MEANS, TESTS, paired_differences, paired_tests, signed_ranks
 from truerank.significance.tables import Comparison
@@ -235,9 +234,9 @@ def retrain(
     models |= {"reference": reference} if margin > 0 and reference is not None else {}
     seen, about = _training_queries(models, held_out)
     held_out = held_out.take_queries(~seen) if seen.any() else held_out
-    digests = query_digests(as_in_training(held_out, getattr(production, "feature_names_in_", None)))[0]
     history = History() if history is None else history
     judgements = held_out.judgements()
+    digests = judgement_digests(judgements)
     values = {name: judged.per_query(judgements, ranker_scores(model, held_out)) for name, model in models.items()}
     results = results_digest({plain.name: values}, test, margin, level)
     look = history.look(digests, results)

@@ -34,7 +34,7 @@ from truerank.report.page import (
     simple_table,
 )
 from truerank.significance.paired import differences_of
-from truerank.significance.tables import CHOSEN, Comparison
+from truerank.significance.tables import Comparison, remarks_below
 
 if TYPE_CHECKING:
     from truerank.calibration.cutoffs import Cutoff
@@ -203,9 +203,9 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison]) -> l
         f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the true difference that a "
         "corrected p below 0.05 finds with 80 % power."
     )
-    remarks = [f"{name}: {line}." for name, one in compared.items() for line in (*one.sentences(), *one.unjudged[1])]
+    remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.unjudged[1]]
     text = simple_table(header, rows, "comparison") + "".join(
-        paragraph(t, quiet=True) for t in [note, CHOSEN, *remarks]
+        paragraph(t, quiet=True) for t in [note, *remarks_below(compared), *remarks]
     )
     return [Section("comparison", f"Better than {systems[0].name}?", text, folded=True)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -528,8 +528,14 @@ class Comparisons(Result, dict[str, Comparison]):
         return "\n\n".join(one.text(style) for one in self.values())
 
     def __str__(self) -> str:
-        sentences = [f"{name}: {line}" for name, one in self.items() for line in one.sentences()]
-        return "\n\n".join([super().__str__(), *sentences, CHOSEN])
+        return "\n\n".join([super().__str__(), *remarks_below(self)])
+
+
+def remarks_below(compared: Mapping[str, Comparison]) -> list[str]:
+    """Return the lines below tables of comparisons by measure: their sentences, and that about selection."""
+    of_which = [f"{name}: " if len(compared) > 1 else "" for name in compared]
+    lines = [f"{name}{line}" for name, one in zip(of_which, compared.values()) for line in one.sentences()]
+    return [*lines, CHOSEN]
 
 
 def _verdict(pair: PairComparison) -> list[str]:
