@@ -39,18 +39,31 @@ class Promise(NamedTuple):
         return [row for row in self.barred if row.met is False]
 
     @property
+    def measured(self) -> list[Row]:
+        """Rows with a bar and enough replications for it."""
+        return [row for row in self.barred if row.met is not None]
+
+    @property
     def observed(self) -> list[Row]:
-        """Rows with a bar and too few replications for it."""
+        """Rows with too few replications for the bar of their promise."""
         return [row for row in self.barred if row.met is None]
 
     @property
+    def worst(self) -> Row:
+        """The row that is furthest beyond its bar, of those with enough replications if there are any."""
+        return (self.measured or self.barred)[-1]
+
+    @property
     def status(self) -> str:
-        if self.missed:
-            return f"missed in {len(self.missed)} of {len(self.barred)} settings"
         outside = sum(row.outside for row in self.observed)
-        if self.observed:
-            return f"observed only: {len(self.barred) - outside} of {len(self.barred)} settings within the bar"
-        return "kept in all settings" if self.barred else "no bar"
+        more = f"; {len(self.observed)} more are observed, {outside} of them outside" if self.observed else ""
+        if not self.barred:
+            return "no bar"
+        if self.missed:
+            return f"missed in {len(self.missed)} of {len(self.measured)} settings{more}"
+        if outside or len(self.measured) < len(self.observed):
+            return f"observed: {len(self.barred) - outside} of {len(self.barred)} settings within the bar"
+        return f"kept in all {len(self.measured)} settings{more}"
 
 
 def promises() -> list[Promise]:
@@ -73,17 +86,17 @@ def write() -> None:
 def for_users(found: list[Promise]) -> str:
     """The counts in one sentence, and a table with a row for each promise."""
     barred = [one for one in found if one.barred]
-    kept = sum(not one.missed and not one.observed for one in barred)
     missed = sum(bool(one.missed) for one in barred)
+    kept = sum(one.status.startswith("kept") for one in barred)
     lines = [
-        f"Of {len(barred)} promises with a bar, {kept} are kept in all settings, {missed} are missed in some setting, "
-        f"and {len(barred) - kept - missed} are observed with too few replications to be called kept.",
+        f"Of {len(barred)} promises with a bar, {kept} are kept, {missed} are missed in some setting, and "
+        f"{len(barred) - kept - missed} are observed with too few replications to be called kept.",
         "",
         "| promise | result | worst setting | measured | bar |",
         "| --- | --- | --- | --- | --- |",
     ]
     for one in barred:
-        worst = one.barred[-1]
+        worst = one.worst
         about = f"{worst.setting}; {worst.quantity}"
         measured = f"{worst.value:.3f} ± {worst.error:.3f}"
         lines.append(f"| {one.document['promise']} | {one.status} | {about} | {measured} | {worst.bar} |")
@@ -118,7 +131,7 @@ def for_developers(found: list[Promise]) -> str:
         counts = (
             len(one.rows),
             len(one.barred),
-            len(one.barred) - len(one.missed) - len(one.observed),
+            len(one.measured) - len(one.missed),
             len(one.missed),
         )
         most = max(row.replications for row in one.rows)
@@ -178,7 +191,8 @@ def draw(found: list[Promise]) -> None:
 
     figure, axes = plt.subplots(figsize=(9.0, 0.42 * len(found) + 1.3), layout="constrained")
     for at, one in enumerate(found):
-        for row, marker, size in ((one.barred[len(one.barred) // 2], "|", 9), (one.barred[-1], "o", 5)):
+        rows = one.measured or one.barred
+        for row, marker, size in ((rows[len(rows) // 2], "|", 9), (rows[-1], "o", 5)):
             colour = "#c0392b" if row.met is False else "#1b6ca8" if row.met else "#7f8c8d"
             axes.errorbar(row.excess, at, xerr=2 * row.error, fmt=marker, color=colour, markersize=size, linewidth=1.2)
     axes.axvline(0.0, color="#333333", linewidth=1.2)
