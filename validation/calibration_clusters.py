@@ -22,7 +22,7 @@ SETTINGS = ((60, 0.0), (60, 0.1), (60, 0.3), (20, 0.3))
 BAR = 0.93
 REPLICATIONS = 5_300  # unless --replications asks for another number
 MORE = 4  # times as many samples for Spiegelhalter's test, which needs no resampling
-CONTRASTS = 1_000  # samples whose rows are taken as independent, which is no promise
+CONTRASTS = 300  # samples whose rows are taken as independent, which is no promise
 
 
 def sample(generator: np.random.Generator, queries: int, correlation: float) -> tuple[np.ndarray, ...]:
