@@ -3,7 +3,8 @@
 The risk of a threshold is its risk over all queries of the set, from which the calibration half is drawn without
 replacement. α is 0.35 for MQ2008's queries with nothing relevant in the top 3, else a share of the loss where
 everything is answered or shown, so that there is something to decide. Beside each promise stands a threshold tuned on
-the same half: the most inclusive one whose mean loss there is at most α.
+the same half: the most inclusive one whose mean loss there is at most α. For promises about depth, half as many queries
+as there are are drawn with replacement, and documents have held-out scores of least squares.
 """
 
 from __future__ import annotations
@@ -31,8 +32,13 @@ PROMISE = (
     "loss under conformal risk control is at most α."
 )
 CONFIDENCE = 0.9
-DIVISIONS = 1_000  # with fewer no bar is met
+DIVISIONS = 1_000  # replications of the default; with fewer, there are as many draws
+REPLICATIONS = DIVISIONS
 DRAWS = 5_300  # with replacement, of promises about depth and of useless scores
+MANY, FEW = (
+    500,
+    800,
+)  # draws of losses in [0, 1] with confidence, of sets with more queries, which bet on each threshold
 COMPARED = 3  # draws that are compared with `Cutoff` itself
 FEWEST_FOR_REAL_DATA = 100
 ANSWERED_BAR = 0.55  # of MQ2008's queries
@@ -91,6 +97,21 @@ def letor(folder: Path, k: int, aggregated: Path | None = None, at_most: float |
         grades.append(part.y)
         queries += [f"{j} {name}" for name in part.qid]
     return lists_of(np.vstack(columns), np.concatenate(grades), queries, k, at_most)
+
+
+def linear(folder: Path, k: int) -> Lists:
+    """Least squares of the grades (ridge 10), fitted to the other four parts."""
+    from truerank.io.letor.read import read_letor
+
+    parts = [read_letor(folder / f"S{j}.txt.gz") for j in range(1, 6)]
+    X = [np.column_stack([np.asarray(part.X), np.ones(part.n_rows)]) for part in parts]
+    scores = []
+    for j in range(5):
+        rest = [other for other in range(5) if other != j]
+        A, y = np.vstack([X[i] for i in rest]), np.concatenate([parts[i].y for i in rest])
+        scores.append(X[j] @ np.linalg.solve(A.T @ A + 10 * np.eye(A.shape[1]), A.T @ y))
+    queries = [f"{j} {name}" for j, part in enumerate(parts) for name in part.qid]
+    return lists_of(np.concatenate(scores), np.concatenate([part.y for part in parts]), queries, k)
 
 
 def trec9(folder: Path) -> Lists:
@@ -330,7 +351,8 @@ def of_depths(setting: str, data: Lists, draws: int, seed: int) -> list[Row]:
     rows = []
     for name, kind in BY_DEPTH.items():
         for confidence in (None, CONFIDENCE)[kind == "shown" :]:
-            rows += depths(setting, name, data, confidence, draws, seed)
+            bets = confidence is not None and not name.startswith("no-") and len(data.offsets) > MANY
+            rows += depths(setting, name, data, confidence, min(draws, FEW) if bets else draws, seed)
     name = f"no-relevant@{data.k}"
     return rows + useless(setting, name, parse_loss(name).of_rankings(data.y, data.offsets, 1), draws, seed)
 
@@ -352,10 +374,11 @@ def run(replications: int, seed: int) -> list[Row]:
     rows += of_lists("TREC-9, ten runs fused, 50 topics", trec9(folder / "trec9-web-runs"), replications, seed)
     ohsumed = letor(folder / "letor3-ohsumed" / "querylevelnorm", 1)
     rows += of_lists("OHSUMED, 106 queries", ohsumed, replications, seed)
-    drawn += of_depths("OHSUMED, 106 queries", ohsumed, draws, seed)
+    of_ohsumed = linear(folder / "letor3-ohsumed" / "querylevelnorm", 1)
+    drawn += of_depths("OHSUMED, 106 queries, linear scores", of_ohsumed, draws, seed)
     mq2008 = letor(folder / "letor4-mq2008", 3, folder / "letor4-mq2008-agg", 0.35)
     rows += of_lists("MQ2008, 784 queries", mq2008, replications, seed)
-    drawn += of_depths("MQ2008, 784 queries", mq2008, draws, seed)
+    drawn += of_depths("MQ2008, 784 queries, linear scores", linear(folder / "letor4-mq2008", 3), draws, seed)
     return _with_bars(rows, drawn)
 
 
