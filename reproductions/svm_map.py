@@ -369,7 +369,7 @@ def train_and_test(
         n_other = fold.n_rows - n_relevant
         total = 2 * n_other if method == "svm-acc2" else fold.n_rows
         solver = PointwiseSVM(class_weight="ratio" if method == "svm-acc2" else None, rel=1, tol=TOL)
-        grid = [c / total for c in grid]
+        grid, fold = [c / total for c in grid], without_copies(fold)
     solver.set_params(C=list(grid), validation_measure=measure)
     valid_judgements, valid_rows = part_of(task, matrix, valid)
     began = time.thread_time()
@@ -387,6 +387,22 @@ def train_and_test(
         "stopped": [step["C"] for step in steps if step["status"] != "CONVERGED"],
         "seconds": seconds,
     }
+
+
+def without_copies(data: RankingData) -> RankingData:
+    """Equal rows of one grade as one row, for a learner that ignores queries: as many times as it was there, it weighs.
+
+    Rows that stand for as many rows are one query, whose weight is that number.
+    """
+    content = np.column_stack([data.X.codes, np.asarray(data.y) >= 1])
+    keys = np.ascontiguousarray(content, dtype=np.uint8).view(np.dtype((np.void, content.shape[1]))).ravel()
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+    order = np.argsort(counts, kind="stable")
+    times, sizes = np.unique(counts, return_counts=True)
+    rows = first[order]
+    return RankingData.from_grouped(
+        data.X[rows], np.asarray(data.y)[rows], offsets_of(sizes), query_weight=times.astype(np.float64)
+    )
 
 
 def part_of(task: Task, matrix: Any, topics: np.ndarray) -> tuple[Judgements, Any]:

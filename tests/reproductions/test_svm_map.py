@@ -13,6 +13,7 @@ from reproductions import svm_map
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.measure_svm import MeasureSVM
+from truerank.rankers.pointwise_svm import PointwiseSVM
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +155,16 @@ def test_errors(folder, tmp_path, capsys):
     bad[2] = str(tmp_path / "nowhere")
     assert main(bad) == 1
     assert "folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("class_weight", [None, "ratio"])
+def test_rows_without_copies_have_the_same_optimum(class_weight):
+    rng = np.random.default_rng(3)
+    binned = ScoreBinning(n_thresholds=3, output="binned").fit_transform(rng.normal(size=(300, 2)))
+    y = (rng.random(300) < 0.3).astype(float)
+    data = RankingData.from_grouped(binned, y, np.array([0, 100, 300]))
+    merged = svm_map.without_copies(data)
+    assert merged.n_rows < 40
+    assert np.repeat(merged.query_weight, np.diff(merged.offsets)).sum() == 300
+    one, other = (PointwiseSVM(0.1, class_weight=class_weight, rel=1, tol=1e-8).fit(d) for d in (data, merged))
+    assert other.objective_ == pytest.approx(one.objective_, rel=2e-8)

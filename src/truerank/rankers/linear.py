@@ -24,6 +24,7 @@ from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
 from truerank.solvers.concave_convex import RampProblem
 from truerank.solvers.cutting_planes import CuttingPlanes
+from truerank.solvers.hinge_planes import HingePlanes
 from truerank.solvers.newton import PairSums
 from truerank.solvers.path import best_of_path
 from truerank.solvers.result import SolverResult
@@ -161,9 +162,9 @@ class Problem:
         relevant = self.y >= rel
         return HingeOracle(np.where(relevant, 1.0, -1.0), self.document_weights() * np.where(relevant, *weights))
 
-    def document_planes(self, rel: float, weights: tuple[float, float]) -> CuttingPlanes:
+    def document_planes(self, rel: float, weights: tuple[float, float]) -> HingePlanes:
         """Return the problem of `document_hinge`."""
-        return CuttingPlanes(self.rows, self.document_hinge(rel, weights))
+        return HingePlanes(self.rows, self.document_hinge(rel, weights))
 
     def document_weights(self) -> np.ndarray:
         """Return the weight of the document at each position (n,): its query's weight."""

@@ -124,7 +124,7 @@ class CuttingPlanes:
                 if np.isfinite(gap):
                     self._drop_idle((C * z > IDLE_GAPS * gap) & (alpha <= IDLE_WEIGHT * C))
             slack = None if slack_tol is None else self._slack(w)
-            values = self._add_planes(w)
+            w, values = self._visit(w, C)
             risk = float(np.maximum(values, 0.0).sum())
             primal = 0.5 * float(w @ w) + C * risk
             if primal < best:
@@ -171,12 +171,16 @@ class CuttingPlanes:
     def _block_weight(self) -> np.ndarray:
         return np.add.reduceat(self.weight, self.query_bounds[:-1])
 
-    def _add_planes(self, w: np.ndarray) -> np.ndarray:
-        """Add each block's plane at w to the bundle, and return v_i H_i(w) of the blocks."""
+    def _visit(self, w: np.ndarray, C: float) -> tuple[np.ndarray, np.ndarray]:
+        """Add each block's plane at the program's w, and return w with v_i H_i(w) of the blocks."""
         gradients, offsets = self.planes_at(w)
         values = offsets.copy()
         for b, gradient in enumerate(gradients):
             values[b] += gradient @ w
+        self._add_planes(gradients, offsets)
+        return w, values
+
+    def _add_planes(self, gradients: np.ndarray, offsets: np.ndarray) -> None:
         first, n = self.n_planes, self.n_planes + len(offsets)
         self._reserve(n)
         self._G[first:n], self._q[first:n] = gradients, offsets
@@ -184,7 +188,6 @@ class CuttingPlanes:
         self._block[first:n], self._idle[first:n] = np.arange(len(offsets)), 0
         self.n_planes = n
         extend_gram(self._G, self._H, first, n)
-        return values
 
     def planes_at(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane `offset + gradient·w` of each block: gradients (blocks, n_weights) and offsets (blocks,)."""
