@@ -15,8 +15,10 @@ from truerank import (
     AdaRank,
     CalibratedRanker,
     Experiment,
+    ObliviousBoosting,
     RidgeRanker,
     load_sample,
+    ranking_stability,
     read_letor,
     save_model,
     write_letor,
@@ -297,3 +299,22 @@ def test_the_headline_of_a_measure_where_less_is_better_names_the_better_system(
     good, bad = grades + 0.1 * rng.random(400), rng.random(400)
     page = page_of([System("bad", judged, bad), System("good", judged, good)], measures="pairs(2,0)")
     assert "good is better than bad." in page
+
+
+def test_models_with_thresholds_say_how_much_their_rankings_move():
+    data = load_sample().take_queries(np.arange(150))
+    judged = data.judgements()
+    plain, fuzzy = (
+        ObliviousBoosting(leaves, n_estimators=20, random_state=0).fit(data) for leaves in ("constant", "fuzzy")
+    )
+    linear = RidgeRanker().fit(data)
+    named = {"plain": plain, "fuzzy": fuzzy, "linear": linear}
+    kept = Experiment(data, named, "nDCG@10", training_queries="keep")
+    page = make_report(kept.evidence())
+    rows = re.search(r'<div class="scroll stability".*?</div>', page, re.S)[0]
+    assert "linear" not in rows
+    for name in ("plain", "fuzzy"):
+        moved = ranking_stability(named[name], data, repeats=3, random_state=0)
+        assert re.search(rf"<td[^>]*>{name}</td>.*?{np.nanmean(moved):.4f}", rows, re.S)
+    scores = [System(name, judged, data.grouped(model.predict(data))) for name, model in named.items()]
+    assert "Stability of the rankings" not in page_of(scores, measures="nDCG@10", convention="ranklib")

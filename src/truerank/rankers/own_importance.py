@@ -8,6 +8,7 @@ from truerank.core.types import Scorer
 from truerank.data.columns import shown_names
 
 MOST_FEATURES = 20  # that a page or a notebook shows of what a model says of its features
+SHARE = "share in the model"  # the kind of importance that models of trees and stumps report
 
 
 def own_importance(model: Scorer) -> tuple[str, dict[str, float]] | None:
@@ -29,6 +30,6 @@ def own_importance(model: Scorer) -> tuple[str, dict[str, float]] | None:
         if shares.ndim != 1:
             return None
         labels = shown_names(getattr(model, "feature_names_in_", None), len(shares))
-        kind, values = "share in the model", dict(zip(labels, shares.tolist()))
+        kind, values = SHARE, dict(zip(labels, shares.tolist()))
     order = sorted(values, key=lambda name: -abs(values[name]))
     return kind, {name: float(values[name]) for name in order if values[name] != 0}

@@ -20,7 +20,7 @@ from truerank.data.ranking_data import Judgements, RankingData
 from truerank.experiments.evidence import Evidence
 from truerank.measures import parse_measure
 from truerank.measures.evaluation import Evaluation
-from truerank.rankers.own_importance import MOST_FEATURES, own_importance
+from truerank.rankers.own_importance import MOST_FEATURES, SHARE, own_importance
 from truerank.report.page import (
     Section,
     chart,
@@ -44,6 +44,7 @@ _RANKED_DOCUMENTS = 10
 _RANKED_SYSTEMS = 4
 _REASONS = 4
 _BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "page-b"}, "value": "page-a"}  # a colour
+_MOVED_QUERIES = 200  # queries whose features are changed a little
 
 
 class System(NamedTuple):
@@ -105,6 +106,7 @@ def make_report(
         *_by_system(
             systems, "probabilities", "Calibration of the probabilities", lambda one: _probabilities(one, data)
         ),
+        *_stability(systems, data),
         *_pair_errors(systems, convention),
         *([] if cutoff is None else [_cutoff(cutoff)]),
         _rankings(systems, results, first, other, data),
@@ -307,6 +309,29 @@ def _probabilities(system: System, data: RankingData | None) -> str:
         f"{counted(data.n_queries, 'query')} as sampling units; {100 * bins.inside:.0f} % of the points are inside."
     )
     return chart(spec, f"reliability diagram of {system.name}") + paragraph(note, quiet=True)
+
+
+def _stability(systems: Sequence[System], data: RankingData | None) -> list[Section]:
+    """How much the rankings of models with thresholds move with small changes of the features."""
+    from truerank.inspection.stability import ranking_stability
+
+    if data is None or not isinstance(data.X, np.ndarray):
+        return []
+    some = data.take_queries(np.unique(np.linspace(0, data.n_queries - 1, _MOVED_QUERIES).astype(int)))
+    rows: list[list[Any]] = []
+    for system in systems:
+        found = None if system.model is None else own_importance(system.model)
+        if found and found[0] == SHARE:
+            moved = ranking_stability(system.model, _seen(system, some), repeats=3, random_state=0)
+            moved = moved[~np.isnan(moved)]
+            rows += [[system.name, len(moved), *map(float, (moved.mean(), moved.max()))]] if len(moved) else []
+    note = (
+        "Every value of a feature is replaced by the next larger or smaller value in the data. The figures are shares "
+        "of a query's pairs of documents that change their order; lower is steadier."
+    )
+    header = ["system", "queries", "mean share", "largest share"]
+    text = simple_table(header, rows, "stability") + paragraph(note, quiet=True)
+    return [Section("stability", "Stability of the rankings", text, folded=True)] if rows else []
 
 
 def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
