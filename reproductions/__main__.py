@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from importlib import import_module
@@ -32,6 +33,15 @@ EXPERIMENTS: dict[str, str] = {
     "calibration": "reproductions.calibration.experiment",
     "svm-map": "reproductions.svm_map",
     "oblivious": "reproductions.oblivious",
+}
+# About the CPU seconds of each in full and with --quick: shares of the work of `all`.
+WORK = {
+    "adarank": (1500, 74),
+    "letor": (250, 31),
+    "descent": (60, 9),
+    "calibration": (900, 20),
+    "svm-map": (3500, 61),
+    "oblivious": (2000, 97),
 }
 # Arguments of the command that are no settings of the experiment.
 _OF_THE_COMMAND = ("experiment", "experiment_module", "run_experiment", "record")
@@ -116,12 +126,14 @@ def run_all(args: argparse.Namespace) -> int:
     store = open_store(args.out, {"experiment": "all", "version": __version__})
     found: dict[str, dict[str, Any]] = {}
     settings: dict[str, dict[str, Any]] = {}
+    total = _Total(args.quick)
     for name, module in EXPERIMENTS.items():
         words = ["--data", args.data]
         if name == "svm-map":
             runs = Path(args.data, "trec9-web-runs")
             if not runs.is_dir():
                 note(f"== {name}: left out, because {runs} does not exist ==")
+                total.add(name, before=True)
                 continue
             words = ["--runs", str(runs / "runs"), "--qrels", str(runs / "qrels.451-500.txt.xz")]
         experiment = import_module(module)
@@ -136,8 +148,10 @@ def run_all(args: argparse.Namespace) -> int:
                 _run_and_draw(experiment, own)  # noqa: B023
             return {"rows": _rows(name, own), "conventions": conventions_of(own.result)}  # noqa: B023
 
-        note(f"== {name}{': finished before' if key in store else ''} ==")
+        before = key in store
+        note(f"== {name}{': finished before' if before else ''}; {total} ==")
         found[name] = store.compute(key, work)
+        total.add(name, before)
     rows = [row for one in found.values() for row in one["rows"]]
     path = Path(args.out, "manifest.json")
     manifest = write_manifest(path, settings, {name: one["conventions"] for name, one in found.items()})
@@ -147,6 +161,24 @@ def run_all(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(f"\nPublished, ours, verdict\n\n{overview_table(rows)}\n")
     return 0
+
+
+class _Total:
+    """The share of all experiments that is done, and an estimate of the time to go by the pace of this run."""
+
+    def __init__(self, quick: bool) -> None:
+        self._work = {name: WORK[name][quick] for name in EXPERIMENTS}
+        self._finished, self._here, self._began = 0, 0, time.monotonic()
+
+    def add(self, name: str, before: bool) -> None:
+        """Count an experiment; one that was finished before, or is left out, says nothing of the pace."""
+        self._finished += self._work[name]
+        self._here += 0 if before else self._work[name]
+
+    def __str__(self) -> str:
+        total = sum(self._work.values())
+        pace = (time.monotonic() - self._began) / self._here if self._here else 1.0
+        return f"{100 * self._finished / total:.0f} % done, about {pace * (total - self._finished) / 60:.0f} min to go"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

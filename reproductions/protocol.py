@@ -431,10 +431,11 @@ def show(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def add_options(parser: Any, out: str) -> None:
-    """Add the options that all experiments on the LETOR collections share."""
-    parser.add_argument("--data", required=True, metavar="DIR", help="folder that holds letor4-mq2008/ and so on")
+def add_options(parser: Any, out: str, folders: str = "letor4-mq2008/ and so on", seed: int | None = 0) -> None:
+    """Add the options that the experiments on collections share."""
+    parser.add_argument("--data", required=True, metavar="DIR", help=f"folder that holds {folders}")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: shows that everything runs")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random draws (default: 0)")
+    said = "seed of all random draws (default: 0)" if seed == 0 else "draw folds at random (default: in file order)"
+    parser.add_argument("--seed", type=int, default=seed, metavar="N", help=said)
     parser.add_argument("--out", default=out, metavar="DIR", help=f"folder of results and resuming (default: {out})")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

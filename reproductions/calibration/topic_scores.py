@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tarfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -212,3 +213,16 @@ def read_documents(folder: str) -> tuple[list[ReutersDocument], list[ReutersDocu
     train, test = ([both[row] for row in part] for part in (order[: len(train)], order[len(train) :]))
     note(f"Reuters-21578, ModApte: {len(train)} training and {len(test)} test documents")
     return train, test
+
+
+def read_newsgroups(folder: str) -> tuple[list[ReutersDocument], list[ReutersDocument]]:
+    """Training and test messages of `folder`/newsgroups10, "bydate", each with its group as the one topic."""
+    path = Path(folder, "newsgroups10", "newsgroups10-bydate.tar.xz")
+    parts: dict[str, list[ReutersDocument]] = {"train": [], "test": []}
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if content := archive.extractfile(member):  # no folder
+                split, group, number = Path(member.name).parts
+                text = content.read().decode("latin-1")
+                parts[split.rpartition("-")[2]].append(ReutersDocument(number, "", text, (group,), "", ""))
+    return parts["train"], parts["test"]

@@ -236,6 +236,20 @@ def test_every_printed_claim_has_a_verdict_or_a_reason():
         assert all(claim and why for claim, why in paper["not tried"])
 
 
+def test_the_total_counts_finished_experiments_and_takes_its_pace_from_those_of_this_run(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(command.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(command, "WORK", dict.fromkeys(command.EXPERIMENTS, (60.0, 6.0)))
+    total = command._Total(quick=False)
+    n = len(command.EXPERIMENTS)
+    assert str(total) == f"0 % done, about {n} min to go"
+    total.add("adarank", before=True)
+    now[0] += 120.0  # the next takes twice as long as expected
+    total.add("letor", before=False)
+    assert str(total) == f"{200 / n:.0f} % done, about {2 * (n - 2)} min to go"
+    assert set(command.EXPERIMENTS) <= set(command.WORK)
+
+
 def test_all_prints_one_object_writes_a_manifest_and_resumes(tmp_path, monkeypatch, capsys):
     root = write_collections(tmp_path / "data", 8, (0.3, 0.0, 0.1), 3)
     experiments = {"letor": "reproductions.letor.experiment", "svm-map": "reproductions.svm_map"}
@@ -246,6 +260,7 @@ def test_all_prints_one_object_writes_a_manifest_and_resumes(tmp_path, monkeypat
     assert main([*words, "--json"]) == 0
     first = capsys.readouterr()
     assert "svm-map: left out" in first.err
+    assert "letor; 0 % done" in first.err
     found = json.loads(first.out)
     assert [row["item"] for row in found["rows"]] == ["RankSVM, ohsumed MAP"]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
