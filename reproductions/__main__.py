@@ -38,7 +38,7 @@ EXPERIMENTS: dict[str, str] = {
 WORK = {
     "adarank": (1500, 74),
     "letor": (250, 31),
-    "descent": (60, 9),
+    "descent": (47, 9),
     "calibration": (900, 20),
     "svm-map": (3500, 61),
     "oblivious": (2000, 97),

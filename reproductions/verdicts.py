@@ -239,9 +239,9 @@ def calibration_rows(result: dict[str, Any]) -> list[Row]:
     tables = published("calibration")["tables"]
     for panel, part in result["panels"].items():
         if result.get("collection") == "ten newsgroups":
-            # What the paper says of MSN Web and TREC-AP, too. Their figures are of other collections.
+            # The direction of claims that need no figure of the paper, which has those of other collections.
             for item, row in _calibration_marks(panel, part, tables[part["classifier"]], result["trivial"]):
-                if item in _OF_ALL_COLLECTIONS:
+                if item in _ON_STAND_INS:
                     text = "the fewest" if item == _marked("error") else row["published"]
                     rows.append(row | {"paper": "calibration, stand-in", "published": text})
             continue
@@ -278,7 +278,7 @@ def _marked(loss: str) -> str:
     return "A. Laplace has the fewest errors" if loss == "error" else f"A. Laplace, {loss.replace('_', ' ')}"
 
 
-_OF_ALL_COLLECTIONS = (_more_wins("log_loss"), _more_wins("squared_error"), _marked("error"))
+_ON_STAND_INS = (_more_wins("log_loss"), _more_wins("squared_error"), _marked("error"))
 
 
 def _calibration_marks(
