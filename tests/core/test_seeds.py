@@ -80,6 +80,9 @@ CALLS = {
     "cross_validate_fusion": lambda seed: str(
         truerank.cross_validate_fusion(judged_pool(RUNS, as_qrels(HUMAN)), n_folds=2, random_state=seed)
     ),
+    "gate": lambda seed: str(
+        truerank.gate(HUMAN, *list(RUNS.values())[:2], inconclusive="pass", random_state=seed)
+    ),
     "interleave": lambda seed: repr(truerank.interleave(RUNS, random_state=seed)),
     "learning_curve": lambda seed: truerank.learning_curve(truerank.RidgeRanker(), DATA, DATA, random_state=seed),
     "permutation_importance": lambda seed: truerank.permutation_importance(

@@ -99,6 +99,8 @@ def commands() -> list[Command]:
         Command("pieces", ["pieces"], [], stored="results"),
         Command("evaluate", ["evaluate", "--qrels", "qrels.txt", "--run", "a.run", "--per-query", "--json"], []),
         Command("compare", ["compare", "--qrels", "qrels.txt", "a.run", "b.run", "--json"], []),
+        Command("gate", ["gate", "a.run", "--baseline", "b.run", "--gold", "qrels.txt", "--inconclusive", "pass",
+                         "--margin", "0.5", "--summary", "out.md"], ["out.md"]),
         Command("tune", ["tune", "d.txt", "--ranker", "ridge", "--space", "alpha=[0.1,1,10]", "--splits", "3",
                          "--state", "tuned/trials.jsonl", "--model", "out.json"], ["out.json"], stored="tuned"),
         Command("describe", ["describe", "big.txt", "--json"], []),

@@ -195,7 +195,7 @@ def _values(stream: Source, name: str) -> Iterator[tuple[int, Any]]:
             row = json.loads(text) if text is not None else None
         except (ValueError, RecursionError) as error:
             message = f"expected one JSON object per line, got invalid JSON ({first_line(error)})"
-            raise DataFileError(message, name, line) from error
+            raise DataFileError(message, name, line, code="not-json") from error
         if not is_action(row):
             yield line, row
 
