@@ -96,3 +96,14 @@ def test_the_table_of_libraries_is_the_one_of_the_extras():
     assert set(re.search(r"\[(.*)\]", EXTRAS["all"][0])[1].split(",")) == set(PURPOSES) - {"peers"}
     assert sys.meta_path.count(Layers) == 1
     assert importlib.util.find_spec("no_such_library") is None
+
+
+def test_pages_about_tasks_link_to_the_layers_and_the_page_of_layers_has_each():
+    docs = ROOT / "docs"
+    if not docs.exists():
+        pytest.skip("docs/ is not here")
+    for folder in ("howto", "tutorials", "methods"):
+        for page in (docs / folder).glob("*.md"):
+            assert "installation.md" in page.read_text(encoding="utf-8"), page
+    text = (docs / "installation.md").read_text(encoding="utf-8")
+    assert {layer for layer in PURPOSES if f"| `{layer}` |" not in text} == {"peers"}
