@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from truerank.cli import main
+from truerank.core import files
 from truerank.core.files import sole_folder
+from truerank.core.interrupts import REMIND_AFTER, Interruptible
 
 DOCUMENTS = '{"id": "a", "text": "heat flow"}\n'
 
@@ -71,3 +74,20 @@ def test_an_interrupt_while_a_folder_is_made_leaves_nothing(tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt), sole_folder(tmp_path / "new", ".*"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="interrupts are repeated by a signal to a thread")
+def test_a_folder_is_removed_although_the_interrupt_is_repeated(tmp_path, monkeypatch):
+    """`Interruptible` interrupts again after a moment, while a slow disk still removes the files."""
+    empty = files._empty
+
+    def slowly(folder, known):
+        if any(folder.iterdir()):
+            time.sleep(3 * REMIND_AFTER)
+        empty(folder, known)
+
+    monkeypatch.setattr(files, "_empty", slowly)
+    with pytest.raises(KeyboardInterrupt), Interruptible(), sole_folder(tmp_path / "new", ".*") as folder:
+        (folder / "part").write_text("")
+        signal.raise_signal(signal.SIGINT)
+    assert not (tmp_path / "new").exists()

@@ -204,6 +204,7 @@ def test_numbers_need_no_digit_before_the_point():
     from truerank.inspection.tuning import Between
 
     assert parse_settings(["C=.5", "tol=1.e-3", "text=.5.1"]) == {"C": 0.5, "tol": 0.001, "text": ".5.1"}
+    assert parse_settings(["C=0.1,1,10", "names=a,1", "word=,"]) == {"C": [0.1, 1, 10], "names": "a,1", "word": ","}
     assert parse_space(["C=.1,1", "rate=.01...3"]) == {"C": [0.1, 1], "rate": Between(0.01, 0.3)}
     for words in ("C=a..b", 'C="a".."b"', "C=3..1", "C=1.."):
         with pytest.raises(UsageError, match="--space C"):

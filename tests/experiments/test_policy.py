@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import truerank
 from support.refusals import refused
@@ -233,3 +234,29 @@ def test_pairs_alike_share_a_sentence():
     assert [line for line in found.sentences() if "no query differs" in line] == found.sentences()
     assert len(found.sentences()) == 1
     assert "52 other pairs" in found.sentences()[0]
+
+
+def test_sparse_columns_of_ranks_are_found_as_dense_ones(table):
+    rng = np.random.default_rng(1)
+    X = np.column_stack([table.position, rng.integers(0, 2, len(table)), table.position - 1, np.arange(len(table))])
+    dense, thin = (
+        about_data(RankingData(rows, table.y, table.qid), trains=True) for rows in (X * 1.0, sparse.csr_matrix(X * 1.0))
+    )
+    assert dense == thin
+    assert [(one.code, one.items) for one in thin] == [("counting-feature", ["4"]), ("rank-feature", ["1", "3"])]
+
+
+def test_split_and_judge_tell_what_is_in_their_files(table, capsys):
+    with open("d.txt", "w") as file:
+        file.writelines(f"{20 * (k % 2)} qid:{q} 1:{k} 2:{q * k % 7}\n" for q in range(30) for k in range(1, 9))
+    assert main(["split", "d.txt", "-o", "parts"]) == 0
+    message = capsys.readouterr().err
+    assert "rank-feature" in message
+    assert "huge-grade" in message
+    with open("q.txt", "w") as file:
+        file.writelines(f"{q} 0 d{k} {k / 2}\n" for q in range(30) for k in range(4))
+    assert main(["split", "q.txt", "-o", "parts", "--replace"]) == 0
+    assert "fractional-grade" in capsys.readouterr().err
+    report, message = told(capsys, "judge", "agree", "q.txt", "q.txt")
+    assert codes(report) == ["fractional-grade"]
+    assert message.count("fractional-grade") == 1

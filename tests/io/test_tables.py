@@ -343,3 +343,13 @@ def test_text_columns_with_a_role_are_not_proposed_as_categories(tmp_path):
         solution = {"document": "thing", "categories": ["brand"], "exclude": ["shown text", "word", "rater", "seen"]}
         assert failed.value.__cause__.solution == solution, trial
         assert [one.arguments for one in failed.value.remedies] == [solution]
+
+
+@pytest.mark.parametrize("first", ["sep=,", "# made by a tool", "SEP=;\r"])
+def test_a_line_above_the_header_is_named(tmp_path, first):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{first}\nqid,y,f\n1,0,1\n1,1,2\n")
+    with pytest.raises(DataFileError, match=r"a\.csv: the first line, .* is no header"):
+        read_table(path)
+    path.write_text("#qid,y,f\n1,0,1\n1,1,2\n")  # a name may begin with the mark of a comment
+    assert read_table(path, query="#qid").n_rows == 2

@@ -9,8 +9,10 @@ import pytest
 
 from support.refusals import refused
 from truerank import evaluate
+from truerank.calibration.query_losses import parse_loss
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import Judgements
+from truerank.losses.protocols import FunctionObjective
 from truerank.measures import parse_measure
 
 
@@ -51,3 +53,15 @@ def test_what_is_no_finite_number_is_an_error(value):
 
 def test_it_gives_its_function():
     assert parse_measure(top_grade).function is top_grade
+
+
+def test_functions_of_other_arguments_are_refused_before_they_are_called():
+    y, scores, qid = [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], [1, 1, 2, 2]
+    with pytest.raises(InvalidInputError, match=r"function of \(grades\), got one of \(y, scores\)"):
+        evaluate(y, scores, lambda y, scores: 1.0, qid=qid)
+    for function in (lambda grades: 1.0, lambda grades, k=3: 1.0, lambda *all: 1.0, np.mean, len):
+        assert len(evaluate(y, scores, function, qid=qid)) == 1
+    with pytest.raises(InvalidInputError, match=r"function of \(y, scores, offsets\), got one of \(y_true, y_pred\)"):
+        FunctionObjective(lambda y_true, y_pred: (y_pred, y_true))
+    with pytest.raises(InvalidInputError, match=r"loss must be a function of \(grades, depth\)"):
+        parse_loss(lambda grades: 0.0, "shown")

@@ -55,3 +55,14 @@ def test_a_column_of_dates_is_told_what_to_make_of_it():
     frame = pandas.DataFrame({"a": [1.0, 2.0], "listed": pandas.to_datetime(["2025-01-01", "2025-02-01"])})
     with refused(InvalidInputError, code="not-numeric"):
         ObliviousBoosting().fit(frame, [0, 1], qid=[1, 1])
+
+
+def test_the_column_that_is_no_number_is_named():
+    """Not the first column of a type that may hold texts; lists are no categories."""
+    rows = pandas.DataFrame({"a": pandas.Series([1, None, 3, 4], dtype=object), "b": [1, 2, "n/a", 4]})
+    with pytest.raises(InvalidInputError, match=r"'b' has the value 'n/a' in row 2.*categorical=\['b'\]"):
+        RidgeRanker().fit(rows, [0, 1, 0, 1], qid=[1, 1, 2, 2])
+    polars = pytest.importorskip("polars")
+    lists = polars.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "v": [[1, 2], [3], [4], [5]]})
+    with pytest.raises(InvalidInputError, match="'v' has the value .* a column of each of its numbers"):
+        RidgeRanker().fit(lists, [0, 1, 0, 1], qid=[1, 1, 2, 2])

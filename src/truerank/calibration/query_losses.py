@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truerank.core.checks import check_choice
+from truerank.core.checks import check_choice, check_function
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import query_of_rows, ranks_by_query, sums_by_query
 from truerank.data.ranking_data import Judgements
@@ -99,6 +99,7 @@ def parse_loss(loss: object, kind: str | None = None) -> QueryLoss:
     """
     if callable(loss):
         kind = check_choice("answer" if kind is None else kind, "kind", ("answer", "missed", "shown"))
+        check_function(loss, "loss", "grades" if kind == "answer" else "grades, depth")
         return QueryLoss(getattr(loss, "__name__", "function"), kind, None, loss)
     name = str(loss)
     found = re.fullmatch(r"(?:no-relevant|irrelevant)@([1-9]\d*)|1-[^@]+(?:@([1-9]\d*))?", name)

@@ -307,8 +307,11 @@ def worded(text: Any, wording: Wording) -> str:
 
 
 def print_report(args: argparse.Namespace, report: Any) -> None:
-    """Print the report as JSON, with the remarks on what was read."""
-    print_json(report | {"remarks": args.remarks} if "remarks" in args else report)
+    """Print the report as JSON, with the remarks on what was read after its own, which are texts."""
+    if "remarks" in args:
+        own = [{"text": text} for text in report.get("remarks", ()) if isinstance(text, str)]
+        report = report | {"remarks": [*own, *args.remarks]}
+    print_json(report)
 
 
 def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
@@ -441,11 +444,14 @@ def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """`key=value` strings of `--set`; values are read as JSON, else as strings."""
+    """`key=value` strings of `--set`; values are read as JSON, numbers between commas as a list, else as strings."""
     settings = {}
     for key, text in key_values("--set", "key=value", pairs).items():
         try:
             settings[key] = json_value(text)
+            values = listed(text) or [""]
+            if isinstance(settings[key], str) and all(isinstance(one, int | float) for one in values):
+                settings[key] = values  # C=0.1,1,10
         except RecursionError:
             raise UsageError(f"--set {key}: the value is nested too deeply") from None
     return settings

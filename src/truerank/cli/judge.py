@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return common.show(args, found.to_dict(), str(found))
     if len(args.files) != 2:
         raise common.UsageError(f"agree compares two judges, got {len(args.files)} files")
-    agreed = truerank.agreement(*(truerank.read_qrels(path) for path in args.files))
+    agreed = truerank.agreement(*(common.with_remarks(args, path, truerank.read_qrels(path)) for path in args.files))
     return common.show(args, agreed.to_dict(), f"first {args.files[0]}, second {args.files[1]}: {agreed}")
 
 
@@ -108,6 +108,8 @@ def planned(args: argparse.Namespace, files: list[str]) -> Any:
             "`truerank judge plan` wrote"
         )
     given = common.given(args, "measure", "human", "plan", "judges", "scale")
+    if args.human is not None:
+        given["human"] = common.with_remarks(args, args.human, truerank.read_qrels(args.human))
     return truerank.estimate(common.read_runs(args, files), **given, **_settings(args))
 
 

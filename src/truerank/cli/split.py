@@ -11,9 +11,11 @@ import argparse
 import re
 import shlex
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import truerank
 from truerank.cli import common, options
 from truerank.cli.describe import read_as_found
 from truerank.core.errors import DataFileError, TruerankError
@@ -193,6 +195,16 @@ class _Lines:
 
     def next_command(self, args: argparse.Namespace, train: str) -> str:
         """The command that reads rows, qrels or a run."""
+        from truerank.experiments.policy import about_data, about_qrels, about_runs
+
+        with suppress(TruerankError):  # of a file that is divided, and that the next command will not read
+            if self.words == 0:
+                found = about_data(truerank.read_letor(args.data, missing="nan"), trains=True)
+            elif self.words == 4:
+                found = about_qrels(truerank.read_qrels(args.data))
+            else:
+                found = about_runs({args.data: truerank.read_run(args.data).contradicts_ranks})
+            common.remark(argparse.Namespace(wording=args.wording), args.data, found)
         name = shlex.quote(train)
         commands = {4: f"truerank evaluate --qrels {name} RUN", 6: f"truerank evaluate --qrels QRELS {name}"}
         return commands.get(self.words, f"truerank train {name} --model model.json")

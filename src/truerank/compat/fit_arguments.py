@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, by_name, measure_of
-from truerank.core.checks import check_positive_int, column_labels
+from truerank.core.checks import check_function, check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
 from truerank.core.rounds import Callback, Lines
@@ -90,6 +90,7 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
                 raise InvalidInputError(
                     f"{name}.fit: callbacks must be functions, got {type(one).__name__}", argument="callbacks"
                 )
+            check_function(one, f"{name}.fit: a callback", "round")
             call.callbacks.append(one)
     for key in ("early_stopping_rounds", "early_stopping_round"):
         if other.get(key) is not None and "patience" in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Iterable
 from typing import Any
@@ -128,6 +129,18 @@ def check_number(
             argument=name, expected=f"a number in {left}{minimum:g}, {maximum:g}{right}", value=value
         )
     return float(value)
+
+
+def check_function(function: Any, what: str, arguments: str) -> None:
+    """Raise unless a caller's function can be called with these arguments, such as "y, scores, offsets"."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of some functions in C
+        return
+    try:
+        signature.bind(*arguments.split(", "))
+    except TypeError as error:
+        raise InvalidInputError(f"{what} must be a function of ({arguments}), got one of {signature}") from error
 
 
 def check_choice(value: object, name: str, choices: Iterable[str]) -> str:

@@ -176,7 +176,8 @@ def sole_folder(path: str | os.PathLike[str], known: str) -> Iterator[Path]:
             with naming(folder):
                 yield folder
         except BaseException:
-            with suppress(OSError, InvalidInputError):
+            # `Interruptible` repeats an interrupt after a moment, which may be shorter than this.
+            with interrupts_held_back(), suppress(OSError, InvalidInputError):
                 remove_folder(folder, known)
             raise
 

@@ -13,7 +13,7 @@ import numpy as np
 from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives
 from truerank.core.printing import counted
 from truerank.data.grouping import mixed_queries, queries_with_mixed_ties, query_of_rows
-from truerank.data.rank_columns import are_ranks, count_rows
+from truerank.data.rank_columns import are_ranks, are_row_labels, count_rows, is_unnamed
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, Rows
 
@@ -242,7 +242,7 @@ class Look:
     seen: dict[str, tuple[int, list[Any]]]  # remarks on queries and rows by code: their number, and the queries
     columns: list[Column]  # empty without rows
     answers: np.ndarray | None  # see `_answers`
-    positions: dict[str, list[str]]  # features that are positions in all parts, by code; none of sparse rows
+    positions: dict[str, list[str]]  # features that are positions in all parts, by code
 
     def __add__(self, other: Look) -> Look:
         if not (self.n_rows and other.n_rows):
@@ -272,12 +272,17 @@ def look(data: RankingData, quick: bool = False) -> Look:
 
 def _positions(data: RankingData, names: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {"counting-feature": [], "rank-feature": []}
-    if hasattr(data.X, "tocsr") or data.n_rows < 2:
+    if data.n_rows < 2:
         return found
+    X, places = data.X, np.arange(len(names))
+    if hasattr(X, "tocsr"):  # most positions are not 0
+        places = np.flatnonzero(X.getnnz(axis=0) >= data.n_rows / 2)
+        X = X[:, places].tocsc()
     first = data.restore(np.arange(data.n_rows))[:2]
-    for k, name in enumerate(names):
-        values = np.asarray(data.X[:, k])
-        if values[first[1]] - values[first[0]] == 1.0 and count_rows(data.restore(values)):
+    for k, name in enumerate([names[place] for place in places]):
+        values = X[:, [k]].toarray().ravel() if hasattr(X, "tocsr") else np.asarray(X[:, k])
+        counts = values[first[1]] - values[first[0]] == 1.0 and count_rows(data.restore(values))
+        if counts or (is_unnamed(name) and are_row_labels(values)):
             found["counting-feature"].append(name)
         elif are_ranks(values, data.offsets, len(names)):
             found["rank-feature"].append(name)
@@ -303,11 +308,13 @@ def _look(part: Part, quick: bool) -> Look:
     return look(part.data, quick)
 
 
-def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> list[Remark]:
-    """Return the remarks on grades (n,) of judgements by query, such as those of qrels."""
-    return [
-        Remark(code, _list("query", items), count, items) for code, count, items in _grades(grades, offsets, query_ids)
-    ]
+def of_grades(
+    grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray | None = None
+) -> list[Remark]:
+    """Return the remarks on grades (n,) of judgements by query, such as those of qrels, and on their documents."""
+    found = list(_grades(grades, offsets, query_ids))
+    found += [] if doc_ids is None else _documents(doc_ids, grades, offsets, query_ids)
+    return [Remark(code, _list("query", items), count, items) for code, count, items in found]
 
 
 def in_order(remarks: Iterable[Remark]) -> list[Remark]:
@@ -392,13 +399,19 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
         yield from _named("query-without-pairs", names, ~mixed_queries(data.y, data.offsets))
         yield from _named("query-without-relevant", names, highest <= 0)
         yield from _grades(data.y, data.offsets, data.query_ids)
-    ids = data.doc_ids
-    if ids is not None:
-        count, doubled, _, conflicting = _repeats(data, lambda start, stop: ids[start:stop].tolist())
-        if count:
-            yield "duplicate-document", count, doubled
-        if conflicting:
-            yield "conflicting-documents", len(conflicting), conflicting
+    if data.doc_ids is not None:
+        yield from _documents(data.doc_ids, data.y, data.offsets, data.query_ids)
+
+
+def _documents(
+    ids: np.ndarray, grades: np.ndarray | None, offsets: np.ndarray, query_ids: np.ndarray
+) -> Iterable[_Seen]:
+    keys_of = lambda start, stop: ids[start:stop].tolist()  # noqa: E731
+    count, doubled, _, conflicting = _repeats(keys_of, grades, offsets, query_ids)
+    if count:
+        yield "duplicate-document", count, doubled
+    if conflicting:
+        yield "conflicting-documents", len(conflicting), conflicting
 
 
 def _grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:
@@ -447,14 +460,17 @@ def _log_chance(data: RankingData) -> float:
 def _rows(data: RankingData) -> Iterable[_Seen]:
     if not data.n_features:
         return
-    repeated, repeated_in, conflicting, conflicts_in = _repeats(data, lambda start, stop: _row_keys(data.X[start:stop]))
+    keys_of = lambda start, stop: _row_keys(data.X[start:stop])  # noqa: E731
+    repeated, repeated_in, conflicting, conflicts_in = _repeats(keys_of, data.y, data.offsets, data.query_ids)
     if repeated:
         yield "identical-rows", repeated, repeated_in
     if conflicting:
         yield "conflicting-grades", conflicting, conflicts_in
 
 
-def _repeats(data: RankingData, keys_of: Callable[[int, int], Sequence[Any]]) -> tuple[int, list[Any], int, list[Any]]:
+def _repeats(
+    keys_of: Callable[[int, int], Sequence[Any]], grades: np.ndarray | None, offsets: np.ndarray, query_ids: np.ndarray
+) -> tuple[int, list[Any], int, list[Any]]:
     """Compare the keys of the rows of each query; "" is no key.
 
     Returns the number of rows with an earlier key of their query, and the queries; then the number of keys with
@@ -463,17 +479,17 @@ def _repeats(data: RankingData, keys_of: Callable[[int, int], Sequence[Any]]) ->
     repeated, conflicting = 0, 0
     repeated_in: list[Any] = []
     conflicts_in: list[Any] = []
-    y = np.zeros(data.n_rows) if data.y is None else data.y
-    for name, start, stop in zip(data.query_ids.tolist(), data.offsets[:-1].tolist(), data.offsets[1:].tolist()):
+    y = np.zeros(offsets[-1]) if grades is None else grades
+    for name, start, stop in zip(query_ids.tolist(), offsets[:-1].tolist(), offsets[1:].tolist()):
         keys = keys_of(start, stop)
         if len(set(keys)) == len(keys):
             continue
-        grades: dict[Any, list[float]] = {}
+        found: dict[Any, list[float]] = {}
         for key, grade in zip(keys, y[start:stop].tolist()):
             if key:
-                grades.setdefault(key, []).append(grade)
-        more = sum(len(own) - 1 for own in grades.values())
-        conflicts = sum(len(set(own)) > 1 for own in grades.values())
+                found.setdefault(key, []).append(grade)
+        more = sum(len(own) - 1 for own in found.values())
+        conflicts = sum(len(set(own)) > 1 for own in found.values())
         repeated, conflicting = repeated + more, conflicting + conflicts
         repeated_in += [name] * bool(more)
         conflicts_in += [name] * bool(conflicts)

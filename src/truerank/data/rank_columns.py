@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from truerank.data.grouping import offsets_of, query_of_rows
@@ -93,3 +95,8 @@ def are_row_labels(values: np.ndarray) -> bool:
     if values.dtype.kind not in "iuf" or not len(values) or not values.min() >= 0:
         return False
     return bool((values == np.floor(values)).all()) and len(np.unique(values)) == len(values)
+
+
+def is_unnamed(name: str) -> bool:
+    """Return whether a column has the name of an index in CSV: none, or the one that pandas gives it on reading."""
+    return re.fullmatch(r"(Unnamed: \d+(\.\d+)*)?", name) is not None

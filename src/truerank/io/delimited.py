@@ -11,15 +11,21 @@ from truerank.io.streams import Source
 _COMMA, _POINT = (rb'[;\r\n]"?[+-]?\d*%b\d+([eE][+-]?\d+)?"?(?=[;\r\n]|\Z)' % mark for mark in (rb",", rb"\."))
 
 
-def dialect(kind: str, text: bytes) -> tuple[str, str]:
+def dialect(kind: str, text: bytes, name: str = "") -> tuple[str, str]:
     r"""Return the delimiter and the decimal mark of a "csv" or "tsv" text.
 
     The delimiter is a comma (a tab in TSV), or the first of semicolon and tab that the header has instead. The decimal
-    mark is a comma if semicolons delimit cells, numbers have commas, and none has a point.
+    mark is a comma if semicolons delimit cells, numbers have commas, and none has a point. DataFileError with the name
+    of the file: the first line is a comment, or tells a spreadsheet the delimiter.
 
     >>> dialect("csv", b'qid;"a,b"\n1;0,7\n'), dialect("tsv", b"qid\ta,b\n1\t0.7\n")
     ((';', ','), ('\t', '.'))
     """
+    first, second = (text[:4096].lstrip(b"\r\n") + b"\n\n").split(b"\n", 2)[:2]
+    if first[:4].lower() == b"sep=" or (first[:1] == b"#" and not re.search(rb"[,;\t]", first) and b"," in second):
+        shown = first.decode("utf-8", "replace").strip()[:60]
+        what = f"the first line, {shown!r}, is no header. Remove the lines above the names of the columns"
+        raise DataFileError(what, name)
     header = re.sub(rb'"[^"]*"', b"", re.match(rb"[\r\n]*([^\r\n]*)", text)[1])  # type: ignore[index]
     marks = ",;\t" if kind == "csv" else "\t;,"
     delimiter = next((mark for mark in marks if mark.encode() in header), marks[0])

@@ -373,7 +373,7 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
         if kind in ("csv", "tsv"):
             place = _unpacked(path, keep)
             with Source(place) as stream:
-                delimiter, decimal = dialect(kind, next(stream.line_blocks(), b""))
+                delimiter, decimal = dialect(kind, next(stream.line_blocks(), b""), str(path))
             options = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
             def opened(as_text: Iterable[str]) -> Any:

@@ -27,7 +27,7 @@ from truerank.core.types import DTypeLike, PathLike
 from truerank.data.checkup import Remark, RemarkWarning
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import as_ids, id_text, is_missing
-from truerank.data.rank_columns import are_row_labels
+from truerank.data.rank_columns import are_row_labels, is_unnamed
 from truerank.data.ranking_data import RankingData
 from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
@@ -41,7 +41,6 @@ QUERY, GRADE, DOCUMENT, COMMENT = "qid", "y", "docid", "comment"
 UNSEEN = -1.0  # the code of a category that is not in the list of known categories
 KINDS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 _INDEX = re.compile(r"__index_level_\d+__")  # the name that pandas writes for the index of a frame: row numbers
-_UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)*)?")  # the name of such an index in CSV, and when pandas has read it again
 _NO_GRADE = "remove the rows that nobody judged, or give them a grade"
 
 
@@ -262,7 +261,7 @@ def _without_row_labels(
     if wanted.features is not None:
         return names
     taken = {*roles, *(wanted.exclude or ())}
-    unnamed = [name for name in names if name not in taken and _UNNAMED.fullmatch(name)]
+    unnamed = [name for name in names if name not in taken and is_unnamed(name)]
     labels = [name for name in unnamed if are_row_labels(column(name))]
     for name in unnamed:
         if name not in labels and not name:
@@ -410,7 +409,7 @@ def read_file(path: PathLike, kind: str | None, texts: Iterable[str]) -> Any:
             if not text.strip():
                 raise DataFileError("the file holds no rows", name)
             n_lines = int(np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == 10)) + (not text.endswith(b"\n"))
-            last, texts, (delimiter, decimal) = text.rstrip()[-1:], list(texts), dialect(kind, text)
+            last, texts, (delimiter, decimal) = text.rstrip()[-1:], list(texts), dialect(kind, text, name)
             if arrow is None:
                 table = read_text_table(text, delimiter, decimal, texts, name)
             else:

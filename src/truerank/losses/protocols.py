@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from truerank.core.checks import check_function
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import query_blocks, run_blocks
 
@@ -58,6 +59,7 @@ class FunctionObjective(PlainObjective):
     """A user's function `(y, scores, offsets) -> (gradients, hessians)` as an objective that starts at 0."""
 
     def __init__(self, function: Callable[..., Derivatives]) -> None:
+        check_function(function, "objective", "y, scores, offsets")
         self.function = function
 
     def __call__(self, y: np.ndarray, scores: np.ndarray, offsets: np.ndarray) -> Derivatives:

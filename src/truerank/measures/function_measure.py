@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truerank.core.checks import check_function
 from truerank.core.errors import InvalidInputError
 from truerank.measures.base import Measure
 from truerank.measures.ranking import Ordered
@@ -48,6 +49,7 @@ class FunctionMeasure(Measure):
         return False
 
     def _values(self, ordered: Ordered) -> tuple[np.ndarray, np.ndarray]:
+        check_function(self.function, f"measure {self.name}", "grades")
         offsets = ordered.judgements.offsets
         result = np.zeros((ordered.k, len(offsets) - 1))
         for row, grades in enumerate(ordered.grades):

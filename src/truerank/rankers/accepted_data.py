@@ -106,14 +106,8 @@ class AcceptedData:
                 raise InvalidInputError(
                     f"{str(error).rstrip()}\n{self._about_columns(names)}", code="feature-names"
                 ) from error
-            if hasattr(X, "dtypes") and names is not None:
-                for name, dtype in zip(names, X.dtypes):
-                    if getattr(dtype, "kind", "O") == "O":
-                        raise InvalidInputError(
-                            f"column {name!r} has the type {dtype}, and {type(self).__name__} reads numbers: leave "
-                            f"it out, or use ObliviousBoosting(categorical=[{name!r}])",
-                            code="not-numeric",
-                        ) from error
+            if names is not None:
+                _refuse_texts(X, type(self).__name__, error)
             raise
         matrix = matrix if reset else self._filled(matrix)
         self._check_values(matrix)
@@ -398,3 +392,26 @@ def _about_missing(name: str) -> str:
         "RankerPipeline(SimpleImputer(), ranker); or give them a bin of their own: "
         'RankerPipeline("score-binning", ranker)'
     )
+
+
+def _refuse_texts(X: Any, who: str, error: Exception) -> None:
+    """Raise for the first column of a data frame with a value that is no number."""
+    for name in X.columns:
+        for row, value in enumerate(np.asarray(X[name]).tolist()):
+            if isinstance(value, list | tuple | dict | set | np.ndarray):
+                remedy = "make a column of each of its numbers, or leave it out"
+            elif value is None or _is_number(value):
+                continue
+            else:
+                remedy = f"leave it out, or use ObliviousBoosting(categorical=[{name!r}])"
+            what = f"column {name!r} has the value {value!r:.60} in row {row}, and {who} reads numbers"
+            raise InvalidInputError(what, remedies=[remedy], code="not-numeric") from error
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value, such as a Decimal or the text "3", can be read as a number."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
