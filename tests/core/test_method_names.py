@@ -8,7 +8,7 @@ import pytest
 
 import truerank
 from truerank.calibration import CALIBRATORS, calibrator_class
-from truerank.cli import common, main
+from truerank.cli import main, ranker_options
 from truerank.cli.options import typed_here
 from truerank.core.errors import InvalidInputError
 from truerank.core.method_names import METHODS, called_here
@@ -27,8 +27,8 @@ def test_every_method_is_a_class_with_this_setting(method):
     if method.kind == "calibrator":
         assert calibrator_class(method.name) is cls
         return
-    settings = common.parse_settings([method.setting] if method.setting else [])
-    ranker = common.make_ranker(method.name, settings)
+    settings = ranker_options.parse_settings([method.setting] if method.setting else [])
+    ranker = ranker_options.make_ranker(method.name, settings)
     assert type(ranker) is cls
     for name, value in settings.items():
         assert getattr(ranker, name) == value

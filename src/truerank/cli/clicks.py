@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.core.files import atomic_write
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 def _read(args: argparse.Namespace, path: str) -> ClickLog:
     from truerank.clicks.read import read_clicks
 
-    columns = common.key_values("--columns", "name=column", args.columns or ())
+    columns = ranker_options.key_values("--columns", "name=column", args.columns or ())
     return read_clicks(path, columns=columns, **common.given(args, *(name for name in LOG if name != "columns")))
 
 

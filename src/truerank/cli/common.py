@@ -6,13 +6,11 @@ import argparse
 import io
 import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import filterfalse
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from truerank.cli.options import UsageError as UsageError
 from truerank.core.errors import DataFileError, ModelFileError, Wording
 from truerank.core.errors import InvalidInputError as InvalidInputError
 from truerank.core.files import read_text
-from truerank.core.names import nearest, resolve, unknown
+from truerank.core.names import resolve
 from truerank.core.printing import counted as counted
 from truerank.core.printing import note as note
 from truerank.core.printing import plain as plain
@@ -30,7 +28,6 @@ from truerank.core.printing import print_json as print_json
 from truerank.core.printing import printable as printable
 from truerank.core.printing import progress as progress
 from truerank.core.printing import table as table
-from truerank.models import registry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
     from truerank.data.columns import Columns
     from truerank.data.ranking_data import RankingData
     from truerank.io.trec import Qrels
-
-_POINT_NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")  # JSON has digits on both sides of the point
 
 
 def set_categorical(ranker: Any, data: RankingData, args: argparse.Namespace) -> None:
@@ -427,107 +422,6 @@ def predicted(model: Any, data: RankingData) -> np.ndarray:
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
     return model.predict(data)
-
-
-def key_values(option: str, form: str, pairs: Iterable[str]) -> dict[str, str]:
-    """The values of `key=value` arguments by key; `form` is their form in the help."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        key = key.strip().replace("-", "_")
-        if not equals or not key:
-            raise UsageError(f"{option} must be {form}, got {pair!r}")
-        if key in found:
-            raise UsageError(f"{option} {key} was given twice")
-        found[key] = text
-    return found
-
-
-def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """`key=value` strings of `--set`; values are read as JSON, numbers between commas as a list, else as strings."""
-    settings = {}
-    for key, text in key_values("--set", "key=value", pairs).items():
-        try:
-            settings[key] = json_value(text)
-            values = listed(text) or [""]
-            if isinstance(settings[key], str) and all(isinstance(one, int | float) for one in values):
-                settings[key] = values  # C=0.1,1,10
-        except RecursionError:
-            raise UsageError(f"--set {key}: the value is nested too deeply") from None
-    return settings
-
-
-def json_value(text: str) -> Any:
-    """The value of JSON, of a number without a digit before or after its point, or else the text itself.
-
-    >>> json_value("0.5"), json_value(".5"), json_value("-1."), json_value("fuzzy"), json_value("1.2.3")
-    (0.5, 0.5, -1.0, 'fuzzy', '1.2.3')
-    """
-    try:
-        return json.loads(text)
-    except ValueError:  # no JSON, or a number of thousands of digits
-        return float(text) if _POINT_NUMBER.fullmatch(text) else text
-
-
-def listed(text: str) -> list[Any] | None:
-    """Values of `key=[1,10]`, or without brackets and quotes as a shell has them, `key=1,10`, `key=constant,fuzzy`.
-
-    None where it is no list.
-
-    >>> listed('["a", 1]'), listed("constant,fuzzy"), listed("0.1,1,null"), listed("7"), listed("[1")
-    (['a', 1], ['constant', 'fuzzy'], [0.1, 1, None], None, None)
-    """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        if "," not in text or any(mark in text for mark in "[]{}()\"'"):
-            return None
-        return [json_value(part) for part in text.split(",")]
-    return value if isinstance(value, list) and value else None
-
-
-def ranker_class(name: str) -> type[Any]:
-    """The class of a ranker by its command line name; any other name is misuse."""
-    if name not in registry.RANKERS:
-        typed = options.typed_here(name)
-        raise UsageError(f"{name!r} is {typed}" if typed else unknown(registry.RANKERS, name, "ranker"))
-    return resolve(registry.RANKERS[name])
-
-
-def make_ranker(
-    name: str, settings: dict[str, Any], seed: int | None = None, prepare: Sequence[str] | None = None
-) -> Any:
-    """A ranker by its command line name, behind the transformers of `--prepare`.
-
-    Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
-    """
-    from truerank.compat.other_names import advice, depth_of_leaves
-
-    cls = ranker_class(name)
-    known = cls().get_params(deep=False)
-    unknown = list(filterfalse(known.__contains__, settings))
-    if unknown:
-        theirs = advice(cls, unknown[0])
-        hint = (
-            f": {theirs}{depth_of_leaves(unknown[0], settings[unknown[0]])}" if theirs else nearest(unknown[0], known)
-        )
-        raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}; it has: {', '.join(known)}")
-    if seed is not None:
-        # Scripts pass one seed to all commands, so a seed without effect is a note and no error.
-        if "random_state" in known:
-            settings = {"random_state": seed} | settings
-        else:
-            note(f"truerank: --seed {seed} has no effect: {name} does not use random numbers")
-    ranker = cls(**settings)
-    if not prepare:
-        return ranker
-    from truerank.rankers.pipeline import TRANSFORMERS, RankerPipeline
-
-    wrong = next((step for step in prepare if step not in TRANSFORMERS), None)
-    if wrong is not None:
-        near = nearest(wrong, TRANSFORMERS)
-        raise UsageError(f"--prepare: unknown transformer {wrong!r}{near}; known are: {', '.join(TRANSFORMERS)}")
-    return RankerPipeline(list(prepare), ranker)
 
 
 @contextmanager

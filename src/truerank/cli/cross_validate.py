@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.core.files import one_step
 
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     names = args.measures.split()
     measures = [parse_measure(name, convention=args.convention) for name in names]
     tie_averaged = [measure.tie_averaged() for measure in measures]
-    settings = common.parse_settings(args.set)
+    settings = ranker_options.parse_settings(args.set)
     place = Path(args.folds)
     if args.against or args.curve:
         if not place.is_file():
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     results, tied = [], []
     kept: dict[Any, Any] = {}
     for name, *parts in common.progress(folds, "folds"):
-        rankers = [common.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
+        rankers = [ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare) for candidate in candidates]
         if args.position is not None:
             parts = [common.with_position(part, args, rankers) for part in parts]
         train, valid, test = parts
@@ -145,7 +145,8 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     if len(set(names)) < len(names):
         raise common.UsageError(f"each ranker is named once, got {', '.join(names)}")
     rankers = {
-        name: common.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare) for name in names
+        name: ranker_options.make_ranker(name, settings if name == args.ranker else {}, prepare=args.prepare)
+        for name in names
     }
     data = common.read_graded(args.folds, args)
     found = truerank.cross_validate(
@@ -165,7 +166,7 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
 
     from truerank.data.splits import query_folds
 
-    ranker = common.make_ranker(args.ranker, settings, args.seed, args.prepare)
+    ranker = ranker_options.make_ranker(args.ranker, settings, args.seed, args.prepare)
     data = common.read_graded(args.folds, args)
     if args.categorical:
         common.set_categorical(ranker, data, args)
@@ -183,19 +184,21 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
 def _candidates(args: argparse.Namespace, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
     """The settings to choose from, checked, and the seed of the rankers."""
     # The seed draws the folds of a single file too: a ranker that draws nothing may do without it there.
-    seeded = not Path(args.folds).is_file() or "random_state" in common.make_ranker(args.ranker, {}).get_params()
+    seeded = (
+        not Path(args.folds).is_file() or "random_state" in ranker_options.make_ranker(args.ranker, {}).get_params()
+    )
     seed = args.seed if seeded else None
     candidates = [settings | choice for choice in _choices(args.grid)]
     for candidate in candidates:
-        common.make_ranker(args.ranker, candidate, seed, args.prepare)
+        ranker_options.make_ranker(args.ranker, candidate, seed, args.prepare)
     return candidates, seed
 
 
 def _choices(grid: list[str]) -> list[dict[str, Any]]:
     """Every combination of the grid's values; one empty choice without a grid."""
     lists: dict[str, list[Any]] = {}
-    for key, text in common.key_values("--grid", "key=v1,v2,…", grid).items():
-        values = common.listed(text)
+    for key, text in ranker_options.key_values("--grid", "key=v1,v2,…", grid).items():
+        values = ranker_options.listed(text)
         if values is None:
             raise common.UsageError(f"--grid {key} must be a list, such as {key}=1,10, got {text!r}")
         lists[key] = values

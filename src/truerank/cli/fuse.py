@@ -11,7 +11,7 @@ import argparse
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.core.files import one_step
 
 METHODS = (
@@ -108,9 +108,9 @@ def _learn(args: argparse.Namespace) -> int:
     if args.output is None:
         common.refuse_idle(args, ["tag"], "names the fused run; give -o RUN")
     parse_measures(measures, args.convention)  # misspelt names fail before any file is read
-    settings = common.parse_settings(args.set)
+    settings = ranker_options.parse_settings(args.set)
     ranker_name = "nonnegative-list-net" if args.nonnegative else args.ranker or "list-net"
-    ranker = common.make_ranker(ranker_name, settings)
+    ranker = ranker_options.make_ranker(ranker_name, settings)
     if "random_state" in ranker.get_params() and "random_state" not in settings:
         ranker.set_params(random_state=args.seed)
     depth = {} if args.training_depth is None else {"depth": args.training_depth}

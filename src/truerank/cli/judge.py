@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.core.files import one_step, read_text
 
 
@@ -124,5 +124,5 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
     if args.totals is not None:
         lines = enumerate(read_text(args.totals).splitlines(), 1)
         pairs = common.read_pairs(lines, "topic number", args.totals)
-        totals = {topic: float(common.json_value(number)) for topic, number in pairs.items()}
+        totals = {topic: float(ranker_options.json_value(number)) for topic, number in pairs.items()}
     return {"topics": args.topics, "totals": totals, "convention": args.convention or "trec"}

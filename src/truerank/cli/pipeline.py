@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.core.files import atomic_write, one_step
 
 if TYPE_CHECKING:
@@ -142,13 +142,13 @@ def families(named: Sequence[str]) -> list[str]:
 
 def _candidates(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The settings to try, each once; unknown settings of the ranker are errors."""
-    settings = common.parse_settings(args.set)
+    settings = ranker_options.parse_settings(args.set)
     candidates: list[dict[str, Any]] = []
     for own in SETTINGS.get(args.ranker, [{}]):
         if own | settings not in candidates:
             candidates.append(own | settings)
     for each in candidates:
-        common.make_ranker(args.ranker, each, args.seed)
+        ranker_options.make_ranker(args.ranker, each, args.seed)
     return candidates
 
 
@@ -199,7 +199,7 @@ class _Fold(NamedTuple):
 
 def _model(args: argparse.Namespace, features: Any, settings: dict[str, Any]) -> Any:
     """The chosen ranker, unfitted, over features of text."""
-    ranker = common.make_ranker(args.ranker, settings, args.seed)
+    ranker = ranker_options.make_ranker(args.ranker, settings, args.seed)
     binning = truerank.ScoreBinning(output="binned") if args.ranker in BINNED else None
     return truerank.TextRanker(ranker, features, binning)
 

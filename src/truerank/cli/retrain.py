@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.core.files import atomic_write, identity, one_step
 from truerank.core.locks import locked
 
@@ -103,7 +103,7 @@ def _run(args: argparse.Namespace, state: str, target: str, compared: bytes) -> 
         data,
         held_out,
         valid=valid,
-        params=common.parse_settings(args.set),
+        params=ranker_options.parse_settings(args.set),
         reference=reference,
         history=history,
         random_state=args.seed,

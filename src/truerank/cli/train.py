@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.models.registry import RANKERS
 
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if args.train is None or args.model is None:
         raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
     start = time.process_time()
-    ranker = common.make_ranker(args.ranker, common.parse_settings(args.set), args.seed, args.prepare)
+    ranker = ranker_options.make_ranker(args.ranker, ranker_options.parse_settings(args.set), args.seed, args.prepare)
     if args.valid is not None and not getattr(ranker, "uses_eval_set", True):
         raise common.UsageError(
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
@@ -92,7 +92,7 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
 def _list(args: argparse.Namespace) -> int:
     """List every ranker, or describe one."""
     names = list(RANKERS) if args.list == "" else [args.list]
-    classes = {name: common.ranker_class(name) for name in names}
+    classes = {name: ranker_options.ranker_class(name) for name in names}
     described = {name: _describe(cls) for name, cls in classes.items()}
     if args.json:
         common.print_json(described)

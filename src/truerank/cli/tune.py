@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import truerank
-from truerank.cli import common, options
+from truerank.cli import common, options, ranker_options
 from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
 
 
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     from truerank.inspection.importance import measure_of
 
     settle_splits(args)
-    fixed = common.parse_settings(args.set)
-    first = common.make_ranker(args.ranker, fixed, None, args.prepare)
+    fixed = ranker_options.parse_settings(args.set)
+    first = ranker_options.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
     inner = getattr(first, "ranker", first)
     space = _space(args, inner, fixed)
@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
         common.note(f"trial {trial['number'] + 1}: {name} {value}  {json.dumps(trial['params'])}")
 
     objectives = [{"objective": one} for one in space.get("objective", [])] or [{}]
-    data = _data(args, [common.make_ranker(args.ranker, fixed | one) for one in objectives])
+    data = _data(args, [ranker_options.make_ranker(args.ranker, fixed | one) for one in objectives])
     train = data[0][0] if isinstance(data, list) else data
 
     def make(settings: dict[str, Any]) -> Any:
-        ranker = common.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
+        ranker = ranker_options.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
         if args.categorical:
             common.set_categorical(ranker, train, args)
         return ranker
@@ -96,7 +96,7 @@ def _space(args: argparse.Namespace, ranker: truerank.Ranker, fixed: dict[str, A
     if both:
         raise common.UsageError(f"--space and --set both give {both[0]!r}; give it once")
     for name, values in space.items():
-        common.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
+        ranker_options.make_ranker(args.ranker, fixed | {name: values[0] if isinstance(values, list) else values.low})
     return space
 
 
@@ -119,12 +119,12 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
     from truerank.inspection.tuning import Between
 
     space: dict[str, Any] = {}
-    for key, text in common.key_values("--space", "key=VALUES", pairs).items():
+    for key, text in ranker_options.key_values("--space", "key=VALUES", pairs).items():
         ends, colon, scale = text.partition(":")
         if ".." in ends and not text.startswith("["):
             if colon and scale != "log":
                 raise common.UsageError(f"--space {key}: after the range comes :log or nothing, got {scale!r}")
-            bounds = [common.json_value(end) for end in ends.split("..", 1)]
+            bounds = [ranker_options.json_value(end) for end in ends.split("..", 1)]
             if not all(isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds):
                 raise common.UsageError(f"--space {key}: expected two numbers low..high, got {ends!r}")
             try:
@@ -132,7 +132,7 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
             except common.InvalidInputError as error:
                 raise common.UsageError(f"--space {key}: {error}") from error
             continue
-        values = common.listed(text)
+        values = ranker_options.listed(text)
         if values is None:
             raise common.UsageError(f"--space {key} must be a list such as 1,10 or a range such as 1..10, got {text!r}")
         space[key] = values
