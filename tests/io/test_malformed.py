@@ -73,14 +73,14 @@ LETOR = [
     (
         GOOD + "1 qid:1 1:1 2:NULL\n",
         {},
-        "f, line 2, column 13: a number as the value of feature 2 is 'NULL'; if it marks a missing value, read with "
-        'missing="nan" (--missing nan)',
+        "f, line 2, column 13: a number as the value of feature 2 is 'NULL'. Pass missing=\"nan\" if that "
+        "marks a missing value",
     ),
     (
         "1 qid:1 1:nan\n",
         {},
-        "f, line 1, column 9: a number as the value of feature 1 is 'nan'; if it marks a missing value, read with "
-        'missing="nan" (--missing nan)',
+        "f, line 1, column 9: a number as the value of feature 1 is 'nan'. Pass missing=\"nan\" if that "
+        "marks a missing value",
     ),
     ("1 qid:1 1:1e400\n", {}, "f, line 1, column 9: '1e400' is too large for a 64-bit number"),
     (

@@ -121,7 +121,7 @@ def trial(seed: int, folder: Path) -> Iterator[tuple[str, str]]:
             yield f"load {name}", "WRONG: other scores after loading"
     for format in rng.sample(list(FORMATS), 5):
         settings: dict[str, Any] = {"certify": data if rng.random() < 0.7 else None, "force": rng.random() < 0.3}
-        settings["missing"] = rng.choice([None, None, "zero", "nan"])
+        settings["absent"] = rng.choice([None, None, "zero", "nan"])
         export, found = tried("export", lambda: export_model(model, format, **settings))  # noqa: B023
         yield format, found
         if export is None:

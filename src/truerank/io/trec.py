@@ -233,9 +233,9 @@ def as_qrels(qrels: object) -> Qrels:
         return qrels
     if hasattr(qrels, "columns") and hasattr(qrels, "__getitem__"):
         return _other_qrels(qrels, None, None)
-    if hasattr(qrels, "qrels"):  # `Ratings`; ranx's object has a method of another form
-        return qrels.qrels()
     lists = as_lists(qrels, "grade")
+    if lists is None and callable(getattr(qrels, "qrels", None)):  # `Ratings`
+        return qrels.qrels()  # type: ignore[attr-defined]
     return read_qrels(qrels) if lists is None else Qrels(*from_dict(lists))
 
 

@@ -20,7 +20,8 @@ class FunctionMeasure(Measure):
     measures, but no query is empty. The measure is printed as the name of the function, which cannot be parsed; model
     files do not store it.
 
-    >>> from truerank.measures import FunctionMeasure, evaluate
+    >>> from truerank import evaluate
+    >>> from truerank.measures import FunctionMeasure
     >>> def second(grades):
     ...     return grades[1]
     >>> evaluate([0, 2, 1], [0.3, 0.1, 0.2], [second], qid=[7, 7, 7])

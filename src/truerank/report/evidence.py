@@ -313,10 +313,10 @@ def _probabilities(system: System, data: RankingData | None) -> str:
 
 def _stability(systems: Sequence[System], data: RankingData | None) -> list[Section]:
     """How much the rankings of models with thresholds move with small changes of the features."""
-    from truerank.inspection.stability import ranking_stability
-
     if data is None or not isinstance(data.X, np.ndarray):
         return []
+    from truerank.inspection.stability import ranking_stability  # imports numba, which a report on runs does not need
+
     some = data.take_queries(np.unique(np.linspace(0, data.n_queries - 1, _MOVED_QUERIES).astype(int)))
     rows: list[list[Any]] = []
     for system in systems:

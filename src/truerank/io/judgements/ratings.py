@@ -259,9 +259,9 @@ class _Scale:
         return number if math.isfinite(number) else f"{number}"
 
 
-def read_grade(cell: object) -> float | None:
+def read_grade(cell: object, decimal: str = ".") -> float | None:
     """Return the number of a cell; None if it holds none."""
-    grade = _Scale(None, ".")(cell)
+    grade = _Scale(None, decimal)(cell)
     return grade if isinstance(grade, float) else None
 
 

@@ -22,7 +22,7 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
     content = read_content(stream)
     lists: dict[str, dict[str, float]] = {}
     for row in rows_in(content):
-        score, own = read_grade(row.grade), lists.setdefault(row.query, {})
+        score, own = read_grade(row.grade, content.decimal), lists.setdefault(row.query, {})
         if score is None or row.document in own:
             pair = f"document {row.document!r:.80} for query {row.query!r:.80}"
             wrong = f"is {row.grade!r:.80}; expected a number"
@@ -40,7 +40,10 @@ def score_rows(stream: Source) -> list[Row]:
     DataFileError: as `read_lists`, and a JSON value without results, unless its list of results is empty.
     """
     content = read_content(stream)
-    rows = rows_in(content)
+    rows = []
+    for row in rows_in(content):
+        number = read_grade(row.grade, content.decimal)
+        rows.append(row if number is None else row._replace(grade=number))
     if not rows and not any(map(_is_empty, content.values)):
         _refuse(content)
     for line, value in content.values:
