@@ -199,7 +199,9 @@ class _Lines:
 
         with suppress(TruerankError):  # of a file that is divided, and that the next command will not read
             if self.words == 0:
-                found = about_data(truerank.read_letor(args.data, missing="nan"), trains=True)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", "(?!changes figures)")
+                    found = about_data(truerank.read_letor(args.data, missing="nan"), trains=True)
             elif self.words == 4:
                 found = about_qrels(truerank.read_qrels(args.data))
             else:
