@@ -536,6 +536,26 @@ def read_names(path: str | None) -> list[str] | None:
     return [line.strip() for line in read_text(path).split("\n") if line.strip()]
 
 
+@contextmanager
+def counted_looks(path: str | None) -> Iterator[Any]:
+    """The history of comparisons in a file, which is locked, and written if the block ends well; None without one."""
+    if path is None:
+        yield None
+        return
+    from truerank.core.locks import locked
+    from truerank.significance.history import History
+
+    with locked(path):
+        history = History.read(path)
+        if not os.path.exists(path):
+            note(
+                f"truerank: {path} does not exist, and looks are counted from 1. If it was lost, restore it: earlier "
+                "looks at these queries count"
+            )
+        yield history
+        history.write(path)
+
+
 def check_one_stdin(paths: Sequence[str]) -> None:
     """Refuse standard input for more than one file."""
     if list(paths).count("-") > 1:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-from contextlib import nullcontext
 
 from truerank.cli import common, options
 from truerank.cli.judge import from_plan
 from truerank.cli.systems import baseline_name, experiment_of, settle_systems
-from truerank.core.locks import locked
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +34,6 @@ def run(args: argparse.Namespace) -> int:
     from truerank.data.provenance import UNRECOGNISED
     from truerank.measures.conventions import titled
     from truerank.measures.coverage import exceptions
-    from truerank.significance.history import History
     from truerank.significance.paper_table import paper_table
     from truerank.significance.tables import CHOSEN, Comparison
 
@@ -48,19 +44,11 @@ def run(args: argparse.Namespace) -> int:
     baseline = None if args.all_pairs else baseline_name(args)
     default = common.settle_convention(args)
     experiment = experiment_of(args, " ".join(args.measure), baseline=baseline)
-    with nullcontext() if args.history is None else locked(args.history):
-        history = None if args.history is None else History.read(args.history)
-        if history is not None and not os.path.exists(args.history):
-            common.note(
-                f"truerank: {args.history} does not exist, and looks are counted from 1. If it was lost, restore it: "
-                "earlier looks at these queries count"
-            )
+    with common.counted_looks(args.history) as history:
         found = experiment.compare(
             test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed, history=history,
             pairs="all" if args.all_pairs else "baseline",
         )  # fmt: skip
-        if history is not None:
-            history.write(args.history)
     if args.json:
         common.print_json(found.to_dict())
         return 0

@@ -8,11 +8,8 @@ lines such as {"query_id": "q1", "relevant": ["d3"], "language": "de"}, or qrels
 from __future__ import annotations
 
 import argparse
-import os
-from contextlib import nullcontext
 
 from truerank.cli import common, options
-from truerank.core.locks import locked
 
 FAILURE = 2
 """The exit code of errors, because 1 is a verdict."""
@@ -45,26 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the verdict and the table."""
     from truerank.experiments.gate import gate
-    from truerank.significance.history import History
 
-    with nullcontext() if args.history is None else locked(args.history):
-        history, lost = None, False
-        if args.history is not None:
-            lost = not os.path.exists(args.history)
-            history = History.read(args.history)
+    with common.counted_looks(args.history) as history:
         found = gate(
             args.gold, args.new, args.baseline, args.measure, margin=args.margin,
             at_least=_bounds(args.at_least, "--at-least"), at_most=_bounds(args.at_most, "--at-most"),
             segments=args.segments, looks=args.looks, history=history, collapse=args.collapse,
             convention=args.convention, inconclusive=args.inconclusive, random_state=args.seed,
         )  # fmt: skip
-        if lost:
-            found.notes.append(
-                f"{args.history} did not exist, and looks are counted from 1. If it was lost, restore it: earlier "
-                "looks at these queries count"
-            )
-        if history is not None:
-            history.write(args.history)
     if args.summary is not None:
         with common.output(args.summary) as stream:
             stream.write(found.to_markdown())

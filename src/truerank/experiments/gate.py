@@ -16,10 +16,11 @@ from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.printing import counted
 from truerank.core.types import MeasureLike, RandomState
 from truerank.data.checkup import FORBIDS
+from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order
 from truerank.io.gold_sets import GoldSet, matched_spans, read_gold
 from truerank.io.results import as_scores, collapsed, read_results
-from truerank.io.trec import Run, as_run, judge_run
+from truerank.io.trec import Run, as_run
 from truerank.measures import parse_measure
 from truerank.measures.base import Measure
 from truerank.measures.coverage import over_topics
@@ -94,84 +95,65 @@ def gate(
     >>> gate(gold, worse, old, "RR", margin=0.05).verdict
     'FAIL'
     """
-    if inconclusive is not None:
-        check_choice(inconclusive, "inconclusive", ("pass", "fail"))
     known = read_gold(gold)
-    qrels, sides = known.qrels, {}
-    for name, source in (("new", new), ("baseline", baseline)):
-        sides[name] = _as_run(source, known, collapse)
-    notes = _notes(qrels.query_ids.tolist(), sides)
-    judged = {name: judge_run(qrels, run) for name, run in sides.items()}
-    judgements = judged["new"][0]
-
-    def values(by: Measure, name: str) -> np.ndarray:
-        (own,) = over_topics({by.name: by}, "all").values()
-        own.check_mean()
-        return own.per_query(*judged[name])
-
-    parsed = parse_measure(measure, convention)
-    ours, theirs = values(parsed, "new"), values(parsed, "baseline")
-    loss, both = failing_loss(theirs, ours, parsed), ~np.isnan(ours + theirs)
-    identical = np.array_equal(ours, theirs, equal_nan=True)
-    if (
-        loss is not None
-        and inconclusive is None
-        and not identical
-        and margin <= (least := least_margin(loss, both.sum()))
-    ):
-        raise InvalidInputError(
-            f"with {counted(int(both.sum()), 'query')}, even equal systems do not pass at margin={margin:g}; a margin "
-            f"above {least:.4g}, or {least_queries(loss, margin)} queries, are required",
-            argument="margin",
-            value=margin,
-            remedies=[Remedy("to run the gate nevertheless", inconclusive="pass")],
-        )
-    floors = _floors(at_least or {}, at_most or {}, lambda text: values(parse_measure(text, convention), "new"), judged)
-    look = _look(history, judgements, parsed.name, (ours, theirs), (margin, at_least, at_most, looks))
-    found = decide_gate(
-        ours, theirs, margin, segments=_masks(segments, known, judgements.query_ids), floors=floors, looks=looks,
-        look=look, measure=parsed, query_ids=judgements.query_ids.tolist(), random_state=random_state,
+    sides = {name: _as_run(source, known, collapse) for name, source in (("baseline", baseline), ("new", new))}
+    notes = _notes(known.qrels.query_ids.tolist(), sides)
+    experiment = Experiment(
+        known.qrels, sides, [parse_measure(measure, convention)], convention=convention, topics="all",
+        segments=_labels(segments, known),
     )  # fmt: skip
-    about = {"measure": parsed.name, "convention": parsed.convention, **found.about}
-    about["digests"] = {"gold": _digest(known), **{name: _digest(run) for name, run in sides.items()}}
-    notes = [f"{parsed.name}, convention {parsed.convention}", *notes, *found.notes]
-    if history is None and looks == 1:
-        notes.append("looks at these queries are not counted; a file of looks counts them (history)")
-    return replace(found, about=about, notes=notes, inconclusive=inconclusive)
+    found = gate_of(
+        experiment, margin, at_least=at_least, at_most=at_most, looks=looks, history=history, inconclusive=inconclusive,
+        random_state=random_state,
+    )  # fmt: skip
+    found.about["digests"] = {"gold": _digest(known), **{name: _digest(run) for name, run in sides.items()}}
+    found.notes[1:1] = notes
+    return found
 
 
 def gate_of(
-    experiment: Any,
+    experiment: Experiment,
     margin: float = 0.02,
     *,
     at_least: Mapping[str, float] | None = None,
+    at_most: Mapping[str, float] | None = None,
     looks: int = 1,
     history: History | None = None,
     inconclusive: str | None = None,
     random_state: RandomState = None,
 ) -> Gate:
-    """Return the gate of an `Experiment` of two systems, by its first measure; see `gate` for the arguments."""
+    """Return the gate of an experiment of two systems, by its first measure; see `gate` for the arguments."""
+    if inconclusive is not None:
+        check_choice(inconclusive, "inconclusive", ("pass", "fail"))
     others = [name for name in experiment.judged if name != experiment.baseline]
     if len(others) != 1:
         raise InvalidInputError(f"a gate is about two systems, got {1 + len(others)}; name two", code="two-systems")
-    judged, measure = experiment.judged[others[0]], next(iter(experiment.measures.values())).check_mean()
-    ours, theirs = (measure.per_query(*experiment.judged[name]) for name in (others[0], experiment.baseline))
     check_order(experiment.found)
-    floors = []
-    for name, bound in (at_least or {}).items():
-        by = parse_measure(name, experiment.convention)
-        floors.append(Floor(f"{name} at least {bound:g}", by.per_query(*judged), float(bound), measure=by))
+    names, measure = (others[0], experiment.baseline), next(iter(experiment.measures.values())).check_mean()
+    ours, theirs = (measure.per_query(*experiment.judged[name]) for name in names)
+    if inconclusive is None and not np.array_equal(ours, theirs, equal_nan=True):
+        _check_margin(margin, ours, theirs, measure)
+    floors = _floors(experiment, others[0], at_least or {}, at_most or {})
     labels = None if experiment.segments is None else experiment.segment_names()
-    masks = {} if labels is None else {str(label): labels == label for label in sorted(set(labels.tolist()))}
-    look = _look(history, judged[0], measure.name, (ours, theirs), (margin, at_least, looks))
+    masks = {} if labels is None else {str(own): labels == own for own in sorted(set(labels.tolist()) - {""})}
+    look, digests, results = 1, np.array([], dtype=np.uint64), ""
+    if history is not None:
+        digests = judgement_digests(experiment.judgements)
+        values = {measure.name: {"new": ours, "baseline": theirs}}
+        results = results_digest(values, "gate", margin, at_least, at_most, looks)
+        look = history.look(digests, results)
+    queries = experiment.judgements.query_ids.tolist()
     found = decide_gate(
         ours, theirs, margin, segments=masks, floors=floors, looks=looks, look=look, measure=measure,
-        query_ids=experiment.query_ids.tolist(), random_state=random_state,
+        query_ids=queries, random_state=random_state,
     )  # fmt: skip
-    about = {"measure": measure.name, "convention": measure.convention, "new": others[0], **found.about}
-    about["baseline"] = experiment.baseline
+    if history is not None:
+        history.count(digests, results)
+    about = {"measure": measure.name, "convention": measure.convention, **dict(zip(("new", "baseline"), names))}
     notes = [f"{measure.name}, convention {measure.convention}", *found.notes]
-    result = replace(found, about=about, notes=notes, inconclusive=inconclusive)
+    if history is None and looks == 1:
+        notes.append("looks at these queries are not counted; a file of looks counts them (history)")
+    result = replace(found, about=about | found.about, notes=notes, inconclusive=inconclusive)
     forbids = [remark for remark in experiment.remarks if remark.severity == FORBIDS]
     if forbids:
         result = replace(result, verdict=INCONCLUSIVE, reason=f"no verdict on {forbids[0].text}", needed=None)
@@ -179,15 +161,17 @@ def gate_of(
     return result
 
 
-def _look(history: History | None, judgements: Any, name: str, values: Any, options: tuple[Any, ...]) -> int:
-    """Return the number of this look at the queries, and count it."""
-    if history is None:
-        return 1
-    digests = judgement_digests(judgements)
-    results = results_digest({name: dict(zip(("new", "baseline"), values))}, "gate", *options)
-    look = history.look(digests, results)
-    history.count(digests, results)
-    return look
+def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Measure) -> None:
+    """Raise if even equal systems do not pass with so many queries."""
+    loss, n = failing_loss(old, new, measure), int(np.count_nonzero(~np.isnan(new + old)))
+    if loss is not None and n and margin <= (least := least_margin(loss, n)):
+        raise InvalidInputError(
+            f"with {counted(n, 'query')}, even equal systems do not pass at margin={margin:g}; a margin above "
+            f"{least:.4g}, or {least_queries(loss, margin)} queries, are required",
+            argument="margin",
+            value=margin,
+            remedies=[Remedy("to run the gate nevertheless", inconclusive="pass")],
+        )
 
 
 def _as_run(source: object, gold: GoldSet, collapse: Any) -> Run:
@@ -213,44 +197,47 @@ def _notes(queries: list[str], sides: Mapping[str, Run]) -> list[str]:
 
 
 def _floors(
-    at_least: Mapping[str, float],
-    at_most: Mapping[str, float],
-    values: Callable[[str], np.ndarray],
-    judged: Mapping[str, Any],
+    experiment: Experiment, new: str, at_least: Mapping[str, float], at_most: Mapping[str, float]
 ) -> list[Floor]:
-    floors = [
-        Floor(f"{name} at least {bound:g}", values(name), float(bound), measure=parse_measure(name))
-        for name, bound in at_least.items()
-    ]
-    answered = judged["new"][0].sizes > 0
+    judgements, scores = experiment.judged[new]
+
+    def measured(name: str) -> tuple[Measure, np.ndarray]:
+        (by,) = over_topics({name: parse_measure(name, experiment.convention)}, experiment.topics).values()
+        return by.check_mean(), by.per_query(judgements, scores)
+
+    floors = []
+    for name, bound in at_least.items():
+        by, values = measured(name)
+        floors.append(Floor(f"{name} at least {bound:g}", values, float(bound), measure=by))
+    answered = judgements.sizes > 0
     for name, bound in at_most.items():
         kind, _, depth = name.partition("@")
         if kind not in _LOSSES or (depth and (kind != "no-relevant" or not depth.isdecimal())):
             raise InvalidInputError(
                 f"unknown loss {name!r}; at_most has no-relevant@K, no-relevant and unanswered", argument="at_most"
             )
-        first = np.nan_to_num(values(f"RR@{depth}" if depth else "RR")) > 0
-        loss = np.where(answered, 1.0 - first, np.nan)
         if kind == "unanswered":
-            loss = np.where(best_grade(judged["new"][0]) > 0, 1.0 - answered, np.nan)
+            loss = np.where(best_grade(judgements) > 0, 1.0 - answered, np.nan)
+        else:
+            first = np.nan_to_num(measured(f"RR@{depth}" if depth else "RR")[1])
+            loss = np.where(answered, 1.0 - (first > 0), np.nan)
         floors.append(Floor(f"{name} at most {bound:g}", loss, float(bound), most=True))
     return floors
 
 
-def _masks(segments: Any, gold: GoldSet, query_ids: np.ndarray) -> dict[str, np.ndarray]:
+def _labels(segments: Any, gold: GoldSet) -> dict[str, str] | None:
+    """Return the label of each query, "" for a query without one."""
     if segments is None:
-        return {}
+        return None
     if isinstance(segments, str):
         if segments not in gold.segments:
             known = ", ".join(gold.segments) or "none"
             raise InvalidInputError(
                 f"the gold set has no field {segments!r} for segments; its fields are: {known}", argument="segments"
             )
-        labels: Mapping[Any, Any] = gold.segments[segments]
-    else:
-        labels = {str(query): str(label) for query, label in segments.items()}
-    own = np.array([labels.get(str(query), "") for query in query_ids.tolist()])
-    return {str(label): own == label for label in sorted(set(own.tolist()) - {""})}
+        segments = gold.segments[segments]
+    labels = {str(query): str(label) for query, label in segments.items()}
+    return {query: labels.get(query, "") for query in map(str, gold.qrels.query_ids.tolist())}
 
 
 def _digest(value: GoldSet | Run) -> str:

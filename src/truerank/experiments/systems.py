@@ -22,7 +22,14 @@ from truerank.data.checkup import Remark
 from truerank.data.columns import as_in_training, names_of, reading_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.row_source import RowSource
-from truerank.experiments.policy import about_data, about_qrels, about_runs, about_scores, check_shared_topics
+from truerank.experiments.policy import (
+    about_data,
+    about_qrels,
+    about_runs,
+    about_scores,
+    check_order,
+    check_shared_topics,
+)
 from truerank.io.trec import as_qrels, as_run, judge_run, run_name
 from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
 
@@ -220,7 +227,6 @@ def _stated(entry: str) -> tuple[str, float | None]:
 
 def read_stated(entry: str, data: Any) -> np.ndarray:
     """The scores of a file in the file's order, higher is better; refused if they may be ranks."""
-    from truerank.experiments.policy import check_order
     from truerank.io.scores import read_scores
 
     path, order = stated_order(entry)
