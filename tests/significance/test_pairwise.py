@@ -154,7 +154,7 @@ def test_two_systems_share_a_group_exactly_if_they_are_alike(seed):
 
 
 def test_groups_of_many_systems_end(monkeypatch):
-    monkeypatch.setattr("truerank.significance.tables.MOST_GROUPS", 3)
+    monkeypatch.setattr("truerank.significance.ranks.MOST_GROUPS", 3)
     rng = np.random.default_rng(0)
     different = np.triu(rng.random((20, 20)) < 0.5, 1)
     different = different | different.T

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.printing import styled_table
 from truerank.core.results import Result
 from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation
+from truerank.significance.ranks import RANKS, ranks_shown
 
 
 class Evidence(Result):
@@ -68,10 +71,19 @@ class Evidence(Result):
             return 1 if len(self.systems) > 1 else 0
         return self.systems.index(self.compared[self.first].best.a)
 
+    @cached_property
+    def rank_sets(self) -> dict[str, tuple[int, int]]:
+        """The ranks that each system can have by the first measure, all at once; empty for fewer than three systems."""
+        if len(self.systems) < 3 or self.first not in self.compared:
+            return {}
+        found = self.experiment.with_measures([self.first]).compare(pairs="all")[self.first].rank_sets
+        return {name: found[name] for name in self.systems}
+
     def _figures(self) -> dict[str, Any]:
         evaluations = self.evaluations._figures()
         comparison = {name: one._figures() for name, one in self.compared.items()}
-        return {"summary": self.summary, "baseline": self.experiment.baseline, **evaluations, "comparison": comparison}
+        first = {"summary": self.summary, "baseline": self.experiment.baseline, "rank_sets": self.rank_sets}
+        return first | evaluations | {"comparison": comparison}
 
     def _table(self, style: str) -> str:
         return self.evaluations._table(style)
@@ -79,6 +91,9 @@ class Evidence(Result):
     def to_markdown(self) -> str:
         """Return the report in Markdown: the summary, remarks, and tables of values and comparisons."""
         parts = [f"**{self.summary}**", self.evaluations._table("markdown")]
+        if self.rank_sets:
+            rows = [[name, ranks_shown(ranks)] for name, ranks in self.rank_sets.items()]
+            parts += [styled_table(rows, ["system", "ranks"], "markdown", f"{RANKS}, by {self.first}, all pairs")]
         parts += [part for one in self.compared.values() for part in (one.finding, one.text("markdown"))]
         parts += [f"* {remark}" for remark in self.remarks]
         return "\n\n".join(parts) + "\n"

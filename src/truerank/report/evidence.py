@@ -34,6 +34,7 @@ from truerank.report.page import (
     simple_table,
 )
 from truerank.significance.paired import differences_of
+from truerank.significance.ranks import RANKS, ranks_shown
 from truerank.significance.tables import Comparison, remarks_below
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def make_report(
     about = "".join(paragraph(line, quiet=True) for line in remarks)
     sections = [
         Section("summary", "Summary", verdict + _picture(systems, results, first, other) + about),
-        _measures(systems, results, first, compared),
+        _measures(systems, results, evidence),
         *_comparison(systems, compared),
         _by_query(systems, results, first, other),
         _ties(systems, results),
@@ -137,10 +138,9 @@ def _picture(systems: Sequence[System], results: list[Evaluation], first: str, o
     return chart(spec | {"height": 220}, f"{title} by query, largest first")
 
 
-def _measures(
-    systems: Sequence[System], results: list[Evaluation], first: str, compared: dict[str, Comparison]
-) -> Section:
+def _measures(systems: Sequence[System], results: list[Evaluation], evidence: Evidence) -> Section:
     """One table of systems and measures, the best system first, and the intervals of the first measure."""
+    first, compared, ranks = evidence.first, evidence.compared, evidence.rank_sets
     better = {(name, p.a) for name, one in compared.items() for p in one.pairs if p.p_adjusted < 0.05}
     sign = 1.0 if results[0].measures[first].higher_is_better else -1.0
     rows: list[list[Any]] = []
@@ -157,7 +157,7 @@ def _measures(
             row.append(f"{result[name]:.4f}{ends}{'**' if (name, system.name) in better else ''}")
             if name == first:
                 points.append({"system": system.name, "mean": result[name], "low": low, "high": high})
-        rows.append(row)
+        rows.append([*row, ranks_shown(ranks[system.name])] if ranks else row)
     line, point = {"type": "rule", "color": "page-a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
     tooltip = [{"field": name} for name in ("system", "mean", "low", "high")]
     spec = {
@@ -172,7 +172,10 @@ def _measures(
     note = "Mean and 95 % confidence interval over queries (Student's t)."
     if compared:
         note += f" Two asterisks mark a difference to {systems[0].name} with a corrected p below 0.05."
-    text = simple_table(["system", *results[0]], rows, "measures") + paragraph(note, quiet=True)
+    if ranks:
+        note += f" {RANKS}, by {first} from tests of all pairs."
+    header = ["system", *results[0], *(["ranks"] if ranks else [])]
+    text = simple_table(header, rows, "measures") + paragraph(note, quiet=True)
     return Section("measures", "Measures", text + chart(spec, f"{first} of each system with its 95 % interval"))
 
 

@@ -24,7 +24,10 @@ from .tables import (
     Comparison as Comparison,
     Influence as Influence,
     PairComparison as PairComparison,
+)
+from .ranks import (
     groups_alike as groups_alike,
+    rank_sets as rank_sets,
 )
 from .paired import (
     Outcome as Outcome,

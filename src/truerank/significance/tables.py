@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -19,9 +19,9 @@ from truerank.measures.conventions import titled
 from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of
 from truerank.significance.paper_table import letter, paper_table
+from truerank.significance.ranks import RANKS, groups_alike, rank_sets, ranks_shown
 from truerank.significance.unjudged import about_unjudged
 
-MOST_GROUPS = 200
 CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
@@ -314,6 +314,24 @@ class Comparison(Result):
         means = [self._sign * mean for mean in self.means.values()]
         return [[names[i] for i in group] for group in groups_alike(means, different)]
 
+    @cached_property
+    def rank_sets(self) -> dict[str, tuple[int, int]]:
+        """The lowest and highest rank that each system can have, all at once with 95 % confidence; see `rank_sets`.
+
+        Empty unless all pairs of at least three systems were tested for a difference of means, and corrected for the
+        family.
+        """
+        names = list(self.means)
+        families = ("max-t", "holm", "bonferroni")
+        if self.baseline is not None or len(names) < 3 or self.test not in OF_MEANS or self.correction not in families:
+            return {}
+        better = np.zeros((len(names), len(names)), dtype=bool)
+        for pair in self.pairs:
+            if pair.p_adjusted < LEVEL:
+                winner, loser = (pair.a, pair.b) if pair.difference > 0 else (pair.b, pair.a)
+                better[names.index(winner), names.index(loser)] = True
+        return dict(zip(names, rank_sets(better)))
+
     @property
     def _sign(self) -> float:
         return 1.0 if self.higher_is_better else -1.0
@@ -354,6 +372,7 @@ class Comparison(Result):
             "level": self.level,
             "interval_of": self.interval_of,
             "groups": self.groups,
+            "rank_sets": self.rank_sets,
             "pairs": [
                 pair._asdict()
                 | {
@@ -392,6 +411,7 @@ class Comparison(Result):
         ties = self.ties_matter()
         header = ["", "ranker", self.measure or "mean", *(["ties averaged"] if ties else []), "95% interval"]
         header += ["group"] if groups else []
+        header += ["ranks"] if self.rank_sets else []
         margin = any(pair.verdict is not None for pair in self.pairs)
         last = ["verdict"] if margin else []
         header += [*self.columns, "p", f"p, {self.correction}", "Cohen's d", *last] if against else []
@@ -401,6 +421,7 @@ class Comparison(Result):
             row: list[Any] = [place, name, self.means[name], *([self.tie_averaged.get(name)] if ties else [])]
             row += ["" if math.isnan(interval.low) else f"[{interval.low:.4f}, {interval.high:.4f}]"]
             row += [letters[name]] if groups else []
+            row += [ranks_shown(self.rank_sets[name])] if self.rank_sets else []
             if against and pair is None:
                 row += ["(baseline)", *[""] * (len(self.columns) - 1), None, None, None, *[""] * margin]
             elif pair is not None:
@@ -436,7 +457,8 @@ class Comparison(Result):
             if len(self.pairs) <= FEW_PAIRS or style != "text":
                 parts.append(self.pairs_table(style))
             groups = ". Systems that share a letter in `group` do not" if self.groups else ""
-            parts.append(f"{shown} of {counted(len(self.pairs), 'pair')} differ significantly{groups}")
+            ranks = f". {RANKS}" if self.rank_sets else ""
+            parts.append(f"{shown} of {counted(len(self.pairs), 'pair')} differ significantly{groups}{ranks}")
         for pair in self.pairs if len(self.pairs) <= 5 else []:
             parts += self._by_queries(pair)
         detectable = sorted(pair.detectable for pair in self.pairs if not math.isnan(pair.detectable))
@@ -540,59 +562,3 @@ def remarks_below(compared: Mapping[str, Comparison]) -> list[str]:
 
 def _verdict(pair: PairComparison) -> list[str]:
     return [] if pair.verdict is None else [pair.verdict.words]
-
-
-def groups_alike(means: Sequence[float], different: np.ndarray) -> list[list[int]]:
-    """Return groups of systems such that two systems share a group exactly if they do not differ significantly.
-
-    Piepho's insert and absorb: start with one group of all systems. Each significant pair splits the groups that hold
-    both systems, and groups within other groups are removed. If that needs more than `MOST_GROUPS` groups, the groups
-    are the longest sequences in the order of means without a significant difference. In this case, systems without a
-    common group may also not differ significantly.
-
-    `different` (k, k) is symmetric. Groups may overlap. Groups are sorted by their best member.
-
-    References
-    ----------
-    Piepho: An algorithm for a letter-based representation of all-pairwise comparisons. J. Comput. Graph. Stat. 13
-    (2004), 456-466.
-
-    Examples
-    --------
-    >>> apart = np.zeros((3, 3), dtype=bool)
-    >>> apart[0, 2] = apart[2, 0] = True
-    >>> groups_alike([0.5, 0.4, 0.3], apart)
-    [[0, 1], [1, 2]]
-    """
-    order = np.argsort(-np.asarray(means, dtype=np.float64), kind="stable").tolist()
-    k = len(order)
-    groups = [(1 << k) - 1]  # sets of places in the order of means, as bits
-    for i in range(k):
-        for j in range(i + 1, k):
-            if not different[order[i], order[j]]:
-                continue
-            pair = 1 << i | 1 << j
-            kept = [group for group in groups if group & pair != pair]
-            parts = {group & ~(1 << one) for group in groups if group & pair == pair for one in (i, j)}
-            for part in sorted(parts, key=int.bit_count, reverse=True):
-                if not any(part & group == part for group in kept):
-                    kept.append(part)
-            groups = kept
-            if len(groups) > MOST_GROUPS:
-                return _runs_alike(order, different)
-    found = [[i for i in range(k) if group >> i & 1] for group in groups]
-    return [[order[i] for i in group] for group in sorted(found)]
-
-
-def _runs_alike(order: list[int], different: np.ndarray) -> list[list[int]]:
-    """Return the longest sequences in the order of means without a significant difference."""
-    groups: list[list[int]] = []
-    reached = 0
-    for start in range(len(order)):
-        stop = start + 1
-        while stop < len(order) and not different[order[stop], order[start:stop]].any():
-            stop += 1
-        if stop > reached:
-            groups.append(order[start:stop])
-            reached = stop
-    return groups
