@@ -14,7 +14,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("--measure --measures NAME …", 'measures, such as "AP nDCG@10"', default=["nDCG@10"], dest="measure")
     add("--all-pairs", "compare all pairs instead of pairs with a baseline")
-    options.share(parser, "baseline", "topics", "training", "test")
+    options.share(parser, "baseline", "topics", "training", "test", "segments")
+    options.share(parser, "collapse", to="qrels")
     text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
     add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
     add("--margin D", "also test each pair for being not worse by more than D, and equivalent within D", type=float)
@@ -26,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
     options.refuse(parser, "format", "json", "has no effect with --json, which prints no tables")
     options.refuse(parser, "baseline", "all_pairs")
-    options.add_plan(parser, "qrels data scores baseline correction margin history format")
+    options.add_plan(parser, "qrels data scores baseline correction margin history format segments")
 
 
 def run(args: argparse.Namespace) -> int:

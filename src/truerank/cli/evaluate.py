@@ -21,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--explain QUERY", "with --qrels: explain the value of one query, rank by rank")
     add("--every-convention", "print the values under every convention")
     add("--per-query", "also print the value of each query")
+    options.share(parser, "collapse", to="qrels")
     options.share(parser, "topics", "training", "cluster", "out-of-core", "json")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")

@@ -29,8 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "unanswered, of the queries with relevant documents",
         default=[],
     )
-    add("--segments FIELD", "field of the gold set whose values are segments")
-    add("--collapse SEP", "make documents of chunks: what stands before SEP, or the group of a regular expression")
+    options.share(parser, "segments", "collapse")
     add("--looks N", "number of gates on the same queries, which share the level", type=options.positive, default=1)
     add("--history FILE", "file that counts the gates on the same queries", type=options.OutputFile)
     add("--inconclusive", "what an inconclusive result is: pass, fail, or exit code 3", choices=("pass", "fail"))

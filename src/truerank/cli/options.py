@@ -332,6 +332,12 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "how several grades of a document become one (default: they must be equal)",
         {"choices": AGGREGATES},
     ),
+    "collapse": (
+        "--collapse SEP",
+        "make documents of chunks: what stands before SEP, or the group of a regular expression",
+        {},
+    ),
+    "segments": ("--segments FIELD", "field of the gold set, or column of --data, whose values are segments", {}),
     "topics": (
         "--topics",
         "topics of the means: common, those of all runs; all, those of the qrels, where a missing topic counts 0 as in "

@@ -22,12 +22,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--cutoff FILE", "add the risk curve of a cutoff (`truerank cutoff fit`)")
     add("--title TEXT", "heading of the page", default="Ranking report")
     add("--format", "format of the output; markdown needs no extra (default: html)", choices=("html", "markdown"))
-    options.share(parser, "baseline", "topics", "training", "json")
+    options.share(parser, "baseline", "topics", "training", "segments", "json")
+    options.share(parser, "collapse", to="qrels")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
     options.refuse(parser, "cutoff format", "json", "has no effect with --json, which writes no page")
     options.refuse(parser, "cutoff", "format=markdown", "needs the charts of --format html")
-    options.add_plan(parser, "qrels data scores baseline cutoff format json")
+    options.add_plan(parser, "qrels data scores baseline cutoff format segments json")
 
 
 def run(args: argparse.Namespace) -> int:

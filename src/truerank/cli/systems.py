@@ -90,7 +90,8 @@ def experiment_of(args: argparse.Namespace, measures: str, *, baseline: str | No
             judgements = RowsFile(args.data, read, partial(_read_columns, args))
         found = Experiment(
             judgements, systems | models, measures, baseline=baseline, convention=args.convention, topics=args.topics,
-            training_queries=training_rule(args),
+            training_queries=training_rule(args), segments=getattr(args, "segments", None),
+            collapse=getattr(args, "collapse", None),
         )  # fmt: skip
         common.tell_remarks(args, found.found)
     return found
@@ -113,5 +114,7 @@ def _read_columns(args: argparse.Namespace, columns: list[str], like: Any) -> Ra
         known = column_names(args.data)
         for name in columns:
             check_column(name, known, args.data)
-        asked.features, asked.exclude, asked.categorical, asked.missing = columns, None, None, "nan"
+        asked.features, asked.exclude, asked.missing = columns, None, "nan"
+        asked.categorical = list(getattr(like, "category_names", None) or {}) if like else None
+        asked.categorical = [name for name in asked.categorical or [] if name in columns] or None
     return common.read_data(args.data, asked, reading=reading_of(like))

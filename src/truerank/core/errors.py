@@ -156,6 +156,11 @@ class TruerankError(Exception):
         """What solves the problem."""
         return self.message.remedies
 
+    def add(self, *remedies: Remedy | str) -> None:
+        """Add what solves the problem for a caller that has more arguments."""
+        self.message = Message(self.message.what, *self.remedies, *remedies)
+        self.args = (str(self.message),)
+
     def worded(self, wording: Wording) -> str:
         """Return the message in the words of a front end."""
         return self.message.worded(wording)

@@ -6,18 +6,16 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from truerank.core.checks import check_choice
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, MeasuresLike, RandomState
 from truerank.data.checkup import Remark, in_order
-from truerank.data.columns import names_of
-from truerank.data.ranking_data import RankingData
 from truerank.experiments.policy import (
     TRAINING_QUERIES,
     Provenance,
@@ -25,7 +23,7 @@ from truerank.experiments.policy import (
     check_order,
     settle_training,
 )
-from truerank.experiments.systems import are_rows, by_name, check_column, resolve_rows, resolve_runs
+from truerank.experiments.systems import RowsFile, are_rows, by_name, resolve_rows, resolve_runs
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import DEFAULT_CONVENTION
 from truerank.measures.coverage import Coverage, check_topics, covered_topics, over_topics, settle_topics
@@ -64,7 +62,10 @@ class Experiment:
     training_queries : "leave out", "keep" or "refuse", default "leave out"
         What is done with queries that trained a model among the systems. If they are kept, there is no verdict.
     segments : str or mapping of query to segment, optional
-        A column of the rows with one value in each query, or the segment of each query; see `by_segment`.
+        A column of the rows with one value in each query, a field of the gold set, or the segment of each query; see
+        `by_segment`. `compare` tests each segment, too.
+    collapse : str, mapping or function, optional
+        Makes documents of chunks in runs: see `truerank.io.results.collapsed`.
     qid, doc_ids : array-like (n,), optional
         Query and document of each row, for grades.
 
@@ -105,6 +106,7 @@ class Experiment:
         topics: str | None = None,
         training_queries: str = "leave out",
         segments: str | Mapping[Any, Any] | None = None,
+        collapse: Any = None,
         qid: ArrayLike | None = None,
         doc_ids: ArrayLike | None = None,
     ) -> None:
@@ -124,6 +126,10 @@ class Experiment:
                 raise InvalidInputError(
                     "topics is about runs and qrels; systems that score rows have the same queries", argument="topics"
                 )
+            if collapse is not None:
+                raise InvalidInputError("collapse is about runs over qrels", argument="collapse", code="idle")
+            if isinstance(judgements, RowsFile) and isinstance(segments, str):
+                _, self.segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
             found = resolve_rows(judgements, named, qid, doc_ids)
         else:
             if qid is not None or doc_ids is not None:
@@ -131,7 +137,9 @@ class Experiment:
                     "qrels and runs bring their own queries and documents; give no qid, doc_ids", argument="qrels"
                 )
             self.measures = over_topics(self.measures, topics)
-            found = resolve_runs(judgements, named, several=self.several)
+            if segments is not None:
+                judgements, self.segments = resolve("truerank.experiments.segments:labels_in")(judgements, segments)
+            found = resolve_runs(judgements, named, several=self.several, collapse=collapse)
         self.judged, self.models, self.data, self.note = found.judged, found.models, found.data, found.note
         self._checks, self._given = found.checks, list[Any]()
         if self.models:
@@ -227,7 +235,9 @@ class Experiment:
     def facts(self) -> dict[str, Any]:
         """Return the entries of results for JSON: training queries and coverage of topics."""
         training = {"training_queries": None if self.training is None else self.training.report}
-        return training | ({} if self.coverage is None else {"coverage": self.coverage.to_dict()})
+        own = {name: [line._asdict() for line in lines] for name, lines in self.compared_segments.items()}
+        coverage = {} if self.coverage is None else {"coverage": self.coverage.to_dict()}
+        return training | coverage | ({"segments": own} if own else {})
 
     def evaluate(self) -> Evaluations:
         """Return the values of all measures of each system, by name.
@@ -303,6 +313,8 @@ class Experiment:
         )  # fmt: skip
         for one in found:
             one.experiment = self
+        if self.compared_segments:
+            found[0].about = partial(resolve("truerank.experiments.segments:segments_text"), self)
         if self._one_measure:
             return found[0]
         several = Comparisons(zip(self.measures, found))
@@ -392,42 +404,21 @@ class Experiment:
         return {name: self._of_queries(np.flatnonzero(names == name)) for name in dict.fromkeys(names.tolist())}
 
     def segment_names(self) -> np.ndarray:
-        """Return the segment of each query, text (m,)."""
-        if self.segments is None:
-            raise InvalidInputError(
-                "the experiment has no segments",
-                remedies=[Remedy("or a mapping of queries", segments=...)],
-                argument="segments",
-            )
-        if isinstance(self.segments, Mapping):
-            known = {str(query): str(name) for query, name in self.segments.items()}
-            queries = list(map(str, self.query_ids if self.query_ids is not None else []))
-            lacking = [query for query in queries if query not in known]
-            if lacking:
-                raise InvalidInputError(
-                    f"segments has no entry for query {lacking[0]!r}; give one for each query", argument="segments"
-                )
-            return np.array([known[query] for query in queries])
-        if not isinstance(self.rows, RankingData):
-            raise InvalidInputError(
-                f"segments={self.segments!r} is a column, which needs judged rows with columns", argument="segments"
-            )
-        rows, names = self.rows, names_of(self.rows)
-        check_column(self.segments, names, "the data")
-        values = np.asarray(rows.X[:, names.index(self.segments)], dtype=np.float64)
-        first = values[rows.offsets[:-1]]
-        if (values != np.repeat(first, rows.group_sizes)).any():
-            raise InvalidInputError(
-                f"column {self.segments!r} has several values in a query; segments need one", argument="segments"
-            )
-        texts = (rows.category_names or {}).get(self.segments)
-        return np.array([f"{value:g}" if texts is None else texts[int(value)] for value in first])
+        """Return the segment of each query, text (m,); "" is none."""
+        return np.asarray(resolve("truerank.experiments.segments:segment_names")(self))
+
+    @cached_property
+    def compared_segments(self) -> dict[str, Any]:
+        """What the first measure shows in each segment, by system; see `truerank.experiments.segments`."""
+        if self.segments is None or len(self.judged) < 2:
+            return {}
+        return dict(resolve("truerank.experiments.segments:compared_segments")(self))
 
     def _of_queries(self, chosen: np.ndarray) -> Experiment:
         part = copy(self)
-        for name in ("query_ids", "rows", "found", "remarks"):
+        for name in ("query_ids", "rows", "found", "remarks", "compared_segments"):
             part.__dict__.pop(name, None)
-        part.judged = {}
+        part.judged, part.segments = {}, None
         for name, (judgements, scores) in self.judged.items():
             taken, rows = judgements.take_queries(chosen)
             part.judged[name] = taken, scores[rows]
@@ -466,6 +457,7 @@ def evaluate(
     convention: str | None = None,
     topics: str | None = None,
     training_queries: str = "leave out",
+    collapse: Any = None,
     qid: ArrayLike | None = None,
     doc_ids: ArrayLike | None = None,
 ) -> Any:
@@ -501,7 +493,7 @@ def evaluate(
     """
     experiment = Experiment(
         judgements, systems, measures, convention=convention, topics=topics, training_queries=training_queries,
-        qid=qid, doc_ids=doc_ids,
+        collapse=collapse, qid=qid, doc_ids=doc_ids,
     )  # fmt: skip
     found = experiment.evaluate()
     if experiment.several:
@@ -526,6 +518,8 @@ def compare(
     pairs: str = "baseline",
     history: Any = None,
     random_state: RandomState = 0,
+    segments: str | Mapping[Any, Any] | None = None,
+    collapse: Any = None,
     qid: ArrayLike | None = None,
     doc_ids: ArrayLike | None = None,
 ) -> Any:
@@ -550,7 +544,7 @@ def compare(
     """
     experiment = Experiment(
         judgements, systems, measures, baseline=baseline, convention=convention, topics=topics,
-        training_queries=training_queries, qid=qid, doc_ids=doc_ids,
+        training_queries=training_queries, segments=segments, collapse=collapse, qid=qid, doc_ids=doc_ids,
     )  # fmt: skip
     return experiment.compare(
         test=test, correction=correction, margin=margin, pairs=pairs, history=history, random_state=random_state

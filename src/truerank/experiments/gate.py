@@ -18,6 +18,7 @@ from truerank.core.types import MeasureLike, RandomState
 from truerank.data.checkup import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order
+from truerank.experiments.segments import labels_in, segment_masks
 from truerank.io.gold_sets import GoldSet, matched_spans, read_gold
 from truerank.io.results import as_scores, collapsed, read_results
 from truerank.io.trec import Run, as_run
@@ -100,7 +101,7 @@ def gate(
     notes = _notes(known.qrels.query_ids.tolist(), sides)
     experiment = Experiment(
         known.qrels, sides, [parse_measure(measure, convention)], convention=convention, topics="all",
-        segments=_labels(segments, known),
+        segments=None if segments is None else _labels(known, segments),
     )  # fmt: skip
     found = gate_of(
         experiment, margin, at_least=at_least, at_most=at_most, looks=looks, history=history, inconclusive=inconclusive,
@@ -134,8 +135,7 @@ def gate_of(
     if inconclusive is None and not np.array_equal(ours, theirs, equal_nan=True):
         _check_margin(margin, ours, theirs, measure)
     floors = _floors(experiment, others[0], at_least or {}, at_most or {})
-    labels = None if experiment.segments is None else experiment.segment_names()
-    masks = {} if labels is None else {str(own): labels == own for own in sorted(set(labels.tolist()) - {""})}
+    masks = {} if experiment.segments is None else segment_masks(experiment.segment_names())
     look, digests, results = 1, np.array([], dtype=np.uint64), ""
     if history is not None:
         digests = judgement_digests(experiment.judgements)
@@ -225,18 +225,9 @@ def _floors(
     return floors
 
 
-def _labels(segments: Any, gold: GoldSet) -> dict[str, str] | None:
+def _labels(gold: GoldSet, segments: str | Mapping[Any, Any]) -> dict[str, str]:
     """Return the label of each query, "" for a query without one."""
-    if segments is None:
-        return None
-    if isinstance(segments, str):
-        if segments not in gold.segments:
-            known = ", ".join(gold.segments) or "none"
-            raise InvalidInputError(
-                f"the gold set has no field {segments!r} for segments; its fields are: {known}", argument="segments"
-            )
-        segments = gold.segments[segments]
-    labels = {str(query): str(label) for query, label in segments.items()}
+    labels = {str(query): str(label) for query, label in labels_in(gold, segments)[1].items()}
     return {query: labels.get(query, "") for query in map(str, gold.qrels.query_ids.tolist())}
 
 

@@ -30,7 +30,8 @@ from truerank.experiments.policy import (
     check_order,
     check_shared_topics,
 )
-from truerank.io.trec import as_qrels, as_run, judge_run, run_name
+from truerank.io.results import run_of
+from truerank.io.trec import as_qrels, judge_run, run_name
 from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
 
 JudgedScores = dict[str, tuple[Judgements, np.ndarray]]
@@ -135,12 +136,12 @@ def are_rows(judgements: Any, systems: Any) -> bool:
     )
 
 
-def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool) -> Resolved:
-    """Return runs over qrels, each over all topics of the qrels."""
+def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, collapse: Any = None) -> Resolved:
+    """Return runs over qrels, each over all topics of the qrels; `collapse` makes documents of chunks."""
     qrels = as_qrels(judgements)
     found, contradicts = {}, {}
     for name, given in progress(runs.items(), "runs"):
-        run = as_run(given, name)
+        run = run_of(given, name, collapse)
         found[name] = judge_run(qrels, run)
         contradicts[name] = run.contradicts_ranks
         if not several and not (qrels.n_queries and run.n_rows):

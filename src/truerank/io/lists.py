@@ -16,11 +16,12 @@ from truerank.io.judgements.roles import roles_of, usual
 from truerank.io.letor.grammar import TEXT
 
 
-def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None:
+def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any, Any] | None:
     """Return `{query: {document: value}}` from a dict, data frame, ranx object or rows of ir_measures; else None.
 
-    `kind` is "score" or "grade"; it decides which names the column of values may have. InvalidInputError: a frame
-    without the columns, or a document that is listed twice for a query.
+    `kind` is "score" or "grade"; it decides which names the column of values may have. With `repeated`, documents of
+    tables are `{query: [[document, value]]}`. InvalidInputError: a frame without the columns, or a document that is
+    listed twice for a query.
 
     >>> import pandas
     >>> as_lists(pandas.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"], "score": [2.0, 1.0]}), "score")
@@ -45,16 +46,18 @@ def as_lists(value: object, kind: str) -> Mapping[Any, Mapping[Any, Any]] | None
         chosen = list(filter(None, wanted))
         columns = [as_array(value[names[name]], name) for name in chosen]
         columns[:2] = [as_ids(column, f"column {name!r}") for column, name in zip(columns[:2], chosen)]
-        return _grouped(*(column.tolist() for column in columns))
+        queries, documents, values = (column.tolist() for column in columns)
+        return _grouped(queries, documents, values, repeated)
     if isinstance(value, Iterable):
         rows, fields = list(value), ("query_id", "doc_id", "score" if kind == "score" else "relevance")
         if rows and all(hasattr(row, field) for row in rows for field in fields):
-            return _grouped(*([getattr(row, field) for row in rows] for field in fields))
+            queries, documents, values = ([getattr(row, field) for row in rows] for field in fields)
+            return _grouped(queries, documents, values, repeated)
     return None
 
 
-def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dict[str, dict[str, Any]]:
-    lists: dict[str, dict[str, Any]] = {}
+def _grouped(queries: list[Any], documents: list[Any], values: list[Any], repeated: bool) -> dict[str, Any]:
+    lists: dict[str, Any] = {}
     for row, (query, document, value) in enumerate(zip(queries, documents, values)):
         for what, part in (("query", query), ("document", document)):
             if is_missing(part):
@@ -62,6 +65,9 @@ def _grouped(queries: list[Any], documents: list[Any], values: list[Any]) -> dic
                     f"row {row} of the table has no {what} id; remove the row, or give it an id", code="no-id"
                 )
         topic, name = id_text(query), id_text(document)
+        if repeated:
+            lists.setdefault(topic, []).append([name, value])
+            continue
         inside = lists.setdefault(topic, {})
         if name in inside:
             raise InvalidInputError(

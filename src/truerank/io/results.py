@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.errors import InvalidInputError, Remedy, TruerankError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.content import is_trec
 from truerank.io.judgements.nested import rows_of
@@ -21,8 +21,9 @@ from truerank.io.judgements.ratings import Row, read_grade
 from truerank.io.judgements.runs import score_rows
 from truerank.io.lists import as_lists
 from truerank.io.streams import Source
-from truerank.io.trec import Run, read_run
+from truerank.io.trec import Run, as_run, read_run, run_name
 
+_COLLAPSE = Remedy('to make a document of what stands before a "#", if results are chunks', collapse="#")
 ResultLists = dict[str, list[tuple[str, float]]]
 """Ids and scores of each query's results, best first."""
 
@@ -48,11 +49,11 @@ def read_results(source: object) -> ResultLists:
         with Source(source) as stream:
             if not is_trec(stream.peek(), 6):
                 return _sorted(score_rows(stream))
-        source = read_run(source)
+        source = read_run(source, repeated=True)
     if isinstance(source, Run):
-        rows = source.by_topic(source.scores).items()
-        return {query: _by_score(own.items()) for query, own in rows}
-    lists = source if isinstance(source, Mapping) else as_lists(source, "score")
+        pairs = list(zip(source.doc_ids.tolist(), source.scores.tolist()))
+        return {query: _by_score(pairs[own]) for query, own in source.rows().items()}
+    lists = source if isinstance(source, Mapping) else as_lists(source, "score", repeated=True)
     if lists is None:
         raise InvalidInputError(
             f"results must be a path, a run, a dict by query or a frame, got {type(source).__name__}"
@@ -60,6 +61,30 @@ def read_results(source: object) -> ResultLists:
     return _sorted(
         row for query, found in lists.items() for row in rows_of({"query_id": query, "results": found}, None, "score")
     )
+
+
+def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
+    """Return a run of documents from results; `collapse` makes documents of chunks (`collapsed`).
+
+    Raises
+    ------
+    TruerankError
+        On an id that occurs twice for a query, if there is no `collapse`.
+
+    Examples
+    --------
+    >>> run_of({"q1": {"a#2": 0.9, "b#1": 0.8, "a#1": 0.7}}, collapse="#").to_dict()
+    {'q1': {'a': 0.9, 'b': 0.8}}
+    """
+    if collapse is not None:
+        name = run_name(os.fspath(source)) if isinstance(source, str | os.PathLike) else tag
+        return as_run(as_scores(collapsed(read_results(source), collapse)), tag or name)
+    try:
+        return as_run(source, tag)
+    except TruerankError as error:
+        if error.code == "twice":
+            error.add(_COLLAPSE)
+        raise
 
 
 def _sorted(rows: Iterable[Row]) -> ResultLists:
@@ -87,9 +112,7 @@ def as_scores(lists: ResultLists) -> dict[str, dict[str, float]]:
             twice = next(name for place, name in enumerate(names) if name in names[:place])
             raise InvalidInputError(
                 f"query {query!r} has result {twice!r} twice; expected it once",
-                remedies=[
-                    Remedy('to make a document of what stands before a "#", if results are chunks', collapse="#")
-                ],
+                remedies=[_COLLAPSE],
                 code="repeated-result",
             )
     return {query: dict(own) for query, own in lists.items()}

@@ -129,7 +129,7 @@ class Qrels(_Lists):
         return f"Qrels({self.n_queries} topics, {self.n_rows} judgments)"
 
 
-def read_run(source: object) -> Run:
+def read_run(source: object, *, repeated: bool = False) -> Run:
     """Read a run: TREC text, a table, or JSON.
 
     Documents are ordered by score, as in trec_eval; the rank column of TREC text is ignored. Lines that begin with `#`
@@ -142,6 +142,8 @@ def read_run(source: object) -> Run:
     ----------
     source : path, "-", or open file
         Plain, gzip, xz or zstd.
+    repeated : bool, default False
+        Keep documents of TREC text that are listed several times for a topic, for lists of chunks.
 
     Raises
     ------
@@ -161,7 +163,7 @@ def read_run(source: object) -> Run:
             lists = resolve("truerank.io.judgements.runs:read_lists")(stream)
             return Run(*from_dict(lists), run_name(stream.name))
         form = "topic Q0 docno rank score tag"
-        names, offsets, doc_ids, scores, tags, contradicts = _read(stream, 6, 4, "a score", form)
+        names, offsets, doc_ids, scores, tags, contradicts = _read(stream, 6, 4, "a score", form, repeated)
         topics, _ = topic_texts(names, stream.name)
     return Run(topics, offsets, doc_ids, scores, tags.pop() if len(tags) == 1 else "", contradicts)
 
@@ -424,7 +426,7 @@ class _Block(NamedTuple):
 
 
 def _read(
-    stream: Source, n_columns: int, value_column: int, wanted: str, form: str
+    stream: Source, n_columns: int, value_column: int, wanted: str, form: str, repeated: bool = False
 ) -> tuple[list[str], np.ndarray, DocumentIds, np.ndarray, set[str], bool]:
     """Return topics, offsets, documents, values, tags, `contradicts_ranks` of an open file with `n_columns` columns."""
     codes: dict[bytes, int] = {}
@@ -466,7 +468,7 @@ def _read(
     if grouping.order is not None:
         ids = ids.take(grouping.order)
     offsets, topics = grouping.offsets, [topic.decode("utf-8") for topic in codes]
-    if not _are_unique(ids, offsets, compiled is not None):
+    if not repeated and not _are_unique(ids, offsets, compiled is not None):
         lines = grouping.grouped(np.concatenate([block.lines for block in blocks]))
         kept = _without_repeats(ids, values, lines, dict(zip(topics, pairwise(offsets.tolist()))), n_columns == 6, name)
         warn(f"{name}: dropped {len(values) - len(kept)} judgements that repeat an earlier line")

@@ -208,10 +208,12 @@ def _comparison(systems: Sequence[System], compared: dict[str, Comparison]) -> l
         f"{', '.join(compared)}, convention {one.convention}; {one.method}. `detectable`: the true difference that a "
         "corrected p below 0.05 finds with 80 % power."
     )
+    about = "" if isinstance(one.about, str) else one.about("html")
     remarks = [f"{name}: {line}." for name, one in compared.items() for line in one.unjudged[1]]
     text = simple_table(header, rows, "comparison") + "".join(
         paragraph(t, quiet=True) for t in [note, *remarks_below(compared), *remarks]
     )
+    text += about
     return [Section("comparison", f"Better than {systems[0].name}?", text, folded=True)]
 
 

@@ -143,16 +143,7 @@ class Gate(Result):
         }
 
     def _table(self, style: str) -> str:
-        rows: list[list[Any]] = []
-        for one in self.lines:
-            form = ".4f" if math.isnan(one.difference) else "+.4f"
-            ends = "" if math.isnan(one.low) else f"{one.low:{form}} to {one.high:{form}}"
-            rows.append([one.name, one.n, one.new, one.old, _signed(one.difference), ends, one.verdict, one.about])
-        percent = f"{100 * (1 - self.about.get('level', LEVEL)):.4g} % interval"
-        header = ["", "n", "new", "old", "difference", percent, "verdict", ""]
-        if not any(row[-1] for row in rows):
-            header, rows = header[:-1], [row[:-1] for row in rows]
-        return styled_table(rows, header, style)
+        return lines_table(self.lines, self.about.get("level", LEVEL), style)
 
     def to_markdown(self) -> str:
         """Return the summary of a pull request."""
@@ -166,6 +157,19 @@ class Gate(Result):
 
     def __str__(self) -> str:
         return "\n".join([self.summary, "", self._table("text"), "", *self._more()])
+
+
+def lines_table(lines: Sequence[GateLine], level: float, style: str) -> str:
+    """Return lines as a table, in a style of `styled_table`; `level` is that of the intervals."""
+    rows: list[list[Any]] = []
+    for one in lines:
+        form = ".4f" if math.isnan(one.difference) else "+.4f"
+        ends = "" if math.isnan(one.low) else f"{one.low:{form}} to {one.high:{form}}"
+        rows.append([one.name, one.n, one.new, one.old, _signed(one.difference), ends, one.verdict, one.about])
+    header = ["", "n", "new", "old", "difference", f"{100 * (1 - level):.4g} % interval", "verdict", ""]
+    if not any(row[-1] for row in rows):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    return styled_table(rows, header, style)
 
 
 def _signed(value: float) -> str:
@@ -270,7 +274,7 @@ def decide_gate(
     new, old = np.asarray(new, dtype=np.float64), np.asarray(old, dtype=np.float64)
     d = sign * differences_of(new, old)
     masks = {"all queries": np.ones(len(d), dtype=bool), **(segments or {})}
-    lines = _lines(new, old, d, masks, delta, level, sign, random_state)
+    lines = segment_lines(new, old, masks, level, margin=delta, sign=sign, random_state=random_state)
     bounds = [_floor(one, level / len(floors)) for one in floors]
     loss = failing_loss(old, new, measure)
     found = decided("t", d[~np.isnan(d)], delta, loss)
@@ -301,18 +305,23 @@ def decide_gate(
     )  # fmt: skip
 
 
-def _lines(
-    new: np.ndarray, old: np.ndarray, d: np.ndarray, masks: Mapping[str, np.ndarray], margin: float, level: float,
-    sign: float, random_state: RandomState,
+def segment_lines(
+    new: np.ndarray, old: np.ndarray, masks: Mapping[str, np.ndarray], level: float, *, margin: float, sign: float,
+    words: tuple[str, str] = (FAIL, ""), random_state: RandomState = None,
 ) -> list[GateLine]:  # fmt: skip
-    """Return the lines of the whole set and of segments, from differences (m,) that are positive for gains."""
+    """Return a line for each set of queries (m,), with simultaneous intervals at the level; the first set has values.
+
+    `sign` is -1 for measures whose lower values are better. The verdicts are `words` where a loss above the margin is
+    shown, and where a gain is shown (`fails`).
+    """
+    d = sign * differences_of(new, old)
     columns = np.column_stack([np.where(mask, d, np.nan) for mask in masks.values()])
     filled = ~np.isnan(columns).all(axis=0)
     if not filled[0]:
         raise InvalidInputError("no query has a value of both systems; they belong to other queries")
     n, mean, _ = moments(columns[:, filled])
     low, high = failing_ends(columns[:, filled], level, random_state)
-    failed = fails(columns[:, filled], high, margin, level)
+    failed, gained = fails(columns[:, filled], high, margin, level), fails(-columns[:, filled], -low, 0.0, level)
     lines, number = [], iter(range(len(n)))
     for (name, mask), there in zip(masks.items(), filled.tolist()):
         if not there:
@@ -322,7 +331,7 @@ def _lines(
         ends = sorted((sign * float(low[k]), sign * float(high[k])))
         means = float(new[kept].mean()), float(old[kept].mean())
         own = *means, sign * float(mean[k]), *ends
-        lines.append(GateLine(name, int(n[k]), FAIL if failed[k] else "", "", *own))
+        lines.append(GateLine(name, int(n[k]), words[0] if failed[k] else words[1] if gained[k] else "", "", *own))
     return lines
 
 

@@ -111,7 +111,7 @@ class Comparison(Result):
     _again: Callable[..., Any] = field(repr=False)
     _number: int = 0  # of this measure
     by: Any = field(default=None, repr=False)  # the Measure, if it is known
-    about: str = ""  # printed below the table
+    about: str | Callable[[str], str] = ""  # printed below the table
     look: int = 1  # number of this comparison on the same queries
     level: float = LEVEL  # of this look: of the intervals of pairs, and before `p_adjusted` is multiplied
 
@@ -470,7 +470,8 @@ class Comparison(Result):
         if any(pair.verdict is not None for pair in self.pairs):
             power += "; better and worse follow the corrected p, other verdicts are of each pair alone"
         parts.append(f"{self.caption}; {power}" if style == "text" else power)
-        parts += [*self.sentences(), *([self.about] if self.about else [])]
+        about = self.about if isinstance(self.about, str) else self.about(style)
+        parts += [*self.sentences(), *([about] if about else [])]
         if self.ties_matter():
             parts.append(
                 f"ties change a mean by more than 0.0005. The values follow the rule of the convention "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from truerank.core.errors import DataFileError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.ratings import Row
-from truerank.io.judgements.roles import has, lists_documents, plain, roles_of
+from truerank.io.judgements.roles import has, lists_documents, other_lists, plain, roles_of
 
 _OPEN = {"ratings", "rating", "judgements", "judgments", "judgmentratings", "judgementratings", "docratings", "labels",
          "grades", "relevances", "qrels"}  # fmt: skip
@@ -78,8 +78,10 @@ class _Walk:
             for query, value in node.items():
                 yield from self.visit(value, at._replace(query=query), self.listing)
         else:
+            same = other_lists([name for name, value in node.items() if isinstance(value, list)], self.what)
             for name, value in node.items():
-                yield from self.visit(value, at, plain(name))
+                if name not in same:
+                    yield from self.visit(value, at, plain(name))
 
     def named(self, node: dict[str, Any], own: dict[str, Any], roles: dict[str, Any], at: _At, key: str) -> _At:
         """Return the query, the document and the judge after the keys of an object."""

@@ -30,10 +30,10 @@ ROLES = {"query": QUERY, "text": TEXT, "document": DOCUMENT, "grade": GRADE, "ju
 _LISTS = {
     "grade": re.compile(
         r"(?!.*answer)(judge?ment|rating|relevan|doc(ument)?rating|expected|groundtruth|positive|gold|qrel|label|grade"
-        r"|references?context|correct|target|support|evidence).*"
+        r"|references?context|correct|target|support|evidence).*|context"
     ),
     "score": re.compile(
-        r"results?|docs?|documents?|(top)?hits|ranking|ranked.*|retrieved.*|docids|candidates|topk|runs?"
+        r"results?|docs?|documents?|(top)?hits|ranking|ranked.*|retriev(ed|al).*|contexts|docids|candidates|topk|runs?"
     ),
 }
 
@@ -59,6 +59,21 @@ def lists_documents(key: str, value: str = "grade") -> bool:
     (True, True, False)
     """
     return bool(_LISTS[value].fullmatch(key))
+
+
+def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
+    """Return the keys that list the same documents once more: texts beside ids, answers beside contexts.
+
+    >>> sorted(other_lists(["reference_contexts", "reference_context_ids", "response"]))
+    ['reference_contexts']
+    >>> sorted(other_lists(["ground_truth_context", "ground_truths"]))
+    ['ground_truths']
+    """
+    lists = [name for name in names if lists_documents(plain(name), value)]
+    for form in (r"ids?$", "context"):
+        if best := [name for name in lists if re.search(form, plain(name))]:
+            return {*lists} - {*best}
+    return set()
 
 
 def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) -> dict[str, str]:

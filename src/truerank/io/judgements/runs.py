@@ -27,7 +27,8 @@ def read_lists(stream: Source) -> dict[str, dict[str, float]]:
             pair = f"document {row.document!r:.80} for query {row.query!r:.80}"
             wrong = f"is {row.grade!r:.80}; expected a number"
             what = f"the score of {pair} {wrong}" if score is None else f"{pair} is listed twice; a query has it once"
-            raise DataFileError(what, content.name, row.line or content.line_of(row.query, row.document))
+            place = row.line or content.line_of(row.query, row.document)
+            raise DataFileError(what, content.name, place, code=None if score is None else "twice")
         own[row.document] = score
     if not lists:
         _refuse(content)

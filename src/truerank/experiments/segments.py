@@ -1,0 +1,113 @@
+"""Segments of queries: the label of each query, and what a comparison shows in each segment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError, Remedy
+from truerank.data.columns import names_of
+from truerank.data.ranking_data import RankingData
+from truerank.experiments.systems import RowsFile, check_column
+from truerank.io.gold_sets import GoldSet, read_gold
+from truerank.significance.gate import GateLine, lines_table, segment_lines
+from truerank.significance.paired import LEVEL
+
+if TYPE_CHECKING:
+    from truerank.experiments.experiment import Experiment
+
+_WORDS = ("worse", "better")
+
+
+def labels_in(gold: Any, segments: str | Mapping[Any, Any]) -> tuple[Any, dict[str, str] | Mapping[Any, Any]]:
+    """Return the judgements and the label of each query, "" for a query without one.
+
+    `segments` is a field of the gold set, a column of a file of rows, or a mapping, which is returned as it is.
+    """
+    if isinstance(gold, RowsFile) and isinstance(segments, str):
+        rows = gold.columns([segments], SimpleNamespace(category_names={segments: None}))
+        return gold, dict(zip(map(str, rows.query_ids.tolist()), column_labels(rows, segments).tolist()))
+    if not isinstance(segments, str):
+        return gold.qrels if isinstance(gold, GoldSet) else gold, segments
+    known = read_gold(gold)
+    if segments not in known.segments:
+        fields = ", ".join(known.segments) or "none"
+        raise InvalidInputError(
+            f"the gold set has no field {segments!r} for segments; its fields are: {fields}", argument="segments"
+        )
+    labels = known.segments[segments]
+    return known.qrels, {query: labels.get(query, "") for query in map(str, known.qrels.query_ids.tolist())}
+
+
+def segment_names(experiment: Experiment) -> np.ndarray:
+    """Return the segment of each query, text (m,)."""
+    segments = experiment.segments
+    if segments is None:
+        raise InvalidInputError(
+            "the experiment has no segments",
+            remedies=[Remedy("or a mapping of queries", segments=...)],
+            argument="segments",
+        )
+    if isinstance(segments, Mapping):
+        known = {str(query): str(name) for query, name in segments.items()}
+        queries = list(map(str, experiment.query_ids if experiment.query_ids is not None else []))
+        lacking = [query for query in queries if query not in known]
+        if lacking:
+            raise InvalidInputError(
+                f"segments has no entry for query {lacking[0]!r}; give one for each query", argument="segments"
+            )
+        return np.array([known[query] for query in queries])
+    return column_labels(experiment.rows, segments)
+
+
+def column_labels(rows: Any, segments: str) -> np.ndarray:
+    """Return the value of a column in each query, as text (m,)."""
+    if not isinstance(rows, RankingData):
+        raise InvalidInputError(
+            f"segments={segments!r} is a column, which needs judged rows with columns", argument="segments"
+        )
+    names = names_of(rows)
+    check_column(segments, names, "the data")
+    values = np.asarray(rows.X[:, names.index(segments)], dtype=np.float64)
+    first = values[rows.offsets[:-1]]
+    if (values != np.repeat(first, rows.group_sizes)).any():
+        raise InvalidInputError(
+            f"column {segments!r} has several values in a query; segments need one", argument="segments"
+        )
+    texts = (rows.category_names or {}).get(segments)
+    return np.array([f"{value:g}" if texts is None else texts[int(value)] for value in first])
+
+
+def segment_masks(names: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the queries of each segment (m,) by name; "" is no segment."""
+    return {str(name): names == name for name in sorted(set(names.tolist()) - {""})}
+
+
+def compared_segments(experiment: Experiment) -> dict[str, list[GateLine]]:
+    """Return what the first measure shows in all queries and in each segment, by system that is not the baseline.
+
+    The intervals of one system are simultaneous over all queries and segments, as those of the gate, and the systems
+    divide the level. A segment is better or worse where its interval does not contain 0 and enough queries differ.
+    """
+    measure = next(iter(experiment.measures.values())).check_mean()
+    values = {name: measure.per_query(*one) for name, one in experiment.judged.items()}
+    masks = {"all queries": np.ones(len(experiment.judgements.query_ids), dtype=bool)}
+    masks |= segment_masks(experiment.segment_names())
+    old, sign = values.pop(experiment.baseline), 1.0 if measure.higher_is_better else -1.0
+    level = LEVEL / len(values)
+    return {
+        name: segment_lines(new, old, masks, level, margin=0.0, sign=sign, words=_WORDS, random_state=0)
+        for name, new in values.items()
+    }
+
+
+def segments_text(experiment: Experiment, style: str) -> str:
+    """Return the tables of `compared_segments`, in a style of `styled_table`."""
+    measure, parts = next(iter(experiment.measures)), []
+    for name, lines in experiment.compared_segments.items():
+        about = f"{measure} by segment, {name} against {experiment.baseline}; the intervals are simultaneous"
+        parts += [about, lines_table(lines, LEVEL / len(experiment.compared_segments), style)]
+    return "\n\n".join(parts)
