@@ -96,6 +96,7 @@ from .io.trec import (
 )
 from .judging.agreement import Agreement as Agreement, agreement as agreement
 from .judging.estimate import Estimate as Estimate, Estimated as Estimated, estimate as estimate
+from .judging.leaderboard import JudgeOrder as JudgeOrder, Leaderboard as Leaderboard, leaderboard as leaderboard
 from .judging.plan import Plan as Plan, plan_judgements as plan_judgements, read_plan as read_plan
 from .links.graph import (
     LinkGraph as LinkGraph,

@@ -33,7 +33,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("truerank.cli.report", "write one HTML page of evidence on models, scores or runs"),
     "explain": ("truerank.cli.explain", "show which features matter, and why a document ranks above another"),
     "trec-eval": ("truerank.cli.trec_eval", "NIST's trec_eval 10.0, with its options and output"),
-    "judge": ("truerank.cli.judge", "plan which documents to judge, and estimate measures from few judgements"),
+    "judge": (
+        "truerank.cli.judge",
+        "plan human judgements, estimate from few of them, and examine model judges",
+    ),
     "clicks": ("truerank.cli.clicks", "evaluate rankers from click logs, make training rows, and interleave"),
     "predict": ("truerank.cli.predict", "score rows with a model, or rank them as a TREC run (--format run)"),
     "calibrate": ("truerank.cli.calibrate", "turn a ranker's scores into probabilities of relevance"),

@@ -2,7 +2,7 @@
 
 plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: print values
 and differences of the runs from the filled file, with intervals that hold for any judges. agree: print how well two
-judges agree.
+judges agree. leaderboard: print whether model judges order the runs as people (--qrels) do.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from truerank.core.files import one_step, read_text
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
-    add("action", "task, see above", choices=("plan", "estimate", "agree"))
-    add("files FILE …", "runs or folders of runs; agree: two qrels")
+    add("action", "task, see above", choices=("plan", "estimate", "agree", "leaderboard"))
+    add("files [FILE …]", "runs or folders of runs; agree: two qrels")
+    add("--runs FILE …", "more runs or folders of runs", default=[])
+    add("--qrels FILE", "leaderboard: human judgements")
     add("--plan CSV", "the judged plan; with plan: the plan of an earlier round")
     add("--judges FILE …", "labels of model judges, as qrels, on any scale")
-    add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10)")
+    add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10); leaderboard: any mean (default: nDCG@10)")
     add("--budget N", "expected number of judgements (default: 100)", type=float)
     add("-o --output CSV", "output file of the plan", type=options.OutputFile)
     add("--human FILE", "human grades as qrels (default: the grades in the plan)")
@@ -41,6 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "json")
     options.add_convention(parser, shown="trec")
     own, why = "budget output uniform all_values pair page texts queries seed replace", "does not belong to {action}"
+    options.refuse(parser, own.replace("seed ", ""), "action=leaderboard", why)
+    options.refuse(parser, "plan human scale totals", "action=leaderboard", why)
+    options.refuse(parser, "qrels", "action=plan action=estimate action=agree", why)
     options.refuse(parser, own, "action=estimate action=agree", why)
     options.refuse(parser, "pair", "all_values")
     options.refuse(parser, "human", "action=plan action=agree", why)
@@ -48,7 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plan, estimate or compare two judges."""
+    """Plan, estimate, or compare judges."""
+    args.files = [*args.files, *args.runs]
+    if not args.files:
+        raise common.UsageError(f"{args.action} needs files. Name {'two qrels' if args.action == 'agree' else 'runs'}")
+    if args.action == "leaderboard":
+        return _leaderboard(args)
     if args.action == "plan":
         return _plan(args)
     if args.action == "estimate":
@@ -58,6 +68,17 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"agree compares two judges, got {len(args.files)} files")
     agreed = truerank.agreement(*(common.with_remarks(args, path, truerank.read_qrels(path)) for path in args.files))
     return common.show(args, agreed.to_dict(), f"first {args.files[0]}, second {args.files[1]}: {agreed}")
+
+
+def _leaderboard(args: argparse.Namespace) -> int:
+    if args.qrels is None or not args.judges:
+        raise common.UsageError("a leaderboard needs human judgements and model judges: --qrels HUMAN --judges FILE …")
+    human = common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels))
+    given = common.given(args, "measure", "topics") | {"convention": args.convention or "trec"}
+    found = truerank.leaderboard(
+        human, common.run_paths(args.judges), common.read_runs(args, args.files), random_state=args.seed or 0, **given
+    )
+    return common.show(args, found.to_dict(), str(found))
 
 
 def _plan(args: argparse.Namespace) -> int:

@@ -85,7 +85,7 @@ def make_factors(frame: Frame, judges: Mapping[str, np.ndarray]) -> Factors:
 
 def judges_labels(frame: Frame, judges: object, highest: float) -> dict[str, np.ndarray]:
     """Return the labels (N,) of each judge by name, NaN where it has none; warn about missing and strange labels."""
-    found = {name: frame.grades(judge) for name, judge in _by_name(judges).items()}
+    found = {name: frame.grades(judge) for name, judge in judges_by_name(judges).items()}
     for name, labels in found.items():
         lacking, strange = np.flatnonzero(np.isnan(labels)), np.unique(labels[labels > highest])
         if len(lacking) == len(labels):
@@ -104,7 +104,7 @@ def judges_labels(frame: Frame, judges: object, highest: float) -> dict[str, np.
     return found
 
 
-def _by_name(judges: object) -> dict[str, Any]:
+def judges_by_name(judges: object) -> dict[str, Any]:
     """Judges by name, from a dict, a list or a single judge."""
     if isinstance(judges, Mapping):
         first = next(iter(judges.values()), None)

@@ -1,0 +1,282 @@
+"""Do model judges order systems as people do? Rank correlations over topics, swapped pairs, judgements that mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted, styled_table
+from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result, data_frame
+from truerank.core.types import MeasureLike, RandomState
+from truerank.io.trec import Qrels, as_qrels, judge_run
+from truerank.judging.estimate import Sampled, gain_estimates
+from truerank.judging.plan import allocate
+from truerank.judging.predictions import judges_by_name, judges_labels, make_factors
+from truerank.judging.sums import SUMS, Frame, gains
+from truerank.measures.base import Measure
+from truerank.measures.coverage import settle_topics
+from truerank.measures.evaluation import runs_by_name
+from truerank.measures.names import parse_measures
+from truerank.significance.corrections import step_down_max_t
+from truerank.significance.intervals import Interval, stretched_percentiles
+from truerank.significance.paired import LEVEL, differences_of
+
+RESTORED = 0.9  # Kendall's tau with the order by all human judgements from which an order counts as restored
+_PERSISTENCE = 0.9  # p of RBO: the first ten systems have 86 % of the weight
+_PLANS = 20  # simulated plans of each budget
+_CELLS = 4_000_000  # numbers held at a time
+
+
+class JudgeOrder(NamedTuple):
+    """How a judge orders the systems, compared with people; intervals are over topics."""
+
+    judge: str
+    tau: Interval  # Kendall's tau-b
+    tau_ap: Interval  # Yilmaz, Aslam, Robertson (2008): errors at the top count more
+    rbo: Interval  # Webber, Moffat, Zobel (2010), p = 0.9
+    swapped: int  # pairs of systems with opposite means
+    swaps: list[tuple[str, str]]  # those with both differences significant; people find the first system better
+    restored: int | None  # human judgements that restore the order; None if unknown
+    means: dict[str, float]  # of systems by the judge's labels
+
+
+@dataclass(repr=False, eq=False)
+class Leaderboard(Result):
+    """The result of `leaderboard`."""
+
+    measure: str
+    convention: str
+    topics: int
+    means: dict[str, float]  # of systems by human judgements
+    judges: list[JudgeOrder] = field(repr=False)
+
+    KIND: ClassVar[str] = "leaderboard"
+
+    @property
+    def summary(self) -> str:
+        """The judge whose order is nearest to that of people."""
+        best = max(self.judges, key=lambda one: np.nan_to_num(one.tau.estimate, nan=-2.0))
+        pairs = len(self.means) * (len(self.means) - 1) // 2
+        which = f"is nearest to people of {counted(len(self.judges), 'judge')}" if len(self.judges) > 1 else "is judged"
+        return (
+            f"{best.judge} {which}: it swaps {best.swapped} of {counted(pairs, 'pair')} of systems, {len(best.swaps)} "
+            f"of them significantly (tau {_shown(best.tau)})."
+        )
+
+    def _figures(self) -> dict[str, Any]:
+        judges = [one._asdict() | {name: getattr(one, name)._asdict() for name in _KINDS} for one in self.judges]
+        about = {"measure": self.measure, "convention": self.convention, "topics": self.topics, "means": self.means}
+        return about | {"judges": judges}
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each judge."""
+        return data_frame([one._asdict() | {name: getattr(one, name).estimate for name in _KINDS}
+                           for one in self.judges])  # fmt: skip
+
+    def _table(self, style: str) -> str:
+        header = ["judge", *_KINDS.values(), "swapped pairs", "significantly", "judgements to restore"]
+        ordered = sorted(self.judges, key=lambda one: -np.nan_to_num(one.tau.estimate, nan=-2.0))
+        rows = [[one.judge, *(_shown(getattr(one, name)) for name in _KINDS), one.swapped, len(one.swaps),
+                 one.restored] for one in ordered]  # fmt: skip
+        caption = (
+            f"{self.measure}, convention {self.convention}, {counted(len(self.means), 'system')}, "
+            f"{counted(self.topics, 'topic')}; 95 % intervals over topics. A pair is swapped significantly if the "
+            "human and the model judgements both show a difference, in opposite directions (max-T for all pairs of a "
+            f"judge and people). The last column: human judgements, drawn as `plan_judgements` does, with which the "
+            f"expected tau is {RESTORED}"
+        )
+        return styled_table(rows, header, style, caption)
+
+    def __str__(self) -> str:
+        lines = [f"{one.judge} swaps {better} and {worse}: people find {better} better"
+                 for one in self.judges for better, worse in one.swaps]  # fmt: skip
+        more = [f"{len(lines) - 20} more"] if len(lines) > 20 else []
+        return "\n\n".join(filter(None, [super().__str__(), "\n".join(lines[:20] + more)]))
+
+
+_KINDS = {"tau": "tau", "tau_ap": "tau_AP", "rbo": "RBO"}
+
+
+def _shown(one: Interval) -> str:
+    ends = "" if np.isnan(one.low) else f" [{one.low:.3f}, {one.high:.3f}]"
+    return f"{one.estimate:.3f}{ends}"
+
+
+def leaderboard(
+    human: object, judges: object, runs: object, measure: MeasureLike = "nDCG@10", *, topics: str | None = None,
+    convention: str = "trec", restore: bool = True, n_resamples: int = 2_000, random_state: RandomState = 0,
+) -> Leaderboard:  # fmt: skip
+    """Compare the order of systems by human judgements with their order by the labels of model judges.
+
+    Parameters
+    ----------
+    human : qrels
+        Human grades. Only topics that the human and all model judgements have are used.
+    judges : dict or list of qrels, or one
+        Labels of model judges. A document without a label is not relevant.
+    runs : dict or list of runs
+        Three systems or more.
+    measure, convention
+        A mean over topics, by default nDCG@10 with the convention "trec".
+    topics : "common" or "all", optional
+        Required where the runs have different topics.
+    restore : bool, default True
+        For DCG, P and RBP, also estimate how many human judgements restore the order: the expected number of a plan
+        (`plan_judgements`, one round, all pairs) with which the order by `estimate`, helped by the judge, has an
+        expected tau of 0.9 with the order by all human grades. Budgets grow by half from two a topic, 20 plans each,
+        with interpolation between the last two, and documents that people have not judged count 0.
+    n_resamples : int, default 2,000
+        Samples of topics for the intervals.
+
+    Raises
+    ------
+    InvalidInputError
+        With fewer than three systems or two topics, and for a measure that is no mean over topics.
+
+    Notes
+    -----
+    Systems are tied if their means are equal. tau-b counts a tied pair in neither direction; tau_AP and RBO are means
+    over the orders of tied systems. Intervals are from a bootstrap over topics that resamples the human and the model
+    judgements of a topic together: from the lower to the higher end of the percentile interval and of its reflection
+    about the estimate. Resampled orders are noisier than the order itself, so that either of them alone is too narrow
+    (`python -m validation leaderboards`).
+
+    References
+    ----------
+    Yilmaz, Aslam, Robertson: A new rank correlation coefficient for information retrieval. SIGIR 2008.
+    Webber, Moffat, Zobel: A similarity measure for indefinite rankings. ACM TOIS 28 (2010).
+
+    Examples
+    --------
+    >>> runs = {name: {t: {d: -float(k) for k, d in enumerate(order)} for t in "12"}
+    ...         for name, order in {"a": "xyz", "b": "yxz", "c": "zyx"}.items()}
+    >>> people, model = {t: {"x": 2, "y": 1, "z": 0} for t in "12"}, {t: {"x": 1, "y": 2, "z": 0} for t in "12"}
+    >>> found = leaderboard(people, {"model": model}, runs, "DCG@3")
+    >>> found.judges[0].swapped, round(found.judges[0].tau.estimate, 4)
+    (1, 0.3333)
+    """
+    ((name, one),) = parse_measures(measure, convention).items()
+    one = one.check_mean()(missing_topics="zero")
+    named, systems = judges_by_name(judges), runs_by_name(runs) or {}
+    if len(systems) < 3 or not named:
+        raise InvalidInputError(
+            f"a leaderboard needs three systems and a judge, got {len(systems)} and {len(named)}", argument="runs"
+        )
+    tables = [qrels.by_topic(qrels.grades) for qrels in map(as_qrels, (human, *named.values()))]
+    shared = [topic for topic in tables[0] if all(topic in own for own in tables)]
+    if len(shared) < 2:
+        raise InvalidInputError(
+            f"the human and the model judgements share {counted(len(shared), 'topic')}; two are needed",
+            code="few-topics",
+        )
+    values = [_values(as_qrels({topic: own[topic] for topic in shared}), systems, one, topics) for own in tables]
+    n, rng = len(values[0]), stream(seed_of(random_state), "leaderboard")
+    draws = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples) / n
+    found = []
+    for judge, own, label in zip(named, values[1:], named.values()):
+        agreed, swapped, swaps = _agreement(values[0], own, draws), 0, []
+        better = list(systems)
+        for i, j, significant in _swapped(values[0], own, random_state):
+            swapped += 1
+            swaps += [(better[i], better[j])] if significant else []
+        restored = None
+        if restore and one.NAME in SUMS and one.NAME != "R":
+            restored = _restored(human, {judge: label}, systems, one, shared, stream(seed_of(random_state), judge))
+        means = dict(zip(systems, own.mean(axis=0).tolist()))
+        found.append(JudgeOrder(judge, *agreed, swapped, swaps, restored, means))
+    return Leaderboard(name, one.convention, n, dict(zip(systems, values[0].mean(axis=0).tolist())), found)
+
+
+def _values(qrels: Qrels, systems: dict[str, Any], measure: Measure, topics: str | None) -> np.ndarray:
+    """Values (topics, systems)."""
+    judged, _ = settle_topics({name: judge_run(qrels, run) for name, run in systems.items()}, topics)
+    return np.nan_to_num(np.array([measure.per_query(*one) for one in judged.values()]).T)
+
+
+def _agreement(human: np.ndarray, judge: np.ndarray, draws: np.ndarray) -> list[Interval]:
+    """Tau, tau_AP and RBO of means of values (topics, systems), with intervals from weights of topics (draws, n)."""
+    n, k = human.shape
+    weights = np.concatenate([np.full((1, n), 1 / n), draws])
+    step = max(1, _CELLS // k**2)
+    parts = [correlations(own @ human, own @ judge) for own in np.split(weights, range(step, len(weights), step))]
+    found = []
+    for values, lowest in zip(np.concatenate(parts, axis=1), (-1.0, -1.0, 0.0)):
+        drawn = values[1:][~np.isnan(values[1:])]
+        if not len(drawn):
+            found.append(Interval(float(values[0]), np.nan, np.nan))
+            continue
+        low, high = stretched_percentiles(values[0], drawn, n)
+        ends = min(low, 2.0 * values[0] - high), max(high, 2.0 * values[0] - low)
+        found.append(Interval(*np.clip([values[0], *ends], lowest, 1.0).tolist()))
+    return found
+
+
+def correlations(truth: np.ndarray, judged: np.ndarray, p: float = _PERSISTENCE) -> np.ndarray:
+    """Return tau-b, tau_AP and RBO (3, d) of two orders of k systems, from means (d, k) that differ beyond rounding.
+
+    tau_AP adds up over the places below the first the share of the systems above that belong there. With s systems
+    above a group of t that the judge ties, and c of them truly above one of the group, the mean over the orders of the
+    group is t/2 + (c - s/2)(H_(s+t-1) - H_(s-1)), divided by t, for its places, without the first.
+    """
+    d, k = truth.shape
+    x, y = (np.sign(differences_of(own[:, :, None], own[:, None, :])) for own in (truth, judged))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tau = (x * y).sum(axis=(1, 2)) / np.sqrt(np.abs(x).sum(axis=(1, 2)) * np.abs(y).sum(axis=(1, 2)))
+    above, tied = (y < 0).sum(axis=2), (y == 0).sum(axis=2)
+    correct = ((y < 0) * (1.0 - x)).sum(axis=2) / 2.0
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, k + 1))])
+    sums = harmonic[above + tied - 1] - harmonic[np.maximum(above - 1, 0)]
+    places = ((tied - (above == 0)) / 2.0 + (correct - above / 2.0) * sums) / tied
+    tau_ap = 2.0 * places.sum(axis=1) / (k - 1) - 1.0
+    overlap = np.empty((d, k))
+    first = [((own < 0).sum(axis=2), (own == 0).sum(axis=2)) for own in (x, y)]
+    for depth in range(1, k + 1):
+        one, other = (np.clip((depth - before) / equal, 0.0, 1.0) for before, equal in first)
+        overlap[:, depth - 1] = (one * other).sum(axis=1)
+    depths = np.arange(1, k + 1)
+    rbo = overlap[:, -1] / k * p**k + (1.0 - p) / p * (overlap / depths) @ p**depths
+    return np.stack([tau, tau_ap, rbo])
+
+
+def _swapped(human: np.ndarray, judge: np.ndarray, random_state: RandomState) -> list[tuple[int, int, bool]]:
+    """Pairs (better by people, worse by people, significantly) that the judge orders the other way."""
+    pairs = np.array(list(combinations(range(human.shape[1]), 2)))
+    d = np.concatenate([differences_of(own[:, pairs[:, 0]], own[:, pairs[:, 1]]) for own in (human, judge)], axis=1)
+    first, second = d.mean(axis=0).reshape(2, -1)
+    swapped = np.flatnonzero(first * second < 0)
+    if not len(swapped):
+        return []
+    p = step_down_max_t(d, np.repeat([0, 1], len(pairs)), random_state=random_state).p_adjusted.reshape(2, -1)
+    ordered = np.where((first > 0)[:, None], pairs, pairs[:, ::-1])
+    return [(*map(int, ordered[k]), bool((p[:, k] < LEVEL).all())) for k in swapped]
+
+
+def _restored(
+    human: object, judge: dict[str, Any], systems: dict[str, Any], measure: Measure, shared: list[str],
+    rng: np.random.Generator,
+) -> int:  # fmt: skip
+    """Human judgements with which the order by an estimate has an expected tau of `RESTORED`."""
+    frame = Frame(systems, measure, "all", among=[(topic, "") for topic in shared])
+    gained = gains(measure, np.nan_to_num(frame.grades(human)))
+    factors, weights = make_factors(frame, judges_labels(frame, judge, np.inf)), frame.weights.toarray()
+    truth, importance, n = (weights @ gained)[None], frame.mean_square("all"), len(gained)
+    nothing, budget = np.zeros((1, n), dtype=bool), 2 * len(frame.topics)
+    before = budget, -1.0
+    while budget < n:
+        chances = allocate(importance, budget)
+        drawn = rng.random((_PLANS, n)) < chances
+        made = [
+            gain_estimates(Sampled(nothing, own[None], chances[None], np.ones((1, n))), factors, gained, nothing[0])
+            for own in drawn
+        ]
+        estimated = np.array([weights @ one.gains for one in made])
+        tau = float(correlations(np.repeat(truth, _PLANS, axis=0), estimated)[0].mean())
+        if tau >= RESTORED:
+            return round(budget - (budget - before[0]) * (tau - RESTORED) / max(tau - before[1], 1e-9))
+        before, budget = (budget, tau), budget + budget // 2
+    return n
