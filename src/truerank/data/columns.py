@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,14 +127,64 @@ def as_in_training(data: RankingData, names: Sequence[str] | None) -> RankingDat
     if have == wanted:
         return data
     places = {name: place for place, name in enumerate(have)}
-    missing = [name for name in wanted if name not in places]
+    check_columns(wanted, places)
+    return take_columns(data, [places[name] for name in wanted])
+
+
+def check_columns(names: Sequence[str], known: Collection[str]) -> None:
+    """Raise an error unless all columns that a model was trained on are known."""
+    missing = [name for name in names if name not in known]
     if missing:
         more = f" and {len(missing) - 1} more of the columns" if len(missing) > 1 else ", a column"
         raise InvalidInputError(
-            f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], places)}",
+            f"the data lack {missing[0]!r}{more} that the model was trained on{nearest(missing[0], known)}",
             code="lost-column",
         )
-    return take_columns(data, [places[name] for name in wanted])
+
+
+def trained_columns(model: Any) -> list[str] | None:
+    """Return the names of the columns that a fitted model of any library was trained on, or None if it keeps none.
+
+    A bound method, such as `model.predict`, has those of its model.
+    """
+    model = getattr(model, "__self__", model)
+    for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
+        names = getattr(model, attribute, None)
+        names = names() if callable(names) else names
+        if names is not None and len(names):
+            return [str(name) for name in names]
+    return None
+
+
+def as_trained(model: Any, data: RankingData) -> RankingData:
+    """Return the rows with the columns that a fitted model of any library was trained on.
+
+    A model of another library whose columns all have other names was trained on an array, and takes them by place.
+    """
+    names = trained_columns(model)
+    foreign = not hasattr(type(model), "model_attributes")
+    if names is None or (foreign and set(names).isdisjoint(names_of(data))):
+        return data
+    return as_in_training(data, names)
+
+
+def rows_for(model: Any, data: RankingData) -> Any:
+    """Return the rows as a model of another library was given them: a data frame if it knows columns of the data.
+
+    Otherwise the columns are taken by place, as are those of a model that was trained on an array.
+    """
+    data, names = as_trained(model, data), trained_columns(model)
+    if names is None or data.feature_names != names or not isinstance(data.X, np.ndarray):
+        return data.X
+    try:
+        import pandas
+    except ImportError:
+        return data.X
+    frame = pandas.DataFrame(data.X, columns=pandas.Index(names))
+    for name, texts in (data.category_names or {}).items():
+        codes = frame[name].fillna(-1).astype(int)
+        frame[name] = pandas.Categorical.from_codes(codes, categories=pandas.Index(texts))
+    return frame
 
 
 def reading_of(like: object) -> dict[str, str]:

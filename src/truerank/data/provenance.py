@@ -21,7 +21,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.printing import counted
 from truerank.core.types import Scorer
-from truerank.data.columns import as_in_training
+from truerank.data.columns import as_in_training, rows_for
 from truerank.data.grouping import id_text, sums_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part
@@ -372,11 +372,14 @@ def _digests(contents: list[bytes], kind: bytes) -> np.ndarray:
 
 def _sketches(model: Any, data: Any) -> Iterator[tuple[TrainingSketch, Any]]:
     """Yield the sketches of a model and its parts, each with the data that the part receives."""
+    if not keeps_sketch(model):
+        return
     if hasattr(model, "steps"):
         for _, step in model.steps[:-1]:
             if step is not None and step != "passthrough":
                 query = {"qid": data.query_index} if "qid" in inspect.signature(step.transform).parameters else {}
-                data = data.replaced(X=step.transform(data.X, **query), feature_names=None)
+                X = step.transform(rows_for(step, data), **query)
+                data = data.replaced(X=X.to_numpy() if hasattr(X, "to_numpy") else X, feature_names=None)
         yield from _sketches(model.steps[-1][1], data)
         return
     if isinstance(data, RankingData):
@@ -384,12 +387,15 @@ def _sketches(model: Any, data: Any) -> Iterator[tuple[TrainingSketch, Any]]:
     if (own := getattr(model, "training_sketch_", None)) is not None:
         yield own, data
     inner = getattr(model, "ranker_", None)
-    if hasattr(inner, "steps") or _keeps_sketch(inner):
+    if keeps_sketch(inner):
         yield from _sketches(inner, model.transformed(data) if hasattr(model, "transformed") else data)
 
 
-def _keeps_sketch(model: Any) -> bool:
-    return model is not None and (hasattr(model, "training_sketch_") or _keeps_sketch(getattr(model, "ranker_", None)))
+def keeps_sketch(model: Any) -> bool:
+    """Return whether a model, or the ranker in a pipeline, recognises its training queries."""
+    if hasattr(model, "steps"):
+        return keeps_sketch(model.steps[-1][1])
+    return model is not None and (hasattr(model, "training_sketch_") or keeps_sketch(getattr(model, "ranker_", None)))
 
 
 def _ascending(digests: str | np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.names import nearest, resolve
 from truerank.core.printing import progress
 from truerank.data.checkup import Remark
-from truerank.data.columns import as_in_training, names_of, reading_of
+from truerank.data.columns import as_trained, check_columns, names_of, reading_of, trained_columns
+from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.row_source import RowSource
 from truerank.experiments.policy import (
@@ -34,6 +35,7 @@ from truerank.io.results import run_of
 from truerank.io.trec import as_qrels, judge_run, run_name
 from truerank.measures.evaluation import is_qrels, judged, named_runs, scores_in_order
 
+ROLES = ("qid", "y", "docid")  # columns of a table of judged rows that are no features
 JudgedScores = dict[str, tuple[Judgements, np.ndarray]]
 
 
@@ -104,6 +106,11 @@ def _is_named(system: object) -> bool:
     return isinstance(system, str | os.PathLike | ModelFile) or hasattr(system, "predict")
 
 
+def _is_model(system: object) -> bool:
+    """Return whether a system scores rows itself: a fitted ranker of any library, or a function of X."""
+    return hasattr(system, "predict") or (callable(system) and not hasattr(system, "__array__"))
+
+
 def _name_of(system: Any, otherwise: str) -> str:
     if isinstance(system, ModelFile):
         return run_name(system.path.removesuffix(".json"))
@@ -118,21 +125,20 @@ def _name_of(system: Any, otherwise: str) -> str:
 def are_rows(judgements: Any, systems: Any) -> bool:
     """Return whether judgements are of rows, which systems score, rather than qrels, which need runs.
 
-    A data frame is rows if a system is one of its columns, a ranker or an array.
+    A file is rows if a system is a model; a data frame also if a system is one of its columns or an array.
     """
     if isinstance(judgements, RowsFile | RowSource):
         return True
     if not is_qrels(judgements):
         return True
+    each = list(systems.values()) if isinstance(systems, Mapping) else [systems]
+    if (isinstance(judgements, str | os.PathLike) or hasattr(judgements, "columns")) and any(map(_is_model, each)):
+        return True
     if not hasattr(judgements, "columns") or hasattr(judgements, "read"):
         return False
     columns = {str(name) for name in judgements.columns}
-    each = list(systems.values()) if isinstance(systems, Mapping) else [systems]
     return any(
-        hasattr(one, "predict")
-        or isinstance(one, np.ndarray)
-        or (isinstance(one, str) and stated_order(one)[0] in columns)
-        for one in each
+        isinstance(one, np.ndarray) or (isinstance(one, str) and stated_order(one)[0] in columns) for one in each
     )
 
 
@@ -161,14 +167,17 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     """
     systems = {name: _loaded(one) for name, one in systems.items()}
     models = {name: one for name, one in systems.items() if isinstance(one, ModelFile)}
-    source, like = judgements, _union([one.model for one in models.values()]) if models else None
+    frame = judgements if hasattr(judgements, "dtypes") and hasattr(judgements, "columns") else None
+    of_frame = {name: rows for name, one in models.items() if (rows := _rows_of_frame(one.model, frame)) is not None}
+    readers = [one.model for name, one in models.items() if name not in of_frame]
+    source, like = judgements, _union(readers) if readers else None
     data: Any = None
     if isinstance(source, RowsFile):
         data = source.read(like)
     elif isinstance(source, RankingData | RowSource):
         data = source
     elif is_qrels(source):
-        data = resolve("truerank.io.tables:read_table")(source)
+        data = _read_rows(source, systems, readers)
     if data is None:
         judgements, order = judged(judgements, qid, doc_ids)
         if models:
@@ -188,7 +197,11 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     scores, unstated = {}, {}
     for name, one in systems.items():
         if isinstance(one, ModelFile):
-            scores[name] = _predicted(one.model, source, data, like)
+            if name in of_frame:
+                own = resolve("truerank.rankers.pipeline:model_scores")(one.model, of_frame[name])
+                scores[name] = scores_in_order(own, judgements, order, f"scores of {name!r}")
+            else:
+                scores[name] = _predicted(one.model, source, data, like)
             continue
         label = "scores" if len(systems) == 1 else f"scores of {name!r}"
         sign, stated, values = _values(name, one, columns, judgements.n_rows)
@@ -205,6 +218,41 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     found = {name: (judgements, own) for name, own in scores.items()}
     labels = {name: one.path or name for name, one in models.items()}
     return Resolved(found, {name: one.model for name, one in models.items()}, labels, data, checks, note)
+
+
+def _rows_of_frame(model: Any, frame: Any) -> Any:
+    """Return the columns of a data frame as a model of another library reads them; None if it reads a RankingData.
+
+    truerank's own rankers do, and models that were trained on an array, whose columns have no names.
+    """
+    if frame is None or keeps_sketch(model):
+        return None
+    known, names = {str(name): name for name in frame.columns}, trained_columns(model)
+    if names is None and not hasattr(model, "predict"):
+        names = [name for name in known if name not in ROLES]
+    if names is None or set(names).isdisjoint(known):
+        return None
+    check_columns(names, known)
+    return frame[[known[name] for name in names]]
+
+
+def _read_rows(source: Any, systems: Mapping[str, Any], readers: list[Any]) -> RankingData:
+    """Return the judged rows of a file or a data frame, with the columns that its readers and scores need."""
+    is_file = isinstance(source, str | os.PathLike)
+    if is_file and not resolve("truerank.io.tables:table_kind")(source):
+        return cast(RankingData, resolve("truerank.io.letor.read:read_letor")(source))
+    read = resolve("truerank.io.tables:read_table")
+    known = resolve("truerank.io.tables:column_names")(source) if is_file else [str(name) for name in source.columns]
+    named = [trained_columns(model) for model in readers]
+    if any(names is None or set(names).isdisjoint(known) for names in named):  # a reader of all columns
+        return cast(RankingData, read(source, graded=True))
+    features = list(dict.fromkeys(name for names in named if names is not None for name in names))
+    for name in (stated_order(one)[0] for one in systems.values() if isinstance(one, str)):
+        if name not in features and not os.path.exists(name):
+            check_column(name, known, os.fspath(source) if is_file else "the data")
+            features.append(name)
+    missing = "error" if readers else "nan"
+    return cast(RankingData, read(source, features=features, graded=True, missing=missing))
 
 
 def stated_order(entry: str) -> tuple[str, float | None]:
@@ -243,8 +291,7 @@ def _loaded(system: Any) -> Any:
     if isinstance(system, str | os.PathLike) and os.fspath(system).endswith(".json") and os.path.exists(system):
         path = os.fspath(system)
         return ModelFile(path, resolve("truerank.models.model_file:load_model")(path))
-    is_function = callable(system) and not hasattr(system, "__array__")
-    return ModelFile("", system) if hasattr(system, "predict") or is_function else system
+    return ModelFile("", system) if _is_model(system) else system
 
 
 def _columns(source: Any, data: Any, systems: Mapping[str, Any], like: Any) -> dict[str, np.ndarray]:
@@ -296,7 +343,7 @@ def _used(data: Any, like: Any) -> Any:
     """Return the rows with the features that models read, which remarks are about; without features if none does."""
     if not isinstance(data, RankingData):
         return data
-    return data.without_features() if like is None else as_in_training(data, getattr(like, "feature_names_in_", None))
+    return data.without_features() if like is None else as_trained(like, data)
 
 
 def _predicted(model: Any, source: Any, data: Any, like: Any) -> np.ndarray:
@@ -307,15 +354,13 @@ def _predicted(model: Any, source: Any, data: Any, like: Any) -> np.ndarray:
     rows = data
     if isinstance(source, RowsFile) and any(like.category_names[name] != texts for name, texts in own.items()):
         rows = source.read(model)
-    rows = as_in_training(rows, getattr(model, "feature_names_in_", None))
-    if not hasattr(model, "predict"):
-        return np.asarray(model(rows.X), dtype=np.float64).reshape(-1)
+    rows = as_trained(model, rows)
     return np.asarray(resolve("truerank.rankers.pipeline:ranker_scores")(model, rows), dtype=np.float64)
 
 
 def _union(rankers: list[Any]) -> Any:
     """Columns and categories of the models together; no columns if one of the models uses all."""
-    known = [ranker.feature_names_in_ for ranker in rankers if getattr(ranker, "feature_names_in_", None) is not None]
+    known = [names for names in map(trained_columns, rankers) if names is not None]
     categories: dict[str, Any] = {}
     for ranker in rankers:
         categories = (getattr(ranker, "category_names", None) or {}) | categories
@@ -325,5 +370,5 @@ def _union(rankers: list[Any]) -> Any:
         reading["missing"] = "nan"
     like = SimpleNamespace(category_names=categories, reading_=reading, predict=None)
     if known and len(known) == len(rankers):
-        like.feature_names_in_ = list(dict.fromkeys(str(name) for own in known for name in own))
+        like.feature_names_in_ = list(dict.fromkeys(name for own in known for name in own))
     return like

@@ -83,7 +83,8 @@ def export_model(
 
     Parameters
     ----------
-    ranker : fitted ranker, CalibratedRanker, ImportedRanker, or Pipeline of one column scaling and a ranker
+    ranker : fitted ranker, CalibratedRanker, ImportedRanker, model of LightGBM, XGBoost or CatBoost, or Pipeline of one
+        column scaling and a ranker
     format : str
         A key of `truerank.export.formats.FORMATS`.
     feature_names : sequence of str, optional
@@ -129,6 +130,7 @@ def export_model(
     check_name(name, "name")
     if absent is not None:
         check_choice(absent, "absent", ("zero", "nan"))
+    ranker = resolve("truerank.models.foreign.read:as_own")(ranker)
     form = form_of(ranker, feature_names, calibrated=own.expression)
     lost = hasattr(ranker, "calibrators_") and not own.expression
     notes = ("calibration left out: the format has no expression for it; scores are the ranker's",) if lost else ()

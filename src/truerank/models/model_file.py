@@ -46,6 +46,8 @@ _MOST_TRIED = 1_000_000  # columns up to which a loaded model is tried on rows o
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to `path` as JSON. If the process is killed, an old file stays complete.
 
+    A model of LightGBM, XGBoost or CatBoost is imported first, see `import_model`.
+
     Raises
     ------
     InvalidInputError
@@ -53,7 +55,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     ModelFileError
         If the fitted attributes are inconsistent or weights are not finite. No file is written then.
     """
-    text = model_text(model)
+    text = model_text(resolve("truerank.models.foreign.read:as_own")(model))
     with atomic_write(path) as stream:
         stream.write(text)
 

@@ -17,6 +17,7 @@ from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up
 from truerank.core.types import ArrayLike, Scorer
+from truerank.data.columns import rows_for
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource
 from truerank.features.score_binning import ScoreBinning
@@ -204,18 +205,52 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
 
 
 def ranker_scores(ranker: Scorer, data: RankingData) -> np.ndarray:
-    """Return scores (n,), float64, of grouped rows from a fitted ranker of truerank or of another library."""
+    """Return scores (n,), float64, of grouped rows from a fitted ranker, a model of another library, or a function."""
     if isinstance(ranker, Ranker):
         return data.scores(ranker)
-    if hasattr(ranker, "steps"):
-        for _, step in ranker.steps[:-1]:
-            if step is not None and step != "passthrough":
-                data = _transformed(step, data)
-        return ranker_scores(ranker.steps[-1][1], data)
+    steps = [step for _, step in getattr(ranker, "steps", []) if step is not None and step != "passthrough"]
+    if any(_takes(step.transform, "qid") for step in steps[:-1]):
+        for step in steps[:-1]:
+            data = _transformed(step, data)
+        return ranker_scores(steps[-1], data)
+    return model_scores(ranker, rows_for(ranker, data))
+
+
+def model_scores(model: Any, X: Any) -> np.ndarray:
+    """Return scores (n,), float64, from a fitted model of any library, or a function of X; higher is better.
+
+    The score of a classifier is the probability of the second of its classes, and of more than two classes the expected
+    class, which must be a number. A classifier without probabilities has its decision function.
+    """
     with warnings.catch_warnings():
         # LightGBM names the columns of an array itself, and then warns that the next array has no names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(ranker.predict(data.X), dtype=np.float64).reshape(-1)
+        if hasattr(model, "predict_proba"):
+            scores = np.asarray(model.predict_proba(X), dtype=np.float64)
+            scores = scores[:, 1] if scores.shape[1] == 2 else scores @ _numbers(model.classes_)
+        elif hasattr(model, "decision_function") and len(getattr(model, "classes_", ())) == 2:
+            scores = model.decision_function(X)
+        else:  # an XGBoost Booster predicts rows with `inplace_predict` only
+            scores = getattr(model, "inplace_predict", getattr(model, "predict", model))(X)
+    found = np.asarray(scores, dtype=np.float64)
+    if found.size != X.shape[0]:
+        raise InvalidInputError(
+            f"{type(model).__name__}: a system must return one score for each of the {X.shape[0]} rows, got an array "
+            f"of shape {found.shape}",
+            code="one-score",
+        )
+    return found.reshape(-1)
+
+
+def _numbers(classes: Any) -> np.ndarray:
+    try:
+        return np.asarray(classes, dtype=np.float64)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"the classes {', '.join(map(str, classes))} are not grades: a model of more than two classes ranks by the "
+            "expected grade. Train it on numbers, or give a function of X that returns one score for each row",
+            code="classes",
+        ) from error
 
 
 def as_ranking_data(ranker: Ranker, X: Any, qid: ArrayLike | None) -> RankingData:
@@ -247,7 +282,8 @@ def _as_float64(data: RankingData) -> RankingData:
 
 def _transformed(transformer: Any, data: RankingData) -> RankingData:
     """Return the same rows with the transformer's columns."""
-    X = transformer.transform(data.X, **_query(transformer.transform, data))
+    X = transformer.transform(rows_for(transformer, data), **_query(transformer.transform, data))
+    X = X.to_numpy() if hasattr(X, "to_numpy") else X
     names = None if X.shape[1] != data.n_features else data.feature_names
     return data.replaced(X=X, feature_names=names)
 

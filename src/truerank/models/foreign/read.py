@@ -13,6 +13,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
 from truerank.data.columns import default_names
 from truerank.models.foreign import catboost, lightgbm, search_engines, text_formats, xgboost
+from truerank.models.foreign.fitted import is_foreign, written
 from truerank.models.foreign.model import ForeignModel, Reader
 from truerank.models.imported import ImportedRanker
 
@@ -33,7 +34,7 @@ _BINARY: dict[bytes | tuple[bytes, ...], str] = {
 
 
 def import_model(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     feature_names: Sequence[str] | None = None,
     n_features: int | None = None,
@@ -52,7 +53,7 @@ def import_model(
 
     Parameters
     ----------
-    path : str or path
+    path : str or path, or a fitted model of LightGBM, XGBoost or CatBoost
     feature_names : sequence of str, optional
         Names of your data's columns, in order. Named features are matched to your names; numbered features receive
         them.
@@ -82,6 +83,10 @@ def import_model(
     >>> import_model(path).predict([[1.0, 5.0, 2.0]]).tolist()
     [1.25]
     """
+    if is_foreign(path):
+        size = n_features if feature_names is not None else n_features or getattr(path, "n_features_in_", None)
+        with written(path) as file:
+            return import_model(file, feature_names=feature_names, n_features=size)
     name = os.fspath(path)
     reader = Reader(name)
     model = read_foreign(_content(name, reader), reader, feature_names, n_features)
@@ -91,6 +96,11 @@ def import_model(
     except (ModelFileError, InvalidInputError) as error:
         raise reader.fail("", error) from error
     return ranker
+
+
+def as_own(model: Any) -> Any:
+    """Return a fitted model of LightGBM, XGBoost or CatBoost as a ranker, and any other model as it is."""
+    return import_model(model) if is_foreign(model) else model
 
 
 def _content(name: str, reader: Reader) -> bytes:
