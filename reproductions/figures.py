@@ -9,9 +9,9 @@ from typing import Any
 
 from reproductions.calibration import plots as calibration_plots
 from reproductions.calibration.figures import CalibrationFigure
+from reproductions.plots import draw
 from truerank.core.errors import InvalidInputError
 from truerank.core.files import atomic_write
-from truerank.report.plots import draw
 
 
 def draw_figures(figures: Iterable[Any], folder: str | os.PathLike[str], *, suffix: str = "png") -> list[Path]:
@@ -19,7 +19,7 @@ def draw_figures(figures: Iterable[Any], folder: str | os.PathLike[str], *, suff
 
     Raises
     ------
-    MissingExtraError
+    ImportError
         Without matplotlib.
     """
     if suffix not in ("png", "svg", "pdf"):

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from reproductions import protocol
+from reproductions.plots import Figure
 from reproductions.protocol import Collection, Fold, ResultStore
 from reproductions.variations import with_ties
 from truerank import ListNet, ObliviousBoosting, ranking_stability
@@ -25,7 +26,6 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import print_json, progress, table
 from truerank.matrices.binning import find_borders
 from truerank.measures import parse_measure
-from truerank.report.plots import Figure
 from truerank.trees.leaves.places import Norms, make_places, make_shares
 
 COLLECTIONS = ("mq2008", "ohsumed")

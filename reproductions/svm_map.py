@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reproductions.plots import Figure
 from reproductions.protocol import ResultStore, published, random_trials, rows_of
 from reproductions.variations import row_order, with_ties
 from truerank import (
@@ -31,7 +32,6 @@ from truerank.data.grouping import offsets_of, places_of
 from truerank.io.streams import files_of
 from truerank.io.trec import Qrels, Run
 from truerank.measures import parse_measure
-from truerank.report.plots import Figure
 from truerank.significance import wilcoxon, win_loss
 
 # Manual runs of TREC-9's web track, by NIST's list of the track's runs ("Type: manual").

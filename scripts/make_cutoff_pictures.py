@@ -21,5 +21,5 @@ classifier = LogisticRegression(max_iter=500).fit(X[:200], y[:200])
 sure, wrong = classifier.predict_proba(X[200:]).max(axis=1), classifier.predict(X[200:]) != y[200:]
 classes = Cutoff("error", at_most=0.05, confidence=0.95).fit_losses(sure[:800], wrong[:800])
 for name, cutoff in (("search", search), ("context", context), ("classifier", classes)):
-    cutoff.plot().savefig(f"docs/images/cutoff-{name}.png", dpi=100)
+    cutoff.plot().save(f"docs/images/cutoff-{name}.png")
     print(name, cutoff.summary())

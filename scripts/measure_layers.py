@@ -19,7 +19,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAYERS = ("", "train", "tables", "text", "report", "plots", "cluster", "onnx", "tune", "zstd", "all")
+LAYERS = ("", "train", "tables", "text", "report", "cluster", "onnx", "tune", "zstd", "all")
 
 
 def measured(layer: str) -> tuple[float, float]:

@@ -30,6 +30,7 @@ import numpy as np
 
 from reproductions import protocol
 from reproductions.adarank.ohsumed_terms import FILE, TermStatistics, read_terms, tune
+from reproductions.plots import Figure
 from reproductions.protocol import Collection, Fold, ResultStore, rows_of
 from reproductions.variations import with_ties
 from truerank import AdaRank, RankBoost, RankingData, RankSVM
@@ -37,7 +38,6 @@ from truerank.core.printing import print_json, progress, table
 from truerank.core.random_streams import stream
 from truerank.data.splits import query_folds
 from truerank.measures import Measure, parse_measure
-from truerank.report.plots import Figure
 
 CONVENTION = "ranklib"
 MEASURES = ("AP(rel=2)", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10")

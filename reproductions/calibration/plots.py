@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from reproductions.calibration.figures import CalibrationFigure
-from truerank.report.plots import COLOURS, LINES, blank
+from reproductions.plots import COLOURS, LINES, blank
 
 BLUE, ORANGE, BLACK = "#0072B2", "#E69F00", "#000000"
 _MARKERS = ("o", "s", "^", "D")

@@ -241,13 +241,12 @@ def test_saved_and_loaded_it_answers_the_same(tmp_path):
 
 
 def test_the_plot_has_the_curve_and_the_choice():
-    pytest.importorskip("matplotlib")
     cutoff = Cutoff("error", at_most=0.5, confidence=0.8).fit_losses(np.arange(20.0), np.arange(20) < 10)
-    (axes,) = cutoff.plot().axes
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["risk", "bound", "simultaneous", "at most"]
-    assert axes.lines[1].get_ydata().tolist() == cutoff.curve_["bound"].tolist()
-    assert axes.get_title(loc="left") == "75% of queries answered, 20 calibration queries"
+    chart = cutoff.plot()
+    points = chart.spec["layer"][0]["data"]["values"]
+    assert list(dict.fromkeys(one["line"] for one in points)) == ["risk", "bound", "simultaneous", "at most"]
+    assert [one["y"] for one in points if one["line"] == "bound"] == cutoff.curve_["bound"].tolist()
+    assert chart.label == "75% of queries answered, 20 calibration queries"
 
 
 def test_summary_names_promise_and_cost():

@@ -27,7 +27,6 @@ OF_LAYERS = {  # code that imports the layer's libraries, and a command
         "report bm25.run latent.run --qrels qrels.txt --cutoff cutoff.json -o OUT.html",
     ),
     "zstd": ("import zstandard", "convert rows.txt OUT.txt.zst"),
-    "plots": ("import matplotlib", "evaluate bm25.run --qrels qrels.txt"),
     "onnx": ("import onnx", "export model.json --to onnx -o OUT.onnx"),
     "tune": ("import optuna", "tune rows.txt --ranker ridge --trials 2 --folds 2 --model OUT.json"),
     "cluster": ("import truerank.cluster.data, distributed", "train rows.txt --ranker ridge --model OUT.json"),

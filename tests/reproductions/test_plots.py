@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from reproductions.calibration.figures import density_figure, log_odds_figure, reliability_figure
 from reproductions.figures import draw_figures
+from reproductions.plots import Figure
 
 from truerank.calibration.densities import AsymmetricLaplaceCalibrator
 from truerank.calibration.diagnostics import reliability
 from truerank.calibration.posteriors import LogisticCalibrator
 from truerank.core.errors import InvalidInputError
-from truerank.report.plots import Figure
 
 CHARTS = [
     Figure("bars", "bars", "A title", "classes", "MAP", ["a", "b"], {"one": [0.1, 0.2]}),

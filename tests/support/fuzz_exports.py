@@ -129,7 +129,7 @@ def trial(seed: int, folder: Path) -> Iterator[tuple[str, str]]:
         own = export.certificate
         if not settings["force"] and (own.rank_agreement < 1 or not np.isfinite(own.largest_difference)):
             yield format, f"WRONG: certified with agreement {own.rank_agreement}"
-        yield format, tried("str", lambda: (str(own), json.dumps(own.as_dict())))[1]  # noqa: B023
+        yield format, tried("str", lambda: (str(own), json.dumps(own.to_dict())))[1]  # noqa: B023
         if format in IMPORTED:
             path = folder / f"e.{format}"
             path.write_text(str(export))

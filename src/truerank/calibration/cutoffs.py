@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, betaincinv, ndtri
@@ -20,18 +20,15 @@ from scipy.special import bdtr, betaincinv, ndtri
 from truerank.calibration import QUERY_SCORES
 from truerank.calibration.estimator import BaseEstimator, check_is_fitted
 from truerank.calibration.query_losses import STATISTICS, QueryLoss, denominator, list_statistics, parse_loss
+from truerank.core.charts import Chart, risk
 from truerank.core.checks import as_numbers, check_choice, check_number
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
-from truerank.core.names import resolve
 from truerank.core.parameters import parameters
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike
 from truerank.data.grouping import Grouping, group_rows, query_of_rows
 from truerank.significance.corrections import holm
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _LARGEST_STAKE = 0.75  # share of the wealth that a loss of 1 may cost
 START, STEP = 0.3, 0.02  # share of the queries that the first tested threshold answers, and that each further one adds
@@ -218,10 +215,10 @@ class Cutoff(BaseEstimator):
             warn(f"the promise may not hold: queries differ from those of fit in {what}; judge new ones and fit again")
         return Drift(p, moved)
 
-    def plot(self) -> Figure:
-        """Return a matplotlib `Figure` of risk and bound by the share answered or shown (extra `plots`)."""
+    def plot(self) -> Chart:
+        """Return a chart of risk and bound by the share answered or shown, whose `save` writes SVG, PNG or HTML."""
         check_is_fitted(self)
-        return resolve("truerank.report.plots:draw_curve")(self)
+        return risk(self)
 
     def drawn_curve(self) -> dict[str, np.ndarray]:
         """Return the rows of `curve_` that have a simultaneous bound; all rows without `confidence`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,7 +19,9 @@ from truerank.calibration.base import two_classes
 from truerank.calibration.decisions import as_probabilities
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result
 from truerank.core.types import ArrayLike, RandomState
 from truerank.data.grouping import group_rows
 from truerank.significance.paired import differences_of, sign_test_of_counts
@@ -114,7 +116,7 @@ def micro_sign_test(a: ArrayLike, b: ArrayLike) -> SignTest:
 
 
 @dataclass(frozen=True)
-class Reliability:
+class Reliability(Result):
     """A reliability diagram, with one entry for each bin that has rows, arrays (bins,).
 
     The consistency band holds the central `level` of the share of positives if every probability is true; NaN with
@@ -129,6 +131,22 @@ class Reliability:
     band_low: np.ndarray
     band_high: np.ndarray
     level: float
+
+    KIND: ClassVar[str] = "reliability"
+
+    @property
+    def summary(self) -> str:
+        """How many bins agree with calibrated probabilities."""
+        found = f"{100 * self.inside:.0f} % of {counted(len(self.count), 'bin')} are inside their bands"
+        return f"{found}; about {100 * self.level:.4g} % are if the probabilities are calibrated."
+
+    def _figures(self) -> dict[str, Any]:
+        return vars(self) | {"inside": self.inside}
+
+    def _table(self, style: str) -> str:
+        names = ("low", "high", "count", "predicted", "observed", "band_low", "band_high")
+        columns = (getattr(self, name).tolist() for name in names)
+        return styled_table([list(row) for row in zip(*columns)], list(names), style)
 
     @property
     def inside(self) -> float:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import truerank
 from truerank.cli import common, options, ranker_options
-from truerank.core.files import atomic_write
 
 if TYPE_CHECKING:
     from truerank.clicks.examination import Examination
@@ -49,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     fit("--method", "estimator; em needs the features of --data (default: harvest)", choices=("harvest", "em"))
     fit("--max-position K", "deepest position (default: by the number of clicks, at most 50)", type=int)
     fit("--data FILE", "documents with features and ids, a table or LETOR text")
-    fit("--plot FILE", "examine: picture of the propensities (.png, .svg, .pdf)", type=options.OutputFile)
+    fit("--plot FILE", "examine: picture of the propensities (.png, .svg, .pdf, .html)", type=options.OutputFile)
     value = options.adder(parser.add_argument_group("value and train-data"))
     value("--runs RUN …", "TREC runs of the rankers, or folders of runs")
     value("--cutoff K", "number of ranks that count (default: 10)", type=int)
@@ -108,25 +107,10 @@ def _examine(args: argparse.Namespace) -> int:
     log = _read(args, args.files[0])
     seen, found = _fitted(args, log), examine_log(log)
     if args.plot is not None:
-        _plot(seen, args.plot)
+        seen.plot().save(args.plot)
     about = {"findings": found, "rows": log.n_rows, "impressions": log.n_impressions, "skipped": log.skipped}
     text = "\n".join([repr(log), *(f"  {common.worded(finding, args.wording)}" for finding in found), "", str(seen)])
     return common.show(args, seen.to_dict() | about, text)
-
-
-def _plot(seen: Examination, path: str) -> None:
-    from truerank.report.plots import Figure, draw
-
-    ending = path.rpartition(".")[2].lower()
-    if ending not in ("png", "svg", "pdf"):
-        raise common.UsageError(f"--plot writes .png, .svg or .pdf, got {path}")
-    series = {"propensity": seen.propensities_, "lower end": seen.low_, "upper end": seen.high_}
-    note = "identified" if seen.identified_ else "NOT identified: " + "; ".join(seen.reasons_)
-    ranks = [float(k) for k in range(1, seen.K_ + 1)]
-    title, label = "Examination by position", "relative to position 1"
-    figure = Figure("examination", "lines", title, "position", label, ranks, common.plain(series), note=note)
-    with atomic_write(path, "wb") as stream:
-        draw(figure).savefig(stream, format=ending, dpi=150)
 
 
 def _value(args: argparse.Namespace) -> int:

@@ -302,9 +302,9 @@ def worded(text: Any, wording: Wording) -> str:
 
 
 def print_report(args: argparse.Namespace, report: Any) -> None:
-    """Print the report as JSON, with the remarks on what was read after its own, which are texts."""
+    """Print the report as JSON, with the remarks on what was read after its own."""
     if "remarks" in args:
-        own = [{"text": text} for text in report.get("remarks", ()) if isinstance(text, str)]
+        own = [one for one in report.get("remarks", ()) if one not in args.remarks]
         report = report | {"remarks": [*own, *args.remarks]}
     print_json(report)
 

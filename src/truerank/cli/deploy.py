@@ -110,7 +110,7 @@ def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0)
         **common.given(args, "key", "window", "tolerance"),
     )  # fmt: skip
     if args.json:
-        common.print_json(own.as_dict())
+        common.print_json(own.to_dict())
     else:
         common.note(
             f"{own.orders_equal} of {own.queries} queries in the model's order, {own.documents} documents"

@@ -31,8 +31,9 @@ import numpy as np
 from truerank.clicks.log import Cells, ClickLog, rows_of_pairs
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import table
+from truerank.core.printing import styled_table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result
 from truerank.core.threads import one_blas_thread
 from truerank.core.types import MatrixLike, RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
@@ -52,7 +53,7 @@ _MODEL_TESTS = {
 }
 
 
-class Examination:
+class Examination(Result):
     """How much each position is examined, estimated from a log of several rankers.
 
     If rankers show the same document of a query at different positions, only the position changes its clicks. The
@@ -113,6 +114,8 @@ class Examination:
     >>> seen.propensities_[:3].round(1).tolist(), seen.identified_
     ([1.0, 0.5, 0.3], True)
     """
+
+    KIND = "examination"
 
     def __init__(
         self,
@@ -281,14 +284,19 @@ class Examination:
         at = np.minimum(position, self.K_ + 1) - 1
         return np.append(self.propensities_, np.nan)[at], np.append(self.beta_, np.nan)[at]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all results as JSON types."""
+    @property
+    def summary(self) -> str:
+        """Whether the propensities are identified, and what speaks against it."""
+        verdict = f"{self.model} model: {'identified' if self.identified_ else 'NOT identified'}"
+        return "\n".join([verdict, *(f"  {reason}" for reason in self.reasons_)])
+
+    def _figures(self) -> dict[str, Any]:
         names = ("propensities", "beta", "low", "high", "pairs", "documents")
         columns = {name: getattr(self, f"{name}_").tolist() for name in names}
         settings = {"model": self.model, "method": self.method, "level": self.level}
         return settings | {"identified": self.identified_, "reasons": self.reasons_, "tests": self.tests_} | columns
 
-    def __str__(self) -> str:
+    def _table(self, style: str) -> str:
         columns: dict[str, Iterable[object]] = {
             "position": range(1, self.K_ + 1),
             "propensity": [f"{alpha:.4f}" for alpha in self.propensities_],
@@ -299,9 +307,7 @@ class Examination:
         }
         if self.model == "position":
             del columns["beta"]
-        verdict = f"{self.model} model: {'identified' if self.identified_ else 'NOT identified'}"
-        rows = [list(row) for row in zip(*columns.values())]
-        return "\n".join([table(rows, list(columns)), "", verdict, *(f"  {reason}" for reason in self.reasons_)])
+        return styled_table([list(row) for row in zip(*columns.values())], list(columns), style)
 
 
 def _summed(key: np.ndarray, cells: Cells, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from truerank.core.printing import plain
+
+if TYPE_CHECKING:
+    from truerank.core.charts import Chart
 
 SCHEMA = 1  # version of the JSON of all results
 
@@ -60,6 +63,18 @@ class Result:
     def to_latex(self) -> str:
         """Return the figures as a table of LaTeX."""
         return self._table("latex")
+
+    def plot(self) -> Chart:
+        """Return the figures as a chart, which notebooks show and `save` writes as SVG, PNG, PDF or HTML.
+
+        Raises
+        ------
+        InvalidInputError
+            If results of this kind have no chart.
+        """
+        from truerank.core.charts import chart_of
+
+        return chart_of(self)
 
     def _repr_html_(self) -> str:
         return self._table("html")

@@ -55,6 +55,16 @@ CODES = {
         "runs without documents for some topics of the qrels",
         'name the topics with every figure, or choose topics="all"',
     ),
+    "outside-plan": Code(
+        CHANGES,
+        "runs without a value, because documents with weight are not in the plan",
+        "plan another round with this run",
+    ),
+    "undrawn-grades": Code(
+        NOTE,
+        "grades of documents that were not drawn only help predictions",
+        "plan another round to draw these documents",
+    ),
     "unjudged-documents": Code(
         CHANGES,
         "pairs of runs whose ranked documents are judged to different shares, or mostly not judged",

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import warnings
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.float32 import INPUTS, largest_rounding_to, shortest_decimal
-from truerank.core.printing import counted
+from truerank.core.printing import counted, styled_table
+from truerank.core.results import Result
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
 from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear, undo_normalizers
@@ -31,7 +32,7 @@ _ROUNDING = 1e-12  # of probabilities: where a calibrator is flat, those of diff
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Result):
     """The result of comparing an export with its model.
 
     Attributes
@@ -109,8 +110,9 @@ class Certificate:
     data_hash: str
     truerank: str = field(default="")
 
-    def as_dict(self) -> dict[str, Any]:
-        """As a dict, for JSON: first what changes."""
+    KIND: ClassVar[str] = "certificate"
+
+    def _figures(self) -> dict[str, Any]:
         first = {"orders_changed": self.orders_changed, "firsts_changed": self.firsts_changed, "subject": self.subject}
         return first | asdict(self)
 
@@ -119,6 +121,15 @@ class Certificate:
         """How many queries change."""
         whole = f"{self.orders_changed} of {self.queries} queries change their order"
         return f"{whole}, {self.firsts_changed} their first document"
+
+    @property
+    def summary(self) -> str:
+        """`subject` as a sentence."""
+        return f"{self.subject}."
+
+    def _table(self, style: str) -> str:
+        rows = [[name, value] for name, value in self.evaluators.items()]
+        return styled_table(rows, ["evaluator", "largest difference"], style)
 
     @property
     def subject(self) -> str:

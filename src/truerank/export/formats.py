@@ -44,7 +44,7 @@ class ExportRefused(InvalidInputError):
     def __init__(self, message: Message, certificate: Certificate) -> None:
         super().__init__(message.what, remedies=message.remedies, code="export-differs")
         self.certificate = certificate
-        self.details = certificate.as_dict()
+        self.details = certificate.to_dict()
 
 
 class TextExport(str):

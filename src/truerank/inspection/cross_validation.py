@@ -12,7 +12,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import counted, styled_table, table
+from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, RandomState, Scorer
@@ -314,7 +314,7 @@ def compare_learners(
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(Result):
     """A measure on held-out queries by the number of training queries (s sizes)."""
 
     train_sizes: np.ndarray  # int64 (s,)
@@ -325,15 +325,25 @@ class LearningCurve:
     measure: str  # with its convention
     n_test: int = 0  # number of test queries
 
-    def __str__(self) -> str:
+    KIND: ClassVar[str] = "learning-curve"
+
+    @property
+    def summary(self) -> str:
+        """The mean with all training queries, and how it was measured."""
+        return (
+            f"{self.measure} is {self.test_scores[-1].mean():.4f} with {self.train_sizes[-1]} training queries; means "
+            f"over {counted(self.train_scores.shape[1], 'draw')} of training queries, measured on "
+            f"{counted(self.n_test, 'held-out query')}. Each interval (Student's t, over held-out queries) is for one "
+            "size; no test is made."
+        )
+
+    def _figures(self) -> dict[str, Any]:
+        return vars(self)
+
+    def _table(self, style: str) -> str:
         columns = (self.train_sizes, self.train_scores.mean(axis=1), self.test_scores.mean(axis=1), self.low, self.high)
         rows = [list(row) for row in zip(*(column.tolist() for column in columns))]
-        return (
-            table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"])
-            + f"\n{self.measure}; means over {counted(self.train_scores.shape[1], 'draw')} "
-            f"of training queries, measured on {counted(self.n_test, 'held-out query')}. Each interval (Student's "
-            "t, over held-out queries) is for one size; no test is made"
-        )
+        return styled_table(rows, ["training queries", f"{self.measure} train", "test", "95 % from", "to"], style)
 
 
 def learning_curve(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import factorial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table, table
 from truerank.core.random_streams import stream
+from truerank.core.results import Result
 from truerank.core.types import Matrix, MeasureLike, Scorer
 from truerank.data.columns import shown_names
 from truerank.data.grouping import mixed_queries, ranks_by_query
@@ -39,7 +40,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Result):
     """Why the document `above` ranks above the document `below`; pairs hold the values of both in this order.
 
     `contributions` (p,) of the features add up to `scores[0] - scores[1]`. `changes` are single changes with which
@@ -61,6 +62,15 @@ class Explanation:
     measure_now: float | None = None  # of the query as it is ranked
     measure_swapped: float | None = None  # with the two documents exchanged
 
+    KIND: ClassVar[str] = "explanation"
+
+    @property
+    def summary(self) -> str:
+        """The feature that contributes most."""
+        k = self.order()[0]
+        most = f"{self.feature_names[k]} contributes {self.contributions[k]:+.4g} of {self.difference:+.4g}"
+        return f"{self.above} ranks above {self.below} in query {self.query}: {most}."
+
     @property
     def difference(self) -> float:
         """Score of `above` less score of `below`."""
@@ -70,8 +80,7 @@ class Explanation:
         """Return the columns by the size of their contribution, largest first."""
         return np.argsort(-np.abs(self.contributions), kind="stable")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the explanation for JSON."""
+    def _figures(self) -> dict[str, Any]:
         return {
             "query": self.query,
             "above": self._document(0),
@@ -131,8 +140,8 @@ class Explanation:
             lines += ["", f"{self.measure} of the query {both}"]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        return "".join(self._tables("html", len(self.contributions)))
+    def _table(self, style: str) -> str:
+        return "\n\n".join(self._tables(style, len(self.contributions)))
 
 
 def explain(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import table
+from truerank.core.printing import styled_table
 from truerank.core.random_streams import seed_of, stream
+from truerank.core.results import Result
 from truerank.core.types import RandomState
 from truerank.io.trec import as_qrels
 from truerank.significance.intervals import Interval, stretched_percentiles
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Result):
     """Agreement of two judges on the documents that both have judged."""
 
     n: int
@@ -30,20 +31,25 @@ class Agreement:
     alpha: Interval  # Krippendorff's
     bias: dict[float, Interval]  # mean of the second judge's grade minus the first's, by the first's grade
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
+    KIND: ClassVar[str] = "agreement"
+
+    @property
+    def summary(self) -> str:
+        """How many documents both have judged."""
+        return f"{self.n} documents of {self.topics} topics judged by both; 95 % intervals over topics"
+
+    def _figures(self) -> dict[str, Any]:
         intervals = {name: getattr(self, name)._asdict() for name in _STATISTICS}
         return asdict(self) | intervals | {"bias": {f"{grade:g}": one._asdict() for grade, one in self.bias.items()}}
 
-    def __str__(self) -> str:
+    def _table(self, style: str) -> str:
         named = [[text, _text(getattr(self, name), ".3f")] for name, text in _STATISTICS.items()]
         rows = [
             [f"{grade:g}", *counts, _text(self.bias[grade], "+.2f") if grade in self.bias else "-"]
             for grade, counts in zip(self.levels, self.confusion.tolist())
         ]
-        head = f"{self.n} documents of {self.topics} topics judged by both; 95 % intervals over topics"
         columns = ["first \\ second", *(f"{grade:g}" for grade in self.levels), "second minus first"]
-        return "\n\n".join([head, table(named, ["agreement", "value"]), table(rows, columns)])
+        return "\n\n".join([styled_table(named, ["agreement", "value"], style), styled_table(rows, columns, style)])
 
 
 _STATISTICS = {"same": "same grade", "kappa": "kappa", "weighted_kappa": "kappa, quadratic weights",

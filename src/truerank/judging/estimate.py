@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, warn
-from truerank.core.printing import table
+from truerank.core.printing import counted, styled_table
+from truerank.core.results import Result
 from truerank.core.types import MeasureLike
+from truerank.data.checkup import Remark
 from truerank.judging.plan import Plan, as_plan, check_judged
 from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure
@@ -134,12 +136,15 @@ def gain_estimates(sampled: Sampled, factors: Factors, gained: np.ndarray, other
     return GainEstimates(total, variance)
 
 
-class Estimate:
+class Estimate(Result):
     """Estimates of a measure for several runs, made by `estimate`.
 
     `values` are by run, `budget` and `judged` the expected and the realised number of human judgements, and `remarks`
     name what lies outside the plan.
     """
+
+    KIND: ClassVar[str] = "estimate"
+    remarks: Sequence[Remark] = ()
 
     def __init__(
         self, measure: Measure, frame: Frame, plan: Plan, grades: np.ndarray, judges: dict[str, np.ndarray],
@@ -148,7 +153,6 @@ class Estimate:
         sampled, gained = sampled_of(plan, frame.keys), gains(measure, grades)
         self.measure, self.convention, self.runs, self.judges = measure.name, measure.convention, frame.runs, [*judges]
         self.n_topics, self.budget, self.judged = len(frame.topics), plan.expected, int(plan.drawn.sum())
-        self.remarks: list[str] = []
         self._frame, self._inside = frame, sampled.shares.sum(axis=0) > 0
         self._bare = gain_estimates(sampled, make_factors(frame, {}), gained, others)
         self._full = gain_estimates(sampled, make_factors(frame, judges), gained, others) if judges else self._bare
@@ -205,20 +209,26 @@ class Estimate:
             found["p_topics"] = 2.0 * float(stdtr(q - 1, -abs(value) / error))
         return Estimated(a, b, value, residuals=spread.residuals, **found)  # type: ignore[arg-type]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
-        kept = ("measure", "convention", "n_topics", "budget", "judged", "judges", "remarks")
+    def _figures(self) -> dict[str, Any]:
+        kept = ("measure", "convention", "n_topics", "budget", "judged", "judges")
         return {name: getattr(self, name) for name in kept} | {
             "values": [asdict(one) for one in self.values.values()],
             "differences": [asdict(one) for one in self.differences()],
         }
 
+    @property
+    def summary(self) -> str:
+        """What is estimated, and from what."""
+        return (
+            f"{self.measure}, convention {self.convention}, {self.n_topics} topics, from {self.judged} human "
+            f"judgements (expected {self.budget:.1f}), judges: {', '.join(self.judges) or 'none'}"
+        )
+
     def blocks(self) -> list[Any]:
         """Return what is printed: paragraphs, and tables as (header, rows)."""
         header = ["value", "95% interval", "topics like these"]
         parts: list[Any] = [
-            f"{self.measure}, convention {self.convention}, {self.n_topics} topics, from {self.judged} human "
-            f"judgements (expected {self.budget:.1f}), judges: {', '.join(self.judges) or 'none'}",
+            self.summary,
             (["run", *header], [[one.a, *_cells(one)] for one in self.values.values()]),
         ]
         if pairs := self.differences():
@@ -243,10 +253,14 @@ class Estimate:
                 named = ", ".join(f"{better} over {worse}" for better, worse in ahead[:5])
                 many = f"{len(ahead)} of {len(pairs)} pairs, p < 0.05 by Holm"
                 parts.append(f"{self.judges[0]} by itself favours {named} ({many}).")
-        return [*parts, *self.remarks]
+        return [*parts, *(one.text for one in self.remarks)]
+
+    def _table(self, style: str) -> str:
+        return "\n\n".join(styled_table(part[1], part[0], style) for part in self.blocks() if not isinstance(part, str))
 
     def __str__(self) -> str:
-        return "\n\n".join(part if isinstance(part, str) else table(part[1], part[0]) for part in self.blocks())
+        parts = self.blocks()
+        return "\n\n".join(part if isinstance(part, str) else styled_table(part[1], part[0], "text") for part in parts)
 
 
 def _number(value: float, form: str = "+.4f") -> str:
@@ -318,16 +332,17 @@ def estimate(
             )
     found = Estimate(one, frame, known, grades, labels, others, highest)
     lost = [run for run in found.values.values() if run.outside]
+    remarks = []
     for run in lost:
         topic, document = found.first_outside(run.a)
-        found.remarks.append(
-            f"{run.a}: no value, since {run.outside} documents with weight are not in the plan (the first: topic "
-            f"{topic}, document {document}). Plan another round with this run"
-        )
+        where = f"{run.outside} of run {run.a}, the first: topic {topic}, document {document}"
+        remarks.append(Remark("outside-plan", where, 1, [run.a]))
     if len(lost) == len(found.runs):
-        raise InvalidInputError(f"no run has a value. {found.remarks[0]}", code="no-value")
+        raise InvalidInputError(f"no run has a value. {remarks[0].text}", remedies=remarks[0].remedies, code="no-value")
     if lost:
-        warn(found.remarks[0])
+        warn(remarks[0].text)
     if others.any():
-        found.remarks.append(f"{int(others.sum())} grades of documents that were not drawn only help predictions")
+        seen = {topic for (topic, _), other in zip(frame.keys, others.tolist()) if other}
+        remarks.append(Remark("undrawn-grades", f"in {counted(len(seen), 'topic')}", int(others.sum())))
+    found.remarks = remarks
     return found

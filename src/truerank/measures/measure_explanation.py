@@ -8,6 +8,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import styled_table
+from truerank.core.results import Result
 from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import Judgements
 from truerank.io.trec import as_qrels, as_run, judge_run
@@ -38,7 +39,7 @@ class ExplainedRank(NamedTuple):
     ideal_gain: float | None
 
 
-class MeasureExplanation:
+class MeasureExplanation(Result):
     """The result of `explain_measure`; prints as a table.
 
     `value` of `measure` for the `query`, and `ranks` (ExplainedRank): at least ten, down to the cutoff and to the last
@@ -46,6 +47,8 @@ class MeasureExplanation:
     the list, relevant ones, relevant ones not in the list, and unjudged ones in it; `n_tied` those with the score of
     another.
     """
+
+    KIND = "measure-explanation"
 
     def __init__(self, measure: Measure, query: str, judgements: Judgements, scores: np.ndarray) -> None:
         self.measure, self.query = measure, query
@@ -105,8 +108,7 @@ class MeasureExplanation:
             values[place] = 0.0 if np.isnan(value) else value
         return values
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the explanation for JSON."""
+    def _figures(self) -> dict[str, Any]:
         names = ("query", "value", "n_ranked", "n_relevant", "n_unretrieved", "n_unjudged", "n_tied")
         return (
             {"measure": self.measure.name, "convention": self.measure.convention}
@@ -114,8 +116,7 @@ class MeasureExplanation:
             | {"ranks": [rank._asdict() for rank in self.ranks]}
         )
 
-    def table(self, style: str = "text") -> str:
-        """Return the ranks as a table: text, markdown, latex or html."""
+    def _table(self, style: str) -> str:
         header = ["rank", "document", "score", "grade", "gained"]
         header += ["gain", "discount", "ideal grade", "ideal gain"] if self.measure.NAME == "nDCG" else []
         rows = [list(rank[: len(header)]) for rank in self.ranks]
@@ -123,15 +124,14 @@ class MeasureExplanation:
             row[3] = "unjudged" if row[3] is None else f"{row[3]:g}"
         return styled_table(rows, header, style)
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The value and the counts of documents."""
         return (
-            f"{self.table()}\n\n{self.measure.name} of query {self.query}: {self.value:.4f}, convention "
+            f"{self.measure.name} of query {self.query}: {self.value:.4f}, convention "
             f"{self.measure.convention}; {self.n_ranked} documents, {self.n_unjudged} of them unjudged, {self.n_tied} "
             f"tied; {self.n_relevant} relevant, {self.n_unretrieved} of them not in the list"
         )
-
-    def _repr_html_(self) -> str:
-        return self.table("html")
 
 
 def explain_measure(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from truerank.core.charts import bars, lines
 from truerank.core.printing import counted
 from truerank.data.columns import as_in_training, shown_names
 from truerank.data.provenance import UNRECOGNISED
@@ -26,8 +27,6 @@ from truerank.report.page import (
     chart,
     data_table,
     headline,
-    layer,
-    number,
     page,
     paragraph,
     rankings,
@@ -44,7 +43,6 @@ _RANKED_QUERIES = 60  # queries whose rankings are on the page
 _RANKED_DOCUMENTS = 10
 _RANKED_SYSTEMS = 4
 _REASONS = 4
-_BY_SIGN = {"condition": {"test": "datum.value < 0", "value": "page-b"}, "value": "page-a"}  # a colour
 _MOVED_QUERIES = 200  # queries whose features are changed a little
 
 
@@ -97,8 +95,8 @@ def make_report(
     remarks += [] if experiment.coverage is None else [f"{experiment.coverage}."]
     about = "".join(paragraph(line, quiet=True) for line in remarks)
     sections = [
-        Section("summary", "Summary", verdict + _picture(systems, results, first, other) + about),
-        _measures(systems, results, evidence),
+        Section("summary", "Summary", verdict + chart(compared.get(first, results[other]).plot()) + about),
+        _measures(evidence),
         *_comparison(systems, compared),
         _by_query(systems, results, first, other),
         _ties(systems, results),
@@ -118,35 +116,15 @@ def make_report(
     return page(title, subtitle, sections)
 
 
-def _picture(systems: Sequence[System], results: list[Evaluation], first: str, other: int) -> str:
-    """Bars by query in descending order: the difference to the baseline, or the values of a single system."""
-    values = results[other].per_query[first]
-    values = differences_of(values, results[0].per_query[first]) if other else values
-    names = [str(name) for name in systems[0].judgements.query_ids]
-    order = np.argsort(-np.nan_to_num(values), kind="stable").tolist()
-    many = len(order) > 1500
-    title = f"{first}: {systems[other].name} - {systems[0].name}" if other else first
-    spec = layer(
-        {"type": "area", "color": "page-a"} if many else {"type": "bar"},
-        [{"query": names[q], "place": k, "value": _number(values[q])} for k, q in enumerate(order)],
-        x=number("place", "queries, sorted", axis={"labels": False, "ticks": False, "grid": False})
-        | ({} if many else {"type": "ordinal"}),
-        y=number("value", title),
-        tooltip=[{"field": "query"}, {"field": "value", "format": ".4f"}],
-        **({} if many else {"color": _BY_SIGN}),
-    )
-    return chart(spec | {"height": 220}, f"{title} by query, largest first")
-
-
-def _measures(systems: Sequence[System], results: list[Evaluation], evidence: Evidence) -> Section:
+def _measures(evidence: Evidence) -> Section:
     """One table of systems and measures, the best system first, and the intervals of the first measure."""
-    first, compared, ranks = evidence.first, evidence.compared, evidence.rank_sets
+    names, results, first, compared = evidence.systems, evidence.results, evidence.first, evidence.compared
+    ranks = evidence.rank_sets
     better = {(name, p.a) for name, one in compared.items() for p in one.pairs if p.p_adjusted < 0.05}
     sign = 1.0 if results[0].measures[first].higher_is_better else -1.0
     rows: list[list[Any]] = []
-    points = []
-    for system, result in sorted(zip(systems, results), key=lambda one: -np.nan_to_num(sign * one[1][first])):
-        row: list[Any] = [system.name + (" (baseline)" if system is systems[0] and len(systems) > 1 else "")]
+    for system, result in sorted(zip(names, results), key=lambda one: -np.nan_to_num(sign * one[1][first])):
+        row: list[Any] = [system + (" (baseline)" if system == names[0] and len(names) > 1 else "")]
         intervals = result.intervals()
         for name in result:
             if not np.isfinite(result.per_query[name]).any():
@@ -154,29 +132,16 @@ def _measures(systems: Sequence[System], results: list[Evaluation], evidence: Ev
                 continue
             low, high = intervals.get(name, (None, None))
             ends = "" if low is None else f" [{low:.4f}, {high:.4f}]"
-            row.append(f"{result[name]:.4f}{ends}{'**' if (name, system.name) in better else ''}")
-            if name == first:
-                points.append({"system": system.name, "mean": result[name], "low": low, "high": high})
-        rows.append([*row, ranks_shown(ranks[system.name])] if ranks else row)
-    line, point = {"type": "rule", "color": "page-a", "strokeWidth": 2}, {"type": "point", "filled": True, "size": 80}
-    tooltip = [{"field": name} for name in ("system", "mean", "low", "high")]
-    spec = {
-        "data": {"values": points},
-        "height": max(24 * len(points) + 4, 90),  # room for the axis of a single system
-        "encoding": {"y": {"field": "system", "type": "nominal", "sort": None, "title": None}},
-        "layer": [
-            layer(line, x=number("low", first, scale={"zero": False}), x2={"field": "high"}),
-            layer(point | {"color": "page-a"}, x=number("mean"), tooltip=tooltip),
-        ],
-    }
+            row.append(f"{result[name]:.4f}{ends}{'**' if (name, system) in better else ''}")
+        rows.append([*row, ranks_shown(ranks[system])] if ranks else row)
     note = "Mean and 95 % confidence interval over queries (Student's t)."
     if compared:
-        note += f" Two asterisks mark a difference to {systems[0].name} with a corrected p below 0.05."
+        note += f" Two asterisks mark a difference to {names[0]} with a corrected p below 0.05."
     if ranks:
         note += f" {RANKS}, by {first} from tests of all pairs."
     header = ["system", *results[0], *(["ranks"] if ranks else [])]
     text = simple_table(header, rows, "measures") + paragraph(note, quiet=True)
-    return Section("measures", "Measures", text + chart(spec, f"{first} of each system with its 95 % interval"))
+    return Section("measures", "Measures", text + chart(evidence.evaluations.plot()))
 
 
 def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
@@ -254,14 +219,8 @@ def _curves(system: System) -> str:
         values = np.asarray(values)
         if values.ndim != 1 or values.dtype.kind != "f" or np.isfinite(values).sum() < 2:
             continue
-        spec = layer(
-            {"type": "line", "color": "page-a"},
-            [{"round": k + 1, "value": _number(value)} for k, value in enumerate(values.tolist())],
-            x=number("round", "round"),
-            y=number("value", str(name), scale={"zero": False}),
-            tooltip=[{"field": "round"}, {"field": "value", "format": ".4f"}],
-        )
-        text += chart(spec | {"height": 150}, f"{name} of {system.name} by round")
+        rounds = range(1, len(values) + 1)
+        text += chart(lines(rounds, {name: values}, ("round", str(name)), f"{name} of {system.name} by round"))
     return text
 
 
@@ -271,15 +230,7 @@ def _weights(system: System) -> str:
         return ""
     kind, values = found
     shown = list(values.items())[:MOST_FEATURES]
-    spec = layer(
-        {"type": "bar"},
-        [{"feature": name, "value": value} for name, value in shown],
-        y={"field": "feature", "type": "nominal", "sort": None, "title": None},
-        x=number("value", kind),
-        color=_BY_SIGN,
-        tooltip=[{"field": "feature"}, {"field": "value"}],
-    )
-    text = chart(spec | {"height": 20 * len(shown) + 4}, f"{kind} of {system.name}")
+    text = chart(bars(dict(shown), kind, f"{kind} of {system.name}"))
     if len(values) > len(shown):
         text += paragraph(f"The {len(shown)} largest of {len(values)}.", quiet=True)
     return text
@@ -294,26 +245,12 @@ def _probabilities(system: System, data: RankingData | None) -> str:
     relevant = data.y >= float(getattr(system.model, "rel", 1) or 1)
     if relevant.all() or not relevant.any() or data.n_queries < 2:  # one query is no sample
         return ""
-    bins = reliability(relevant, p, groups=data.query_index)
-    columns = (bins.predicted, bins.observed, bins.band_low, bins.band_high, bins.count)
-    names = ("predicted", "observed", "low", "high", "documents")
-    points = [dict(zip(names, row)) for row in zip(*(column.tolist() for column in columns))]
-    x = number("predicted", "probability", scale={"domain": [0, 1]})
-    ideal = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
-    band = {"type": "rule", "color": "page-quiet", "strokeWidth": 6, "opacity": 0.4}
-    line = {"type": "line", "point": {"size": 60, "color": "page-a"}, "color": "page-a"}
-    tooltip = [{"field": name} for name in ("predicted", "observed", "documents")]
-    layers = [
-        layer({"type": "line", "color": "page-quiet", "strokeDash": [4, 4]}, ideal, x=x, y=number("observed")),
-        layer(band, x=x, y=number("low"), y2={"field": "high"}),
-        layer(line, x=x, y=number("observed", "share that is relevant"), tooltip=tooltip),
-    ]
-    spec = {"data": {"values": points}, "height": 320, "layer": layers}
+    found = reliability(relevant, p, groups=data.query_index)
     note = (
         f"Grey bars: 95 % range of the observed shares if every probability were correct, "
-        f"{counted(data.n_queries, 'query')} as sampling units; {100 * bins.inside:.0f} % of the points are inside."
+        f"{counted(data.n_queries, 'query')} as sampling units; {100 * found.inside:.0f} % of the points are inside."
     )
-    return chart(spec, f"reliability diagram of {system.name}") + paragraph(note, quiet=True)
+    return chart(found.plot()) + paragraph(note, quiet=True)
 
 
 def _stability(systems: Sequence[System], data: RankingData | None) -> list[Section]:
@@ -355,18 +292,7 @@ def _pair_errors(systems: Sequence[System], convention: str) -> list[Section]:
 
 def _cutoff(cutoff: Any) -> Section:
     """Return the promise and the curve as a section of a report."""
-    curve = cutoff.drawn_curve()
-    points = [
-        {"share": share, "loss": value, "line": name}
-        for name in ("risk", "bound", "simultaneous") if name in curve
-        for share, value in zip(curve["answered"], curve[name])
-    ]  # fmt: skip
-    x, y = number("share", "share answered or shown"), number("loss", "mean loss")
-    dash = {"field": "line", "type": "nominal"}
-    spec = layer({"type": "line", "color": "page-a"}, points, x=x, y=y, strokeDash=dash) | {"height": 220}
-    return Section(
-        "cutoff", "Cutoff", paragraph(cutoff.summary()) + chart(spec, "risk and its bound by share answered")
-    )
+    return Section("cutoff", "Cutoff", paragraph(cutoff.summary()) + chart(cutoff.plot()))
 
 
 def _rankings(

@@ -16,6 +16,7 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
+from truerank.core.charts import Chart
 from truerank.core.printing import plain, styled_table
 
 
@@ -56,20 +57,10 @@ def data_table(columns: list[str], rows: list[list[Any]], label: str, *, pick: s
     return f'<div class="data-table">{_json(data)}</div>'
 
 
-def chart(spec: dict[str, Any], label: str) -> str:
-    """A chart from a Vega-Lite specification; colours may be those of the page: `page-a`, `page-b`, `page-quiet`."""
-    whole = {"width": "container", "autosize": {"type": "fit", "contains": "padding"}, **spec}
-    return f'<div class="chart" data-label="{html.escape(label)}"></div>{_json(whole)}'
-
-
-def number(field: str, title: str | None = None, **more: Any) -> dict[str, Any]:
-    """A channel of numbers in a chart."""
-    return {"field": field, "type": "quantitative"} | ({"title": title} if title else {}) | more
-
-
-def layer(mark: dict[str, Any], rows: list[dict[str, Any]] | None = None, **channels: Any) -> dict[str, Any]:
-    """A mark with its channels, over rows of its own or over those of the whole chart."""
-    return {"mark": mark, "encoding": channels} | ({} if rows is None else {"data": {"values": rows}})
+def chart(drawn: Chart) -> str:
+    """A chart in the colours and the width of the page."""
+    whole = {"width": "container", "autosize": {"type": "fit", "contains": "padding"}, **drawn.spec}
+    return f'<div class="chart" data-label="{html.escape(drawn.label)}"></div>{_json(whole)}'
 
 
 def rankings(systems: list[str], queries: dict[str, list[list[dict[str, Any]]]], relevant: float) -> str:

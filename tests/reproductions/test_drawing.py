@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from reproductions.plots import Figure
 
-from truerank.report import plots
-from truerank.report.plots import Figure
+from reproductions import plots
 
 pytest.importorskip("matplotlib")
 

@@ -1,4 +1,4 @@
-"""Charts with matplotlib (extra `plots`): legible in grey, safe for colour-blind readers.
+"""Charts with matplotlib: legible in grey, safe for colour-blind readers.
 
 Series differ by colour and by hatch or line style. Colours are Okabe and Ito's eight.
 """
@@ -62,16 +62,6 @@ def draw(figure: Figure) -> Any:
     if len(figure.series) > 1 and figure.kind != "boxes":
         axes.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return canvas
-
-
-def draw_curve(cutoff: Any) -> Any:
-    """Return the curve as a matplotlib `Figure`."""
-    curve = cutoff.drawn_curve()
-    of = "queries answered" if cutoff.kind_ == "answer" else "documents shown"
-    title = f"{cutoff.answered_:.0%} of {of}, {cutoff.n_queries_} calibration queries"
-    lines = {name: curve[name] for name in ("risk", "bound", "simultaneous") if name in curve}
-    lines |= {"at most": 0 * curve["risk"] + cutoff.at_most}
-    return draw(Figure("cutoff", "lines", title, f"share of {of}", "mean loss", curve["answered"], lines))
 
 
 def _bars(axes: Any, figure: Figure) -> None:
