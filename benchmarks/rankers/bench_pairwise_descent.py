@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.harness import collections, peak_memory
 from benchmarks.rankers.pairwise_peers import program, sofia_seconds, write_svmlight
 from truerank.data.ranking_data import RankingData
-from truerank.rankers.linear import Problem
 from truerank.rankers.pairwise_descent import PairwiseDescent
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.pair_sampling import make_sampler
 
 REG, STEPS, ROUNDS = 1e-3, 1_000_000, 5
@@ -144,7 +144,7 @@ def _by_rows(sizes: list[int]) -> None:
         sampler = make_sampler("rank", data.y, data.offsets, None, None)
         index = time.process_time() - start
         seconds = []
-        problem = Problem(data, "never")
+        problem = LinearProblem(data.in_parts(None), "never").only
         for _ in range(6):
             ranker._start(problem, REG)
             start = time.process_time()

@@ -9,8 +9,8 @@ from scipy import optimize, sparse
 from reference import listnet as reference
 from support.made_up_rows import graded
 from truerank.data.ranking_data import RankingData
-from truerank.losses.cross_entropy import CrossEntropy
-from truerank.matrices.rows import LinearRows
+from truerank.data.row_source import HeldRows
+from truerank.rankers.sums.linear import LinearProblem
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -22,11 +22,10 @@ def test_value_is_the_definitions_and_gradient_its_derivative(normalize, p):
     weight = np.arange(m) % 3.0
     data = RankingData(X, y, qid, query_weight=weight)
 
-    def of(data):
-        rows = LinearRows(data.X)
-        return CrossEntropy(rows, data.y, data.offsets, data.query_weight, alpha=0.7, normalize=normalize)
+    def of(rows):
+        return LinearProblem(rows, "never").cross_entropy(0.7, normalize, None)
 
-    problem = of(data)
+    problem = of(data.in_parts(None))
     coef = np.random.default_rng(2).normal(size=p)
 
     def value(w):
@@ -38,7 +37,14 @@ def test_value_is_the_definitions_and_gradient_its_derivative(normalize, p):
     hessian = problem.hessian(coef)
     numeric = optimize.approx_fprime(coef, lambda w: problem.value_and_gradient(w)[1], 1e-7)
     np.testing.assert_allclose(hessian, numeric.reshape(p, p), rtol=1e-4, atol=1e-5)
-    rows = of(RankingData(sparse.csr_matrix(X), y, qid, query_weight=weight))
-    sparse_value, sparse_gradient = rows.value_and_gradient(coef)
-    assert sparse_value == pytest.approx(got, rel=1e-12)
-    np.testing.assert_allclose(sparse_gradient, gradient, rtol=1e-10, atol=1e-12)
+    # Sparse rows, and three parts, of which the first has no query that counts, have the same loss.
+    others = (
+        of(RankingData(sparse.csr_matrix(X), y, qid, query_weight=weight).in_parts(None)),
+        of(HeldRows([data.take_queries(queries) for queries in ([0], [1, 2], range(3, m))])),
+    )
+    for other in others:
+        value_there, gradient_there = other.value_and_gradient(coef)
+        assert value_there == pytest.approx(got, rel=1e-12)
+        np.testing.assert_allclose(gradient_there, gradient, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(other.curvature(), problem.curvature(), rtol=1e-10)
+    np.testing.assert_allclose(others[1].hessian(coef), hessian, rtol=1e-9, atol=1e-12)

@@ -8,7 +8,8 @@ from scipy import sparse
 
 from truerank.data.ranking_data import RankingData
 from truerank.matrices.binned import BinnedMatrix
-from truerank.matrices.content import column_scales, content_hashes, order_by_content
+from truerank.matrices.content import content_hashes, order_by_content
+from truerank.rankers.sums.linear import LinearProblem
 
 
 def shuffled(seed, m=12, p=4):
@@ -53,27 +54,31 @@ def test_weights_tell_equal_queries_apart_and_signs_of_zero_do_not():
     assert rows[0] == rows[1]
 
 
+def scales_of(X, qid):
+    data = RankingData(X, np.zeros(X.shape[0]), qid)
+    return LinearProblem(data.in_parts(None), "auto").scale
+
+
 def test_scales_are_the_spread_within_queries_to_a_power_of_two():
     rng = np.random.default_rng(0)
     query = np.repeat(np.arange(20), 10)
     X = rng.normal(size=(200, 4)) * [1.0, 1e-3, 5e6, 0.0] + 1e9 * query[:, None] * [0, 0, 1, 1]
-    scale = column_scales(X, np.arange(0, 201, 10))
+    scale = scales_of(X, query)
     assert np.array_equal(np.log2(scale[:3]), np.round(np.log2([1.0, 1e-3, 5e6])))
     assert scale[3] == 0.0
-    assert column_scales(X[:, :1], np.arange(0, 201, 10)) is None
-    assert column_scales(X[:, [0, 0]] * [1.0, 0.02], np.arange(0, 201, 10)) is None
-    assert column_scales(X[:, 3:], np.arange(0, 201, 10)) is None
+    assert scales_of(X[:, :1], query) is None
+    assert scales_of(X[:, [0, 0]] * [1.0, 0.02], query) is None
+    assert scales_of(X[:, 3:], query) is None
 
 
 def test_scales_of_huge_sparse_and_binned_columns():
     X = np.array([[1e300, 0.0], [-1e300, 1.0], [0.0, 2.0]])
     for rows in (X, sparse.csr_matrix(X)):
-        scale = column_scales(rows, np.array([0, 3]))
+        scale = scales_of(rows, np.zeros(3))
         assert 1e299 < scale[0] < 1e301
         assert 0.5 <= scale[1] <= 2
     binned = BinnedMatrix.from_values(X, [[0.0], [0.0]])
-    assert column_scales(binned, np.array([0, 3])) is None
-    assert column_scales(np.zeros((0, 2)), np.array([0])) is None
+    assert scales_of(binned, np.zeros(3)) is None
 
 
 @pytest.mark.parametrize("m", [7, 70_000])

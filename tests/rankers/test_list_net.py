@@ -17,9 +17,8 @@ from truerank import ListNet, load_model, save_model
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.losses import cross_entropy
-from truerank.losses.cross_entropy import CrossEntropy
 from truerank.matrices.content import order_by_content
-from truerank.matrices.rows import LinearRows
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers import lbfgs
 
 test_scikit_learn_conformance = ranker_checks(
@@ -33,7 +32,7 @@ def some_data(seed, n=80, p=5, m=9):
 
 
 def cross_entropy_of(data, alpha, normalize=False):
-    return CrossEntropy(LinearRows(data.X), data.y, data.offsets, data.query_weight, alpha=alpha, normalize=normalize)
+    return LinearProblem(data.in_parts(None), "never").cross_entropy(alpha, normalize, None)
 
 
 def by_content(X, y, qid):

@@ -6,8 +6,7 @@ from scipy.sparse import csr_matrix
 
 from truerank import AdaRank, ListNet, MeasureSVM, PointwiseSVM, RankBoost, RankingData, RankSVM, RidgeRanker
 from truerank.cluster import from_parts
-from truerank.rankers.linear import Problem
-from truerank.rankers.sums.linear import make_problem
+from truerank.rankers.sums.linear import LinearProblem
 
 
 def made(form=np.asarray):
@@ -55,11 +54,12 @@ def test_structural_svms_reach_one_objective(form):
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix])
 def test_scales_and_spreads_are_those_of_copies_also_in_partitions(form):
     weighed, copies = made(form)
-    one, two, plain = (Problem(data, "auto") for data in (weighed, copies, weighed.replaced(query_weight=None)))
+    given = weighed, copies, weighed.replaced(query_weight=None)
+    one, two, plain = (LinearProblem(data.in_parts(None), "auto") for data in given)
     np.testing.assert_array_equal(one.scale, two.scale)
     assert not np.array_equal(one.scale, plain.scale)
     parts = from_parts([weighed.take_queries(np.arange(k, weighed.n_queries, 3)) for k in range(3)])
-    many = make_problem(parts, "auto", intercept=1.0)
+    many = LinearProblem(parts, "auto", intercept=1.0)
     np.testing.assert_array_equal(many.scale, one.scale)
     w = np.array([1.0, -2.0, 0.5, 3.0])
     for spread in (two.score_spread(w), many.score_spread(np.append(w, 0.0))):

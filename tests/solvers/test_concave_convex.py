@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ from truerank.losses.ramp import RampOracle
 from truerank.matrices.rows import LinearRows
 from truerank.measures import parse_measure
 from truerank.rankers.measure_svm import MeasureSVM
-from truerank.solvers.concave_convex import RampProblem, descend_ramp
+from truerank.rankers.sums.linear import LinearProblem
+from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.result import Status
 
 
@@ -22,6 +25,10 @@ def made_up(seed, m=40, p=6):
     return RankingData(X, np.clip(np.floor(latent - 1), 0, 3), qid)
 
 
+def problem_of(data, cutoff):
+    return LinearProblem(data.in_parts(None), "never").ramp(partial(RampOracle, cutoff=cutoff), 1)
+
+
 @pytest.mark.parametrize("C", [0.5, 20.0])
 def test_the_bound_falls_and_each_round_has_its_certificate(C):
     data = made_up(0)
@@ -29,7 +36,7 @@ def test_the_bound_falls_and_each_round_has_its_certificate(C):
     weight = oracle.kept / oracle.kept.sum()
     rows = LinearRows(data.X)
     start = np.random.default_rng(1).normal(size=6)  # far from good, so that there are rounds to go
-    rounds = descend_ramp(RampProblem(rows, oracle, weight), C, start, tol=1e-6, max_iter=10_000)
+    rounds = descend_ramp(problem_of(data, cutoff=5), C, start, tol=1e-6, max_iter=10_000)
     assert len(rounds) >= 3
     bounds = []
     for result in rounds:
@@ -47,8 +54,7 @@ def test_the_bound_falls_and_each_round_has_its_certificate(C):
 
 
 def test_nothing_to_learn():
-    oracle = RampOracle(np.zeros(4), np.array([0, 4]), cutoff=2)
-    problem = RampProblem(LinearRows(np.ones((4, 2))), oracle, np.zeros(1))
+    problem = problem_of(RankingData(np.ones((4, 2)), np.zeros(4)), cutoff=2)
     rounds = descend_ramp(problem, 1.0, np.ones(2), tol=1e-4, max_iter=10)
     assert [result.status for result in rounds] == [Status.NOTHING_TO_LEARN]
     assert rounds[0].coef.tolist() == [0, 0]

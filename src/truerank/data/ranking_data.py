@@ -9,6 +9,7 @@ import numpy as np
 
 from truerank.core.checks import as_array, as_numbers, check_plain, column_labels
 from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import Grouping, RowsByQuery, as_ids, group_rows, id_texts, offsets_of, one_query, places_of
 from truerank.data.rows import Description, HeldPart, Merge, add
@@ -246,6 +247,10 @@ class RankingData(Grouping):
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
         """Return `function(part, *state)` of these rows; see `truerank.data.row_source`."""
         return function(HeldPart(self), *state)
+
+    def in_parts(self, n_jobs: int | None) -> Any:
+        """Return these rows as the only part of a fit that uses `n_jobs` threads, a `RowSource`."""
+        return resolve("truerank.data.row_source:OnePart")(self, n_jobs)
 
     def scores(self, model: Scorer) -> np.ndarray:
         """Return scores (n,), float64, in grouped order, by a fitted ranker."""

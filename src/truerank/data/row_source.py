@@ -100,6 +100,8 @@ class RowSource(ABC):
     query_ids: np.ndarray
     query_weight: np.ndarray | None
     sample_weight: None = None  # rows of parts are weighed where they live
+    part_jobs: int | None = 1  # threads of a statistic in one part; None means 1
+    alone: Part | None = None  # the part, if the rows of a fit are one part in memory
 
     @abstractmethod
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
@@ -150,6 +152,10 @@ class RowSource(ABC):
 
     def inside(self, outer: RowSource, name: str) -> Self:
         """Return the rows for a fit inside a fit to `outer`: the same."""
+        return self
+
+    def in_parts(self, n_jobs: int | None) -> RowSource:
+        """Return these rows as the parts of a fit; `n_jobs` are the threads for rows in memory."""
         return self
 
     def beside(self, rows: RankingData) -> RowSource:
@@ -302,6 +308,19 @@ class HeldRows(RowSource):
 
     def statistics(self, function: Callable[..., Any], *state: Any, merge: Merge = add, keep: bool = False) -> Any:
         return reduce(merge, [function(part, *state) for part in self.parts])
+
+
+class OnePart(HeldRows):
+    """The rows of a `RankingData` as the only part of a fit, which uses `n_jobs` threads; nothing is copied."""
+
+    def __init__(self, data: RankingData, n_jobs: int | None) -> None:
+        self.alone, self.part_jobs = HeldPart(data), n_jobs
+        self.parts = [self.alone]
+        self.n_rows, self.n_queries, self.n_features = data.n_rows, data.n_queries, data.n_features
+        self.feature_names, self.category_names = data.feature_names, data.category_names
+        self.query_ids, self.query_weight = data.query_ids, data.query_weight
+        self.rows_by_part, self.queries_by_part = np.array([data.n_rows]), np.array([data.n_queries])
+        self.first_rows = offsets_of(self.rows_by_part)
 
 
 class RowsElsewhere:

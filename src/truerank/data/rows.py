@@ -93,3 +93,8 @@ def largest(a: Any, b: Any) -> Any:
 def beside(a: Any, b: Any) -> Any:
     """Concatenate lists of results in the order of the parts."""
     return a + b
+
+
+def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the arrays of all parts as one; that of a single part is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

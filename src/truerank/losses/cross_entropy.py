@@ -20,8 +20,8 @@ _BLOCK_VALUES = 1 << 17  # numbers in a block of rows: its second pass finds the
 class CrossEntropy:
     """`Σ_q v_q [-Σ_j P_y(j) ln P_s(j)] + alpha/2 ‖w‖²` over the `n_queries` queries with different grades.
 
-    `query_weight` (m,) are v_q; `normalize` divides those of the queries that count by their sum. `objective` computes
-    the targets P_y, by default ListNet's softmax. `has_hessian` is True for dense rows.
+    `query_weight` (m,) are v_q. `objective` computes the targets P_y, by default ListNet's softmax. `has_hessian` is
+    True for dense rows.
     """
 
     def __init__(
@@ -32,7 +32,6 @@ class CrossEntropy:
         query_weight: np.ndarray | None = None,
         *,
         alpha: float = 0.0,
-        normalize: bool = False,
         objective: Softmax | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -42,8 +41,6 @@ class CrossEntropy:
         weight = np.ones(m) if query_weight is None else np.array(query_weight, dtype=np.float64)
         weight[~mixed_queries(y, offsets)] = 0.0
         self.n_queries = int(np.count_nonzero(weight))
-        if normalize and self.n_queries:
-            weight /= weight.sum()
         self.weight = weight
         self.targets = (objective or Softmax()).targets(y, offsets)
         self._scores = np.zeros(len(y))

@@ -143,24 +143,13 @@ def sort_grades(y: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndar
     return order, ranks, n_grades, n_pairs
 
 
-def weight_by(
-    weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
-) -> np.ndarray | None:
-    """Return the weight of each pair of a query, (m,), so that queries count by their "pairs", "rows", or equally.
-
-    `n_pairs` (m,) are the pairs of each query. The total weight of all pairs is the same as with "pairs". None means 1.
-    """
-    if weighting == "pairs":
-        return query_weight
-    share, weighed = weight_shares(weighting, n_pairs, offsets, query_weight)
-    total = float(share.sum())
-    return (weighed / total if total > 0 else 0.0) * share / np.maximum(n_pairs, 1.0)
-
-
 def weight_shares(
     weighting: str, n_pairs: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None
 ) -> tuple[np.ndarray, float]:
-    """Return what each query counts (m,), and the total weight of the pairs, to which `weight_by` scales."""
+    """Return what each query counts (m,) by "rows" or equally, and the total weight of the pairs.
+
+    `n_pairs` (m,) are the pairs of each query. A query's share of the total is divided by its pairs.
+    """
     own = np.ones(len(n_pairs)) if query_weight is None else query_weight
     size = np.diff(offsets).astype(np.float64) if weighting == "rows" else np.ones(len(n_pairs))
     return own * np.where(n_pairs > 0, size, 0.0), float(own @ n_pairs)

@@ -13,7 +13,7 @@ from truerank.data.grouping import at_places, sums_by_query
 from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.stored_values import csr_parts
 
-LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `column_scales`
+LEAST_SPREAD, MOST_SPREAD, MOST_RATIO = 0.01, 10.0, 100.0  # see `scales_of_spread`
 _BLOCK_VALUES = 1 << 18  # numbers in a block of rows
 _FIRST_FACTOR, _SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # SplitMix64's
 
@@ -38,9 +38,16 @@ def order_by_content(
     >>> X[rows].ravel().tolist() == X[[1, 0, 2]][turned].ravel().tolist()
     True
     """
-    m = len(offsets) - 1
+    rows, queries, _ = order_and_keys(X, y, offsets, query_weight)
+    return rows, queries
+
+
+def order_and_keys(
+    X: StoredMatrix, y: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return the order of `order_by_content`, and the keys (m,) for `np.lexsort` of the queries in this order."""
     keys, grades, own, with_grades = content_hashes(X, y, offsets)
-    weight = np.ones(m) if query_weight is None else query_weight
+    weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight
     queries = np.lexsort((weight, with_grades, own))
     # The rows of each query by key, equal keys by grade, then by row, one query after the other.
     offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -53,7 +60,7 @@ def order_by_content(
         members = rows[tied]
         place = np.repeat(np.arange(len(queries)), sizes[queries])[tied]
         rows[tied] = members[np.lexsort((members, grades[members], keys[members], place))]
-    return rows, queries
+    return rows, queries, (weight[queries], with_grades[queries], own[queries])
 
 
 def content_hashes(
@@ -68,42 +75,13 @@ def content_hashes(
     return keys, grades, own, with_grades
 
 
-def column_scales(
-    X: StoredMatrix, offsets: np.ndarray, rows: np.ndarray | None = None, query_weight: np.ndarray | None = None
-) -> np.ndarray | None:
-    """Return scales that bring columns of very different spread together, or None if that is not necessary.
-
-    The spread of a dense column is its standard deviation within the queries, that of a sparse column the root mean
-    square of its entries. It is not necessary if the largest spread is between `LEAST_SPREAD` and `MOST_SPREAD` and
-    at most `MOST_RATIO` times any other except 0, or for a BinnedMatrix. Scales are powers of two, so that divisions
-    are exact; 0 for columns that are constant within every query.
-
-    `rows` int64 (n,) is the row of X at each position of `offsets`, and `query_weight` (m,) the weight of each
-    query.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 1e6, 7.0], [1.0, 3e6, 7.0]])
-    >>> column_scales(X, np.array([0, 2])).tolist()
-    [0.5, 1048576.0, 0.0]
-    >>> column_scales(X[:, :1], np.array([0, 2])) is None
-    True
-    """
-    if isinstance(X, BinnedMatrix) or X.shape[0] == 0 or X.shape[1] == 0:
-        return None
-    positions = np.arange(X.shape[0]) if rows is None else rows
-    unit = powers_of_two(largest_magnitudes(X))
-    weight = np.ones(len(offsets) - 1) if query_weight is None else query_weight / query_weight.max()
-    squares, counts = squares_and_counts(X, positions, np.ascontiguousarray(offsets, dtype=np.int64), weight, unit)
-    return scales_of_spread(np.sqrt(squares / np.where(counts > 0, counts, 1.0)) * unit)
-
-
 def squares_and_counts(
     X: np.ndarray | SparseMatrix, rows: np.ndarray, offsets: np.ndarray, query_weight: np.ndarray, unit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of squares of each column (p,) for `column_scales`, in a `unit` (p,), and their number.
+    """Return the sums of squares of each column (p,) for `scales_of_spread`, in a `unit` (p,), and their number.
 
-    Each row has the weight of its query. Both results can be added over parts of the queries.
+    `rows` int64 (n,) is the row of X at each position of `offsets`. Each row has the weight of its query. Both results
+    can be added over parts of the queries.
     """
     by_position = np.repeat(query_weight, np.diff(offsets))
     p = X.shape[1]
@@ -139,7 +117,20 @@ def reduced_columns(extreme: np.ufunc, X: np.ndarray, initial: float) -> np.ndar
 
 
 def scales_of_spread(spread: np.ndarray) -> np.ndarray | None:
-    """Return the scales of columns with these spreads (p,), by the rule of `column_scales`."""
+    """Return scales that bring columns of very different spread together, or None if that is not necessary.
+
+    The `spread` (p,) of a dense column is its standard deviation within the queries, that of a sparse column the root
+    mean square of its entries. It is not necessary if the largest spread is between `LEAST_SPREAD` and `MOST_SPREAD`
+    and at most `MOST_RATIO` times any other except 0. Scales are powers of two, so that divisions are exact; 0 for
+    columns that are constant within every query.
+
+    Examples
+    --------
+    >>> scales_of_spread(np.array([0.5, 1e6, 0.0])).tolist()
+    [0.5, 1048576.0, 0.0]
+    >>> scales_of_spread(np.array([0.5, 2.0, 0.0])) is None
+    True
+    """
     there = spread[spread > 0]
     if len(there) == 0:
         return None

@@ -16,7 +16,7 @@ from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker
-from truerank.rankers.sums.query_measures import Combined, combined
+from truerank.rankers.sums.query_measures import QueryMeasures
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 
@@ -216,7 +216,7 @@ class AdaRank(LinearRanker):
         # Made in any case, so that eval_metric is checked.
         stopping = EarlyStopping(self._measure("validation_measure"), self.convention, patience, tolerance=_TIE)
         if valid is not None:
-            validation = combined(valid, stopping.measure)
+            validation = QueryMeasures(valid.in_parts(self.n_jobs), stopping.measure)
             if validation.offers_choice():
                 return stopping, validation
             warn(
@@ -240,14 +240,14 @@ class AdaRank(LinearRanker):
 class _Boosting:
     """The state of a fit: the matrix of measures, the weights of the queries, the ranker so far and its history."""
 
-    def __init__(self, ranker: AdaRank, data: RankingData, measure: MeasureLike, valid: Combined | None) -> None:
+    def __init__(self, ranker: AdaRank, data: RankingData, measure: MeasureLike, valid: QueryMeasures | None) -> None:
         self.ranker, self.seed = ranker, seed_of(ranker.random_state)
-        self.train = combined(data, measure)
+        self.train = QueryMeasures(data.in_parts(ranker.n_jobs), measure)
         self.query_ids = data.query_ids
         self.valid = valid
-        matrix = self.train.of_columns(n_jobs=ranker.n_jobs)
+        matrix = self.train.of_columns()
         if ranker.signed:
-            ascending = self.train.of_columns(descending=False, n_jobs=ranker.n_jobs)
+            ascending = self.train.of_columns(descending=False)
             matrix = np.concatenate([matrix, ascending], axis=1)
         self._check_range(matrix)
         constant = self._constant_queries(matrix)
@@ -324,7 +324,7 @@ class _Boosting:
         if np.fmax.reduce(values, axis=None) > 1.0 + _RANGE or np.fmin.reduce(values, axis=None) < -1.0 - _RANGE:
             place = tuple(np.argwhere(np.abs(values) > 1.0 + _RANGE)[0])
             raise InvalidInputError(
-                f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure.measure!r} gave "
+                f"AdaRank needs a measure with values in [-1, 1]; {self.train.measure!r} gave "
                 f"{values[place]:g} for query {self.query_ids[place[0]]}",
                 code="measure-range",
             )

@@ -19,7 +19,7 @@ from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import column_of
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import LinearRanker
-from truerank.rankers.sums.linear import make_problem
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
@@ -97,7 +97,7 @@ class RidgeRanker(LinearRanker):
                 ],
                 code="too-wide",
             )
-        problem = make_problem(data, self.scale, self.n_jobs)
+        problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
         gram, moment = problem.moments()
         with one_blas_thread():
             values, vectors = np.linalg.eigh(gram)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_choice, require_array, require_value
+from truerank.core.checks import require_array, require_value
 from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.threads import one_blas_thread, query_blocks, run_blocks
@@ -16,55 +16,42 @@ from truerank.core.types import Matrix, MeasureLike
 from truerank.data.columns import shown_names
 from truerank.data.grouping import offsets_of, query_of_rows, sums_by_query
 from truerank.data.ranking_data import RankingData
-from truerank.losses.cross_entropy import CrossEntropy
-from truerank.losses.graded_pairs import GradedPairs, HingeOracle, weight_by
-from truerank.matrices.binned import BinnedMatrix
-from truerank.matrices.content import column_scales, order_by_content
+from truerank.losses.graded_pairs import HingeOracle
+from truerank.matrices.binned import BinnedMatrix, StoredMatrix
+from truerank.matrices.content import order_and_keys
 from truerank.matrices.rows import LinearRows, linear_scores
 from truerank.rankers.base import Ranker
-from truerank.solvers.concave_convex import RampProblem
-from truerank.solvers.cutting_planes import CuttingPlanes
-from truerank.solvers.hinge_planes import HingePlanes
-from truerank.solvers.newton import PairSums
 from truerank.solvers.path import best_of_path
 from truerank.solvers.result import SolverResult
 
-OracleOf = Callable[[np.ndarray, np.ndarray], Any]
 LARGEST_WEIGHT = 1e200
 """Of a model file: sums over columns must not overflow."""
 _BLOCK_VALUES = 1 << 19  # numbers in a block of rows, for moments
 _PARTS_BYTES = 1 << 28  # of the blocks' matrices that are held at once, before they are added up
 
 
-class Problem:
-    """Training data of a linear ranker, in an order that depends on their content alone and in scaled units.
+class PartProblem:
+    """Rows of a part in an order that depends on their content alone and, after `set_units`, in scaled units.
 
-    `scale` is "auto", "never" or an array of divisors; the attribute has the divisors (p,) or is None. `middle` (p,) or
-    0 is subtracted before the division. `order` (n,) has the row at each position. `rows`, `y`, `offsets` and
-    `query_weight` are in that order, so that the order of the given rows changes no bit of the weights.
+    `order` (n,) has the row at each position. `y`, `offsets`, `query_weight` and `rows` are in that order, so that the
+    order of the given rows changes no bit of the weights. `keys` are those of `order_and_keys`.
     """
 
-    middle: np.ndarray | float = 0.0
+    rows: LinearRows
+    n_weights: int
 
-    def __init__(self, data: RankingData, scale: object, n_jobs: int | None = None, *, intercept: float = 0.0) -> None:
-        if not isinstance(scale, np.ndarray):
-            check_choice(scale, "scale", ("auto", "never"))
+    def __init__(self, data: RankingData, n_jobs: int | None) -> None:
         grades, weight = np.asarray(data.y), data.query_weight
-        self.order, self.queries = order_by_content(data.X, grades, data.offsets, weight)
-        self.y = grades[self.order]
-        self.offsets = offsets_of(np.diff(data.offsets)[self.queries])
-        self.query_weight = None if weight is None else weight[self.queries]
-        self.scale: np.ndarray | None = scale if isinstance(scale, np.ndarray) else None
-        if self.scale is None and scale == "auto":
-            self.scale = column_scales(data.X, self.offsets, self.order, self.query_weight)
-        self.n_jobs = n_jobs
-        self.rows_of = partial(LinearRows, order=self.order, scale=self.scale, intercept=intercept, n_jobs=n_jobs)
-        self.rows = self.rows_of(data.X)
-        self.n_weights = self.rows.n_weights
+        self.order, queries, self.keys = order_and_keys(data.X, grades, data.offsets, weight)
+        self.y, self.n_jobs = grades[self.order], n_jobs
+        self.offsets = offsets_of(np.diff(data.offsets)[queries])
+        self.query_weight = None if weight is None else weight[queries]
 
-    def coef(self, weights: np.ndarray) -> np.ndarray:
-        """Return weights (p,) for the original columns, from those of the learner."""
-        return self.rows.coef(weights)
+    def set_units(self, X: StoredMatrix, scale: np.ndarray | None, intercept: float) -> None:
+        """Choose the divisors of the columns (p,), None for 1, and the value of the intercept's column, 0 for none."""
+        self.rows_of = partial(LinearRows, order=self.order, scale=scale, intercept=intercept, n_jobs=self.n_jobs)
+        self.rows = self.rows_of(X)
+        self.n_weights = self.rows.n_weights
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Return `sum_q w_q Xc' Xc` (p, p) and `sum_q w_q Xc' yc` (p,) of rows and grades centred within queries."""
@@ -108,63 +95,10 @@ class Problem:
         gram -= means.T @ (means * (own * sizes)[:, None])
         return gram, np.asarray(X.T @ (own[query] * centred))
 
-    def cross_entropy(self, alpha: float, normalize: bool, objective: Any) -> CrossEntropy:
-        """Return the loss of ListNet, or another listwise loss, over these data."""
-        return CrossEntropy(
-            self.rows, self.y, self.offsets, self.query_weight,
-            alpha=alpha, normalize=normalize, objective=objective, n_jobs=self.n_jobs,
-        )  # fmt: skip
-
-    def distinct_grades(self) -> np.ndarray:
-        """Return the distinct grades, ascending."""
-        return np.unique(self.y)
-
-    def score_spread(self, weights: np.ndarray) -> float:
-        """Return the standard deviation of all scores, weighted by document."""
-        scores = self.rows.scores(weights)
-        if self.query_weight is None:
-            return float(np.std(scores))
-        own = self.document_weights()
-        return float(np.sqrt(np.average((scores - np.average(scores, weights=own)) ** 2, weights=own)))
-
-    def planes(self, oracle_of: OracleOf, n_blocks: int | None) -> CuttingPlanes:
-        """Return the convex problem of `oracle_of(y, offsets)`; the weights of kept queries sum to 1."""
-        oracle = oracle_of(self.y, self.offsets)
-        return CuttingPlanes(self.rows, oracle, weight=self._shares(oracle), n_blocks=n_blocks, n_jobs=self.n_jobs)
-
-    def ramp(self, oracle_of: OracleOf, n_blocks: int | None) -> RampProblem:
-        """Return the ramp bound of `oracle_of(y, offsets)`, with the same weights."""
-        oracle = oracle_of(self.y, self.offsets)
-        return RampProblem(self.rows, oracle, self._shares(oracle), n_blocks=n_blocks, n_jobs=self.n_jobs)
-
-    def _shares(self, oracle: Any) -> np.ndarray:
-        weight = np.ones(len(oracle.kept)) if self.query_weight is None else self.query_weight
-        return np.where(oracle.kept, weight / (float(weight[oracle.kept].sum()) or 1.0), 0.0)
-
-    def pair_sums(self, weighting: str) -> PairSums:
-        """Return the pairs of RankSVM, weighted by `weight_by`."""
-        pairs = GradedPairs(self.y, self.offsets, self.query_weight, self.n_jobs)
-        pairs.set_weight(weight_by(weighting, pairs.n_pairs, self.offsets, self.query_weight))
-        return PairSums(self.rows, pairs)
-
-    def pair_planes(self, sums: PairSums, n_blocks: int | None) -> CuttingPlanes:
-        """Return the problem of the hinge over the same pairs."""
-        pairs = GradedPairs(self.y, self.offsets)
-        return CuttingPlanes(self.rows, pairs, weight=sums.pairs.weight, n_blocks=n_blocks, n_jobs=self.n_jobs)
-
-    def label_weights(self, rel: float) -> tuple[float, float]:
-        """Return the total weight of the relevant documents and of the others; a document has its query's weight."""
-        own, relevant = self.document_weights(), self.y >= rel
-        return float(own[relevant].sum()), float(own[~relevant].sum())
-
     def document_hinge(self, rel: float, weights: tuple[float, float]) -> HingeOracle:
         """Return the hinge on single documents; `weights` multiply those of relevant and of other documents."""
         relevant = self.y >= rel
         return HingeOracle(np.where(relevant, 1.0, -1.0), self.document_weights() * np.where(relevant, *weights))
-
-    def document_planes(self, rel: float, weights: tuple[float, float]) -> HingePlanes:
-        """Return the problem of `document_hinge`."""
-        return HingePlanes(self.rows, self.document_hinge(rel, weights))
 
     def document_weights(self) -> np.ndarray:
         """Return the weight of the document at each position (n,): its query's weight."""

@@ -14,7 +14,7 @@ from truerank.losses.listwise import LISTWISE
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
-from truerank.rankers.sums.linear import make_problem
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.lbfgs import descend, minimise
 from truerank.solvers.path import path_values
@@ -141,7 +141,7 @@ class ListNet(BinnedLinearRanker):
         max_iter = check_positive_int(self.max_iter, "max_iter")
         learning_rate = check_number(self.learning_rate, "learning_rate", minimum=0, open_minimum=True)
         self._keep_edges(data, valid)
-        problem = make_problem(data, self.scale, self.n_jobs)
+        problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
 
         def solve(alpha: float) -> SolverResult:
             loss = problem.cross_entropy(alpha, bool(self.normalize), LISTWISE[self.objective]())

@@ -14,7 +14,7 @@ from truerank.losses.worst_rankings import RankingOracle, oracle_for
 from truerank.measures import parse_measure
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
-from truerank.rankers.sums.linear import make_problem
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.concave_convex import descend_ramp
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult
@@ -166,7 +166,7 @@ class MeasureSVM(BinnedLinearRanker):
         measure, chooser = self._measure(), self._measure("validation_measure")
         ramp = self._is_ramp(measure)
         self._keep_edges(data, valid)
-        problem = make_problem(data, self.scale, self.n_jobs)
+        problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
         rel = relevant_grade(self.rel, measure, problem, self.convention)
         n_blocks = 1 if self.solver == "1-slack" else None
 

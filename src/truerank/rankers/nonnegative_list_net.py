@@ -11,7 +11,8 @@ from truerank.core.checks import check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.linear import LinearRanker, Problem
+from truerank.rankers.linear import LinearRanker
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.result import Status
 
 
@@ -71,7 +72,7 @@ class NonnegativeListNet(LinearRanker):
         alpha = check_number(self.alpha, "alpha", minimum=0)
         tol = check_number(self.tol, "tol", minimum=0, open_minimum=True)
         max_iter = check_positive_int(self.max_iter, "max_iter")
-        problem = Problem(data, "never", self.n_jobs).cross_entropy(alpha, False, None)
+        problem = LinearProblem(data.in_parts(self.n_jobs), "never").cross_entropy(alpha, False, None)
         p = data.n_features
         if problem.n_queries == 0:
             self.coef_, self.n_iter_, self.objective_, self.gradient_norm_ = np.zeros(p), 0, 0.0, 0.0

@@ -20,7 +20,8 @@ from truerank.data.ranking_data import RankingData
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import linear_scores
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.linear import LinearRanker, Problem
+from truerank.rankers.linear import LinearRanker, PartProblem
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.pair_descent import (
     LEARNING_RATES,
     LOSSES,
@@ -160,17 +161,17 @@ class PairwiseDescent(LinearRanker):
         values = path_values(self.alpha, "alpha", zero=True)
         for value in values:
             self._check_parameters(value)
-        problem = Problem(data, self.scale)
+        problem = LinearProblem(data.in_parts(None), self.scale)
         states: dict[float, dict[str, Any]] = {}
 
         def solve(reg: float) -> SolverResult:
             self._start(problem, reg)
-            self._descend(problem, steps)
+            self._descend(problem.only, steps)
             states[reg] = self.descent_state_
             return SolverResult(self._weights(), self._status, steps, float("nan"))
 
         self.alpha_, _, self.path_ = best_of_path(
-            "alpha", values, solve, valid, lambda w, X: linear_scores(X, problem.rows.coef(w[:-1])),
+            "alpha", values, solve, valid, lambda w, X: linear_scores(X, problem.coef(w[:-1])),
             self.validation_measure, self.convention,
         )  # fmt: skip
         self.descent_state_ = states[self.alpha_]
@@ -210,7 +211,7 @@ class PairwiseDescent(LinearRanker):
         steps = data.n_rows if n_steps is None else check_positive_int(n_steps, "n_steps", 0)
         if first:
             self.n_queries_in_ = 0
-            self._start(Problem(data, self.scale), reg)
+            self._start(LinearProblem(data.in_parts(None), self.scale), reg)
         else:  # the steps change it in place
             self.descent_state_ = deepcopy(self.__dict__["descent_state_"])
         self.n_queries_in_ += data.n_queries
@@ -263,7 +264,7 @@ class PairwiseDescent(LinearRanker):
         for block in blocks():
             if not weights:
                 n_features = block.n_features
-                self._start(Problem(block, self.scale), reg)
+                self._start(LinearProblem(block.in_parts(None), self.scale), reg)
             y = np.asarray(block.y)
             weights.append(make_sampler(self.sampling, y, block.offsets, None).pairs.weight)
             rows.append(block.n_rows)
@@ -338,16 +339,16 @@ class PairwiseDescent(LinearRanker):
                 argument="alpha",
             )
 
-    def _start(self, problem: Problem, reg: float) -> None:
-        weights = np.zeros((2, problem.rows.n_weights + 1))
+    def _start(self, problem: LinearProblem, reg: float) -> None:
+        weights = np.zeros((2, problem.n_weights + 1))
         scalars = np.array([1.0, 0.0, 0.0, 0.0])
         self.descent_state_ = {"weights": weights, "scalars": scalars, "seed": seed_of(self.random_state)}
         self.scale_, self.alpha_ = problem.scale, reg
         self._status = Status.NOTHING_TO_LEARN
 
-    def _batch(self, data: RankingData) -> Problem:
+    def _batch(self, data: RankingData) -> PartProblem:
         """Return later rows in the units of the first ones."""
-        return Problem(data, "never" if self.scale_ is None else self.scale_)
+        return LinearProblem(data.in_parts(None), "never" if self.scale_ is None else self.scale_).only
 
     def _weights(self) -> np.ndarray:
         """Return the weights in the units of the descent, with the intercept last."""
@@ -381,7 +382,7 @@ class PairwiseDescent(LinearRanker):
         return None if len(grades) < 2 else y >= grades[1]
 
     def _descend(
-        self, problem: Problem, n_steps: int, grades: np.ndarray | None = None, pair_share: float | None = None
+        self, problem: PartProblem, n_steps: int, grades: np.ndarray | None = None, pair_share: float | None = None
     ) -> None:
         """Take steps with draws from one block of data."""
         y = problem.y

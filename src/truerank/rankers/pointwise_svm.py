@@ -17,9 +17,9 @@ from truerank.matrices.binned import BinnedMatrix, StoredMatrix
 from truerank.matrices.content import inverse_scales
 from truerank.matrices.rows import LinearRows
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.linear import BinnedLinearRanker, Problem
+from truerank.rankers.linear import BinnedLinearRanker, PartProblem
 from truerank.rankers.measure_svm import relevant_grade
-from truerank.rankers.sums.linear import make_problem
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.path import path_values
 from truerank.solvers.result import SolverResult, Status
 
@@ -113,7 +113,7 @@ class PointwiseSVM(BinnedLinearRanker):
         check_positive_int(self.max_iter, "max_iter")
         check_number(self.intercept_scaling, "intercept_scaling", minimum=0.0, open_minimum=True)
         self._keep_edges(data, valid)
-        problem = make_problem(data, self.scale, intercept=self.intercept_scaling)
+        problem = LinearProblem(data.in_parts(None), self.scale, intercept=self.intercept_scaling)
         rel = relevant_grade(self.rel, None, problem, self.convention)
         labels = problem.label_weights(rel)
         weights = self._class_weights(*labels)
@@ -123,9 +123,9 @@ class PointwiseSVM(BinnedLinearRanker):
             def solve(C: float) -> SolverResult:
                 return SolverResult(np.zeros(problem.n_weights), Status.NOTHING_TO_LEARN, 0, 0.0)
 
-        elif isinstance(problem, Problem) and not isinstance(data.X, BinnedMatrix):
-            X, middle = self._liblinear_rows(data.X, problem)
-            hinge = problem.document_hinge(rel, weights)
+        elif problem.alone is not None and not isinstance(data.X, BinnedMatrix):
+            X, middle = self._liblinear_rows(data.X, problem.alone, problem.scale)
+            hinge = problem.alone.document_hinge(rel, weights)
 
             def solve(C: float) -> SolverResult:
                 return self._liblinear(X, hinge, C)
@@ -144,12 +144,12 @@ class PointwiseSVM(BinnedLinearRanker):
         self._finish(result.status)
 
     @staticmethod
-    def _liblinear_rows(X: Any, problem: Problem) -> tuple[Any, np.ndarray]:
+    def _liblinear_rows(X: Any, problem: PartProblem, scale: np.ndarray | None) -> tuple[Any, np.ndarray]:
         """Return the rows for liblinear, which copies them anyway, and the means that were subtracted."""
         X = X[problem.order]
-        if problem.scale is None:
+        if scale is None:
             return X, np.zeros(X.shape[1])
-        unit = inverse_scales(problem.scale)
+        unit = inverse_scales(scale)
         if hasattr(X, "tocsr"):
             return X.multiply(unit[None, :]).tocsr(), np.zeros(X.shape[1])
         X = X.astype(np.float64)

@@ -11,7 +11,7 @@ from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.linear import BinnedLinearRanker
-from truerank.rankers.sums.linear import make_problem
+from truerank.rankers.sums.linear import LinearProblem
 from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.newton import minimise_pairs
 from truerank.solvers.path import path_values
@@ -131,7 +131,7 @@ class RankSVM(BinnedLinearRanker):
         loss = check_choice(self.loss, "loss", ("squared_hinge", "hinge"))
         weighting = check_choice(self.weighting, "weighting", ("pairs", "rows", "queries"))
         self._keep_edges(data, valid)
-        problem = make_problem(data, self.scale, self.n_jobs)
+        problem = LinearProblem(data.in_parts(self.n_jobs), self.scale)
         sums = problem.pair_sums(weighting)
         planes = problem.pair_planes(sums, _HINGE_BLOCKS) if loss == "hinge" else None
         last = self._start(problem)

@@ -17,44 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from truerank.losses.ramp import RampOracle
-from truerank.matrices.rows import LinearRows
-from truerank.solvers.cutting_planes import CuttingPlanes
 from truerank.solvers.result import SolverResult, Status
 
 MAX_ROUNDS = 30
 # A round that lowers the bound by less than this share of it is the last.
 LEAST_FALL = 1e-4
-
-
-class RampProblem:
-    """The ramp bound over rows, and the convex problem around an anchor, which the oracle holds.
-
-    `weight` (m,) are v_i, 0 for queries that the oracle does not keep; the rest is as in `CuttingPlanes`.
-    """
-
-    def __init__(
-        self,
-        rows: LinearRows,
-        oracle: RampOracle,
-        weight: np.ndarray,
-        *,
-        n_blocks: int | None = 1,
-        n_jobs: int | None = None,
-    ) -> None:
-        self._rows, self._oracle, self._weight, self._n_blocks, self._n_jobs = rows, oracle, weight, n_blocks, n_jobs
-        self.n_weights, self.anything = rows.n_weights, bool(weight.any())
-        self.n_left_out = int((~oracle.kept).sum())
-
-    def risk(self, w: np.ndarray) -> float:
-        return float(np.sum(self._weight * self._oracle.bounds(self._rows.scores(w), self._n_jobs)))
-
-    def planes_around(self, w: np.ndarray) -> CuttingPlanes:
-        """Return the convex problem whose anchor is the ranking by w."""
-        self._oracle.set_anchor(self._rows.scores(w), self._n_jobs)
-        return CuttingPlanes(
-            self._rows, self._oracle, weight=self._weight, n_blocks=self._n_blocks, n_jobs=self._n_jobs
-        )
 
 
 def descend_ramp(problem: Any, C: float, start: np.ndarray, *, tol: float, max_iter: int) -> list[SolverResult]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.threads import one_blas_thread
-from truerank.losses.cross_entropy import CrossEntropy
 from truerank.solvers.result import SolverResult, Status
 
 _DENSE_HESSIAN = 512  # largest number of columns for a matrix of second derivatives
@@ -17,13 +17,11 @@ _SAMPLE_ROWS = 20_000  # rows of the first queries for the preconditioner
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
-def minimise(
-    problem: CrossEntropy, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
-) -> SolverResult:
+def minimise(problem: Any, tol: float, max_iter: int, after: Callable[[np.ndarray, float], bool]) -> SolverResult:
     """L-BFGS in preconditioned coordinates, and Newton steps after rounding has stopped its line search.
 
-    `after(coef, objective)` is called after each iteration and ends the search by returning True. `gap` of the
-    result is the norm of the gradient.
+    `problem` has the methods of `CrossEntropy`. `after(coef, objective)` is called after each iteration and ends the
+    search by returning True. `gap` of the result is the norm of the gradient.
     """
     from scipy.optimize import fmin_l_bfgs_b
 
@@ -85,7 +83,7 @@ def minimise(
 
 
 def descend(
-    problem: CrossEntropy, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
+    problem: Any, learning_rate: float, max_iter: int, after: Callable[[np.ndarray, float], bool]
 ) -> SolverResult:
     """The paper's algorithm 1: a step after each query, in their order; `after` gets NaN for the objective."""
     p = problem.n_weights
@@ -105,7 +103,7 @@ def descend(
     return SolverResult(coef, status, n_iter, value, gap=float(np.linalg.norm(gradient)))
 
 
-def _inverse_diagonal(problem: CrossEntropy) -> np.ndarray:
+def _inverse_diagonal(problem: Any) -> np.ndarray:
     """Return a diagonal (p,) like `_inverse_factor`, from bounds of the curvature."""
     curvature = problem.curvature()
     return 1 / np.sqrt(np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300)))

@@ -1,12 +1,11 @@
-"""AdaRank over partitions: the client holds the measure of every query by every feature, (m, p).
+"""AdaRank's measures of queries by part: the fit holds the measure of every query by every feature, (m, p).
 
-Each round sends the weights to the workers and m numbers to the client. Sums run over the queries in the order of the
-partitions, so the model has the bits of one machine if the order of the queries is the same.
+Each round sends the weights to the parts and m numbers back. Sums run over the queries in the order of the parts, so
+the model has the same bits for any parts if the order of the queries is the same.
 """
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,65 +13,43 @@ import numpy as np
 from truerank.core.types import MeasureLike
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, RowSource
-from truerank.data.rows import beside
+from truerank.data.rows import beside, joined
 from truerank.matrices.rows import FEW, combine_columns, linear_scores
 from truerank.measures.kernel import QueryMeasure
 
 _TIE = 1e-12
 
 
-def combined(data: RankingData | RowSource, measure: MeasureLike) -> Combined:
-    """Return `Combined`, or for a `RowSource` its version over parts."""
-    return PartitionedCombined(data, measure) if isinstance(data, RowSource) else Combined(data, measure)
-
-
-class Combined:
-    """E_i(f_t) of queries, from the columns that f_t uses.
+class QueryMeasures:
+    """E_i(f_t) of all queries.
 
     E is the measure, or 1 minus a measure of which less is better; `reported` converts a mean of E back.
     """
 
-    def __init__(self, data: RankingData, measure: Any) -> None:
-        self.measure = QueryMeasure(data, measure)
-        self.X = data.X
-        self._columns: dict[int, np.ndarray] = {}
-        # Any scores show which queries the measure skips.
-        self._skip(np.isnan(self.measure.of_scores(np.zeros(data.n_rows))), data.weight_by_query)
-
-    def _skip(self, skipped: np.ndarray, weight: np.ndarray) -> None:
-        self._skipped, self._any_skipped = skipped, bool(skipped.any())
-        weight = np.where(skipped, 0.0, weight)
+    def __init__(self, data: RowSource, measure: Any) -> None:
+        self._data, self.measure = data, measure
+        data.statistics(_open, measure, keep=True)
+        self._skipped = self._gather("skipped")
+        self._any_skipped = bool(self._skipped.any())
+        weight = np.where(self._skipped, 0.0, data.weight_by_query)
         self._weight = weight / (weight.sum() or 1.0)
 
     def evaluate(self, coef: np.ndarray) -> np.ndarray:
         """Return the measure of every query (m,), from scores with the bits of `predict`."""
-        used = np.flatnonzero(coef).tolist()
-        if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
-            return self.of_scores(linear_scores(self.X, coef))
-        for k in used:
-            if k not in self._columns:
-                self._columns[k] = np.ascontiguousarray(self.X[:, k])
-        return self.of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+        return self._gather("evaluate", coef)
 
-    def of_scores(self, scores: np.ndarray) -> np.ndarray:
-        """Return E of every query (m,) for scores (n,)."""
-        return self._turned(self.measure.of_scores(scores))
-
-    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
+    def of_columns(self, *, descending: bool = True) -> np.ndarray:
         """Return E of every query ranked by each column, (m, p)."""
-        return self._turned(self.measure.of_columns(self.X, descending=descending, n_jobs=n_jobs))
-
-    def reported(self, value: float) -> float:
-        """Return the mean of the measure, given the mean of E."""
-        return value if self.measure.measure.higher_is_better else 1.0 - value
-
-    def _turned(self, values: np.ndarray) -> np.ndarray:
-        return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
+        return self._gather("of_columns", descending, self._data.part_jobs)
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the measures (m,) of the best and of the worst order by grade."""
-        grades = self.measure.judgements.grades
-        return self.of_scores(grades), self.of_scores(-grades)
+        both = self._gather("extremes")
+        return both[:, 0], both[:, 1]
+
+    def reported(self, value: float) -> float:
+        """Return the mean of the measure, given the mean of E."""
+        return value if self.measure.higher_is_better else 1.0 - value
 
     def offers_choice(self) -> bool:
         """Whether the order matters for some query with weight."""
@@ -85,28 +62,50 @@ class Combined:
             values = np.where(self._skipped, 0.0, values)
         return self.reported(float(np.add.reduce(self._weight * values)))
 
-
-class PartitionedCombined(Combined):
-    """`Combined` over partitions, with its methods."""
-
-    def __init__(self, data: RowSource, measure: MeasureLike) -> None:
-        self._rows = data
-        self._rows.statistics(_open, measure, keep=True)
-        self.measure: Any = SimpleNamespace(measure=measure)
-        self._skip(self._gather("skipped").astype(bool), data.weight_by_query)
-
-    def evaluate(self, coef: np.ndarray) -> np.ndarray:
-        return self._gather("evaluate", coef)
-
-    def of_columns(self, *, descending: bool = True, n_jobs: int | None = None) -> np.ndarray:
-        return self._gather("columns", descending)
-
-    def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        both = self._gather("extremes")
-        return both[:, 0], both[:, 1]
-
     def _gather(self, what: str, *arguments: Any) -> np.ndarray:
-        return np.concatenate(self._rows.statistics(_ask, what, *arguments, merge=beside))
+        return joined(self._data.statistics(_ask, what, *arguments, merge=beside))
+
+
+class MeasuresOfPart:
+    """E_i(f_t) of the queries of a part, from the columns that f_t uses."""
+
+    def __init__(self, part: Part, measure: Any) -> None:
+        data = part.data
+        self.measure = QueryMeasure(data, measure)
+        self.X: Any = data.X
+        if not part.hold:
+            self.X = (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(part, data)
+        self._columns: dict[int, np.ndarray] = {}
+        # Any scores show which queries the measure skips.
+        self._skipped = np.isnan(self.measure.of_scores(np.zeros(data.n_rows)))
+
+    def skipped(self, part: Part) -> np.ndarray:
+        """Return the queries that the measure skips, bool (m,)."""
+        return self._skipped
+
+    def evaluate(self, part: Part, coef: np.ndarray) -> np.ndarray:
+        coef = np.array(coef)  # what was received may be read-only
+        used = np.flatnonzero(coef).tolist()
+        if hasattr(self.X, "tocsr") or not 0 < len(used) <= FEW:
+            return self._of_scores(linear_scores(self.X, coef))
+        for k in used:
+            if k not in self._columns:
+                self._columns[k] = np.ascontiguousarray(self.X[:, k])
+        return self._of_scores(combine_columns([self._columns[k] for k in used], coef[used]))
+
+    def of_columns(self, part: Part, descending: bool, n_jobs: int | None) -> np.ndarray:
+        return self._turned(self.measure.of_columns(part.data.X, descending=descending, n_jobs=n_jobs))
+
+    def extremes(self, part: Part) -> np.ndarray:
+        """Return the measures of the best and of the worst order by grade, (m, 2)."""
+        grades = self.measure.judgements.grades
+        return np.stack([self._of_scores(grades), self._of_scores(-grades)], axis=1)
+
+    def _of_scores(self, scores: np.ndarray) -> np.ndarray:
+        return self._turned(self.measure.of_scores(scores))
+
+    def _turned(self, values: np.ndarray) -> np.ndarray:
+        return values if self.measure.measure.higher_is_better else np.subtract(1.0, values, out=values)
 
 
 class MatrixOfSource:
@@ -130,20 +129,12 @@ class SparseOfSource(MatrixOfSource):
         return self._partition.data.X
 
 
-def _open(partition: Part, measure: MeasureLike) -> None:
-    data = partition.data
-    combined = partition.memory["combined"] = Combined(data, measure)
-    if not partition.hold:
-        combined.X = (SparseOfSource if hasattr(data.X, "tocsr") else MatrixOfSource)(partition, data)
+# Statistics of a part.
 
 
-def _ask(partition: Part, what: str, *arguments: Any) -> list[np.ndarray]:
-    combined = partition.memory["combined"]
-    if what == "skipped":
-        return [combined._skipped]
-    if what == "extremes":
-        return [np.stack(combined.extremes(), axis=1)]
-    if what == "columns":
-        whole = combined if partition.hold else Combined(partition.data, combined.measure.measure)
-        return [whole.of_columns(descending=arguments[0], n_jobs=1)]
-    return [combined.evaluate(np.array(arguments[0]))]
+def _open(part: Part, measure: MeasureLike) -> None:
+    part.memory["measures"] = MeasuresOfPart(part, measure)
+
+
+def _ask(part: Part, what: str, *arguments: Any) -> list[np.ndarray]:
+    return [getattr(part.memory["measures"], what)(part, *arguments)]
