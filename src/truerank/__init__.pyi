@@ -62,6 +62,7 @@ from .features.position_fusion import (
 from .features.run_pool import RunPool as RunPool
 from .features.run_pool import join_runs as join_runs
 from .features.score_binning import ScoreBinning as ScoreBinning
+from .features.vectors import retrieve_vectors as retrieve_vectors, vector_features as vector_features
 from .inspection.cross_validation import (
     cross_validate as cross_validate,
     learning_curve as learning_curve,
@@ -94,6 +95,7 @@ from .io.trec import (
     write_qrels as write_qrels,
     write_run as write_run,
 )
+from .io.vectors import read_vectors as read_vectors
 from .judging.agreement import Agreement as Agreement, agreement as agreement
 from .judging.estimate import Estimate as Estimate, Estimated as Estimated, estimate as estimate
 from .judging.leaderboard import JudgeOrder as JudgeOrder, Leaderboard as Leaderboard, leaderboard as leaderboard

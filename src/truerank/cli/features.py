@@ -50,6 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add("--qrels FILE", "judgements in any format (default: every grade is 0, and no topic is left out)")
     options.share(parser, "grades", "aggregate", to="qrels")
+    text = "vectors of documents, a file for each encoder, whose similarities with the queries become columns"
+    add(
+        "--vectors FILE …",
+        text + " (files as in `truerank text search`)",
+        to="runs index",
+        why="belongs to --runs or --index",
+    )
+    add("--query-vectors FILE …", "vectors of queries, in the order of --vectors", to="vectors")
     add("--per-query", "scale every column within its topic", choices=tuple(MAPS))
     add("-o --output OUT", "output file (default: LETOR text on stdout)", type=options.Output, default="-")
     options.share(parser, "json")
@@ -66,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     qrels = None if args.qrels is None else common.read_qrels(args)
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
-    data = _mapped(joined.data, args)
+    data = _mapped(_with_vectors(joined.data, args), args)
     lost = None
     if joined.judgements is not None and joined.judgements.missing_grades is not None:
         lost = int((joined.judgements.missing_grades > 0).sum())
@@ -84,7 +92,7 @@ def _of_text(args: argparse.Namespace) -> int:
     ).fit(index)
     qrels = None if args.qrels is None else common.read_qrels(args)
     queries = _queries(args, qrels)
-    data = _mapped(features.transform(queries, index, qrels), args)
+    data = _mapped(_with_vectors(features.transform(queries, index, qrels), args), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
     unjudged = [] if qrels is None else sorted({*data.query_ids.tolist()} - {*qrels.query_ids.tolist()})
     if unjudged:
@@ -119,6 +127,19 @@ def _queries(args: argparse.Namespace, qrels: Any) -> Any:
     from truerank.io.documents import queries_of
 
     return queries_of(qrels) if args.queries is None else truerank.read_queries(args.queries, field=args.query_field)
+
+
+def _with_vectors(data: truerank.RankingData, args: argparse.Namespace) -> truerank.RankingData:
+    """Add the columns of vectors, named by their files."""
+    if args.vectors is None:
+        return data
+    if len(args.vectors) != len(args.query_vectors or []):
+        given = f"{len(args.vectors)} and {len(args.query_vectors or [])}"
+        raise common.UsageError(f"--vectors and --query-vectors must name as many files, got {given}")
+    names = [os.path.splitext(os.path.basename(path))[0] for path in args.vectors]
+    if len(set(names)) < len(names):
+        raise common.UsageError("two files of --vectors have the same name, which names their columns. Rename one")
+    return truerank.vector_features(data, dict(zip(names, zip(args.vectors, args.query_vectors))))
 
 
 def _mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:

@@ -1,4 +1,9 @@
-"""`truerank text search`: the best documents of each query under a retrieval function, as a TREC run."""
+"""`truerank text search`: the best documents of each query, as a TREC run.
+
+With an index, documents are ranked by a retrieval function. With --vectors and --query-vectors, they are ranked by the
+inner product with every document, without an index. Files of vectors are .npy or .safetensors, with the ids in FILE.ids
+(one on each line), or Parquet or Arrow with a column of ids and a list column.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +15,46 @@ from truerank.cli import common, options
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
-    add("index INDEX", "a folder that `truerank text index` wrote")
-    add("queries QUERIES", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
+    add("index [INDEX]", "a folder that `truerank text index` wrote")
+    add("queries [QUERIES]", 'JSON lines {"id", "text"}, a table, TREC topics or SMART queries')
     add(
         "--function NAME",
         "bm25, cosine, tfidf, dirichlet, jelinek-mercer or latent, with parameters as in "
-        "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)'",
-        default="bm25",
+        "'bm25(k1=0.9, b=0.4, analyser=porter, field=title)' (default: bm25)",
     )
+    add("--vectors FILE", "vectors of the documents: rank by inner products instead")
+    add("--query-vectors FILE", "vectors of the queries", to="vectors")
+    add("--ids FILE", "id of each document, one on each line (default: those of --vectors)", to="vectors")
+    add("--query-ids FILE", "id of each query (default: those of --query-vectors)", to="vectors")
+    similarities = ("inner-product", "cosine")
+    add("--similarity", "what the score is (default: inner-product)", choices=similarities, to="vectors")
     add("--depth N", "documents of each query", type=options.positive, default=1000)
     add("--tag NAME", "name of the run", type=options.tag, default="truerank")
     options.share(parser, "query-field", "threads")
+    options.refuse(parser, "index queries function query_field threads", "vectors")
     add("-o --output FILE", "output file of the run (default: stdout)", type=options.Output)
 
 
 def run(args: argparse.Namespace) -> int:
     """Search and write."""
+    if args.vectors is not None:
+        return _by_vectors(args)
+    if args.queries is None:
+        raise common.UsageError("name an index and a file of queries, or give --vectors and --query-vectors")
     index = truerank.Index(args.index)
     queries = truerank.read_queries(args.queries, field=args.query_field)
-    found = truerank.retrieve(index, queries, args.function, depth=args.depth, n_jobs=args.threads)
+    found = truerank.retrieve(index, queries, args.function or "bm25", depth=args.depth, n_jobs=args.threads)
     found.write(args.output or "-", tag=args.tag)
     common.note_nothing_found(queries, found.query_ids[found.offsets[1:] > found.offsets[:-1]].tolist())
+    return 0
+
+
+def _by_vectors(args: argparse.Namespace) -> int:
+    if args.query_vectors is None:
+        raise common.UsageError("--vectors needs the vectors of the queries. Add --query-vectors FILE")
+    documents = truerank.read_vectors(args.vectors, args.ids)
+    queries = truerank.read_vectors(args.query_vectors, args.query_ids)
+    more = common.given(args, "similarity")
+    found = truerank.retrieve_vectors(documents, queries, depth=args.depth, tag=args.tag, **more)
+    found.write(args.output or "-", tag=args.tag)
     return 0
