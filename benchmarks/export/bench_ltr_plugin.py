@@ -64,10 +64,10 @@ def compare_logs(engine: Engine, folder: Path) -> None:
     queries, judged = read_queries(folder / "cran.qry.gz"), read_judgements(folder / "cranqrel.gz")
     named = {"kind": "named-queries", "index": INDEX, "id": "id", "batch": 200, "features": FEATURES}
     log = named | {"kind": "ltr-log", "featureset": "sparse", "features": list(FEATURES), "params": REQUESTS["params"]}
-    (ours, missing), (theirs, _) = (engine_features(engine, spec, queries, judged) for spec in (named, log))
+    (ours, missing, _), (theirs, *_) = (engine_features(engine, spec, queries, judged) for spec in (named, log))
     same = np.array_equal(ours.X, theirs.X) and ours.doc_ids.tolist() == theirs.doc_ids.tolist()
     print(
-        f"{ours.n_rows} judged pairs of {ours.n_queries} queries ({missing} not in the index), {ours.n_features} "
+        f"{ours.n_rows} judged pairs of {ours.n_queries} queries ({len(missing)} not in the index), {ours.n_features} "
         f"features, {np.count_nonzero(ours.X)} values: the plugin's log and named queries give the same table: {same}"
     )
 

@@ -3,7 +3,7 @@
     TRUERANK_DATA=… python -m benchmarks text/bench_engine_features
 
 Starts the engine on loopback (`benchmarks/search_server.py`), indexes Cranfield and asks for the ten features of
-`examples/opensearch/features.yaml` by `truerank text features --engine`, which is killed (SIGKILL) after some answers
+`examples/opensearch/features.yaml` by `truerank features`, which is killed (SIGKILL) after some answers
 and started again; the file must be that of a run that nobody killed. Then rankers over five folds of queries beside the
 engine's own BM25. Equal scores are ranked by document id: the file has each query's one document that is not relevant
 last, so that the file's order would tell the grades.
@@ -33,8 +33,8 @@ RANKERS = {
 
 
 def collect(url: str, folder: Path, output: Path, kill_after: int | None = None) -> str:
-    """Run `truerank text features --engine`, or kill it after so many answers; what it said last."""
-    words = ["text", "features", "--engine", url, "--spec", str(EXAMPLE / "features.yaml"), "-o", str(output)]
+    """Run `truerank features`, or kill it after so many answers; what it said last."""
+    words = ["features", "--engine", url, "--features", str(EXAMPLE / "features.yaml"), "-o", str(output)]
     words += ["--queries", str(folder / "cran.qry.gz"), "--qrels", str(folder / "cranqrel.gz")]
     with subprocess.Popen([sys.executable, "-m", "truerank", *words], stderr=subprocess.PIPE, text=True) as process:
         partial = Path(f"{output}.partial")

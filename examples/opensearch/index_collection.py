@@ -1,4 +1,4 @@
-"""Index documents in OpenSearch or Elasticsearch, for `truerank text features --engine`.
+"""Index documents in OpenSearch or Elasticsearch, for `truerank features`.
 
     python examples/opensearch/index_collection.py http://127.0.0.1:9200 cranfield cran.all.1400.gz
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -18,7 +19,11 @@ from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
 from truerank.export.certificate import reference_scores
 from truerank.export.form import form_of
+from truerank.io.documents import Document
 from truerank.io.engine import Engine
+from truerank.io.engine_features import engine_features
+from truerank.io.feature_sets import stored_set
+from truerank.io.trec import as_qrels
 
 SECRET = "pa$$word-of-mine"
 
@@ -48,7 +53,8 @@ class Hostile:
                 connection.settimeout(5)
                 try:
                     self.seen = connection.recv(1 << 20)
-                    for part in (bytes([b]) for b in self.answer) if self.drip else [self.answer]:
+                    answer = http("{}", "404 Not Found") if self.seen.startswith(b"GET /_ltr") else self.answer
+                    for part in (bytes([b]) for b in answer) if self.drip else [answer]:
                         connection.sendall(part)
                         if self.drip and time.monotonic() < self.end:
                             time.sleep(0.05)
@@ -127,7 +133,7 @@ def words(tmp_path):
     (tmp_path / "q.jsonl").write_text('{"id": "1", "text": "heat"}\n')
     (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 0\n")
     (tmp_path / "spec.json").write_text('{"index": "i", "features": {"title": {"match": {"t": "{{query}}"}}}}')
-    line = ["text", "features", "--spec", str(tmp_path / "spec.json"), "-o", str(tmp_path / "out.txt"), "--engine"]
+    line = ["features", "--features", str(tmp_path / "spec.json"), "-o", str(tmp_path / "out.txt"), "--engine"]
     return ["--queries", str(tmp_path / "q.jsonl"), "--qrels", str(tmp_path / "qrels")], line
 
 
@@ -141,7 +147,7 @@ def test_features_of_an_engine_that_lies(hostile, words, tmp_path, capsys, name)
     more, line = words
     assert main([*line, hostile(ANSWERS[name]).url, *more]) == 1
     error = capsys.readouterr().err
-    assert error.startswith("truerank text features: ")
+    assert error.startswith("truerank features: ")
     assert "inside truerank" not in error
     assert "\x1b" not in error
     assert not (tmp_path / "out.txt").exists()
@@ -170,14 +176,24 @@ MISNAMED = {
 def test_features_under_other_names_are_refused(hostile, words, tmp_path, capsys, name):
     """Some were read as 0, or as the last of two values."""
     kind, answer = MISNAMED[name]
-    spec = json.loads((tmp_path / "spec.json").read_text()) | {"kind": kind, "featureset": "f"}
-    if kind != "named-queries":
-        spec["features"] = list(spec["features"])
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    more, line = words
-    assert main([*line, hostile(answer).url, *more]) == 1
-    assert "inside truerank" not in capsys.readouterr().err
-    assert not (tmp_path / "out.txt").exists()
+    features = {"title": {"match": {"t": "{{query}}"}}}
+    spec = {"kind": kind, "index": "i", "featureset": "f", "batch": 9, "features": features}
+    queries, qrels = (
+        [
+            Document("1", {"text": "heat"}, {}, {}),
+        ],
+        as_qrels({"1": {"a": 2, "b": 0}}),
+    )
+    with pytest.raises(EngineError):
+        engine_features(Engine(hostile(answer).url), spec, queries, qrels)
+
+
+@pytest.mark.parametrize("solr", [False, True])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_feature_set_of_an_engine_that_lies(scripted, name, solr):
+    server = scripted(("GET", "", ANSWERS[name]))
+    with suppress(EngineError):
+        assert stored_set(Engine(server.url, 2.0), "f", solr=solr) is None
 
 
 def test_forty_kinds_of_answers_are_among_them():

@@ -227,7 +227,7 @@ def test_careless_input_is_refused_before_the_work(words, code, said, careless, 
 @pytest.mark.parametrize(
     "words",
     [
-        "text features --engine http://127.0.0.1:9 --spec latin.json --queries q --qrels r -o o.csv",
+        "features --engine http://127.0.0.1:9 --features latin.json --queries q --qrels r -o o.csv",
         "export ridge.json --to painless --feature-names latin.json -o x",
         "deploy --verify-only ridge.json --engine http://127.0.0.1:9 --name n --queries q --requests latin.json",
     ],

@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 
 from support.refusals import refused
-from truerank import import_model, read_letor
+from truerank import import_model, read_letor, read_run, save_model
 from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
 from truerank.export.deployment import deploy
 from truerank.export.verification import verify
 from truerank.io.engine import Engine, checked
+from truerank.io.feature_sets import feature_set, made_of_index, stored_set
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = [f"f{k + 1}" for k in range(6)]
@@ -41,12 +42,11 @@ def make_index(engine):
         words = {name: " ".join(rng.choices(WORDS, k=rng.randint(1, 4))) for name in FEATURES}
         engine.request("PUT", f"{INDEX}/_doc/{number}", words | {"id": str(number)})
     engine.request("POST", f"{INDEX}/_refresh")
-    engine.request("PUT", "_ltr")
-    features = [
-        {"name": name, "params": ["query"], "template_language": "mustache", "template": query}
-        for name, query in FEATURES.items()
-    ]
-    engine.request("PUT", "_ltr/_featureset/films", {"featureset": {"name": "films", "features": features}})
+
+
+def definitions(name, features):
+    own = [{"name": feature, "params": ["query"], "template": query} for feature, query in features.items()]
+    return {"index": INDEX, "base": REQUESTS["base"], "featureset": {"name": name, "features": own}}
 
 
 def the_models(folder):
@@ -57,12 +57,13 @@ def the_models(folder):
     return found
 
 
-def features_of_judged_pairs(url, spec, folder):
-    (folder / "spec.json").write_text(json.dumps(spec | {"index": INDEX}))
+def features_of_judged_pairs(url, folder, features, *more):
+    (folder / "features.json").write_text(json.dumps(features))
     (folder / "queries.jsonl").write_text("".join(f'{{"id": "{k}", "text": "{t}"}}\n' for k, t in enumerate(TEXTS)))
     (folder / "qrels").write_text("".join(f"{k} 0 {d} {d % 2}\n" for k in range(len(TEXTS)) for d in range(20)))
-    line = ["text", "features", "--engine", url, "--spec", str(folder / "spec.json"), "-o", str(folder / "out.txt")]
-    assert main([*line, "--queries", str(folder / "queries.jsonl"), "--qrels", str(folder / "qrels")]) == 0
+    line = ["features", "--engine", url, "--features", str(folder / "features.json"), "-o", str(folder / "out.txt")]
+    line += ["--queries", str(folder / "queries.jsonl"), "--qrels", str(folder / "qrels"), *more]
+    assert main(line) == 0
     return read_letor(folder / "out.txt").X
 
 
@@ -70,8 +71,11 @@ def converse(url, folder):
     """What is asked of the plugin, and what must come of it."""
     engine = Engine(url)
     make_index(engine)
+    films = feature_set(definitions("films", FEATURES))
+    named = features_of_judged_pairs(url, folder, definitions("films", FEATURES))
+    assert stored_set(engine, "films", solr=False) is None
     for name, model in the_models(folder).items():
-        done = deploy(model, url, name, kind="ltr", feature_set="films")
+        done = deploy(model, url, name, kind="ltr", feature_set=films)
         assert (done["replaced"], done["times"]) == (False, 1.0)
         own = verify(model, url, name, INDEX, REQUESTS, TEXTS, kind="ltr", window=30)
         assert (own.queries, own.orders_equal) == (3, 3), name
@@ -89,13 +93,33 @@ def converse(url, folder):
         deploy(model, url, "m", kind="ltr", feature_set="films", feature_names=["nowhere", *NAMES[1:]])
     with pytest.raises(EngineError, match="status 4"):
         verify(model, url, "never put there", INDEX, REQUESTS, TEXTS, kind="ltr")
-    log = {"kind": "ltr-log", "featureset": "films", "features": NAMES, "params": {"query": "{{query}}"}}
-    logged = features_of_judged_pairs(url, log, folder)
-    named = {"kind": "named-queries", "features": {name: FEATURES[name] for name in NAMES}}
-    np.testing.assert_array_equal(logged, features_of_judged_pairs(url, named, folder))
+    logged = features_of_judged_pairs(url, folder, definitions("films", FEATURES))
+    np.testing.assert_array_equal(logged, named)
     assert 0 < (logged == 0).mean() < 1
+    with refused(InvalidInputError, code="other-features"):
+        deploy(model, url, "m", kind="ltr", feature_set=feature_set(definitions("films", FEATURES | {"more": {}})))
+    made, left_out = made_of_index(engine, INDEX, "made", solr=False)
+    assert made.names == ["base", *(own for name in (*NAMES, "text") for own in (name, f"{name}_phrase"))]
+    assert left_out == ["id (keyword)"]
+    by_queries = features_of_judged_pairs(url, folder, made.as_json())
+    by_plugin = features_of_judged_pairs(url, folder, made.as_json(), "--put")
+    np.testing.assert_array_equal(by_queries, by_plugin)
+    walk(url, folder)
     with refused(EngineError, code="no-feature"):
         verify(model, url, "linear", INDEX, REQUESTS, TEXTS, kind="ltr", feature_names=["f7", *NAMES[1:]])
+
+
+def walk(url, folder):
+    """Deploy with the definitions in a file, and read the runs that the verification writes."""
+    (folder / "films.json").write_text(json.dumps(definitions("films", FEATURES)))
+    save_model(the_models(folder)["trees"], folder / "model.json")
+    line = ["deploy", str(folder / "model.json"), "--engine", url, "--features", str(folder / "films.json")]
+    line += ["--name", "walk", "--verify", "--queries", str(folder / "queries.jsonl"), "--runs", str(folder / "runs")]
+    assert main([*line, "--window", "30"]) == 0
+    before, after = (read_run(folder / "runs" / f"{own}-walk.run").to_dict() for own in ("without", "with"))
+    assert before.keys() == after.keys() == set(TEXTS)
+    assert all(before[text].keys() == after[text].keys() for text in TEXTS)
+    assert before != after
 
 
 def key_of(method, path, body):

@@ -14,7 +14,8 @@ from truerank.cli import main
 from truerank.core.errors import DataFileError, EngineError, InvalidInputError
 from truerank.io.documents import Document, read_judgements
 from truerank.io.engine import Engine
-from truerank.io.engine_features import engine_features, read_spec
+from truerank.io.engine_features import engine_features
+from truerank.io.feature_sets import agreed, feature_set, made_of_index, read_feature_set, stored_set
 from truerank.io.letor.read import read_letor
 
 QUERIES = [Document("1", {"text": 'heat "flow"'}, {}, {}), Document("2", {"text": "wing"}, {}, {})]
@@ -30,7 +31,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
                 server.requests.append((self.path, body, self.headers.get("Authorization")))
                 if server.fail > 0:
                     server.fail -= 1
@@ -43,6 +44,8 @@ class Server:
                     self.send_header("Location", "http://127.0.0.1:1/elsewhere")
                 self.end_headers()
                 self.wfile.write(json.dumps(content).encode())
+
+            do_GET = do_PUT = do_POST
 
             def log_message(self, *_):
                 pass
@@ -72,6 +75,8 @@ def serve():
 
 
 def opensearch(path, body):
+    if path.startswith("/_ltr"):
+        return 404, {}
     hits = []
     for name in body["query"]["bool"]["filter"][0]["ids"]["values"]:
         if name != "gone":
@@ -90,6 +95,7 @@ SPEC = {
     "batch": 2,
     "features": {"title": {"match": {"title": "{{query}}"}}, "phrase": {"match_phrase": {"text": "so {{text}}!"}}},
 }
+OWN = {"index": "articles", "features": SPEC["features"] | {"phrase": {"match_phrase": {"text": "so {{query}}!"}}}}
 
 
 def test_named_queries_become_columns(serve, monkeypatch):
@@ -97,8 +103,8 @@ def test_named_queries_become_columns(serve, monkeypatch):
     monkeypatch.setenv("TRUERANK_ENGINE_PASSWORD", "p@ss")
     server = serve(opensearch)
     engine = Engine(server.url)
-    data, missing = engine_features(engine, SPEC, QUERIES, read_judgements(io.BytesIO(QRELS)))
-    assert missing == 1
+    data, missing, unasked = engine_features(engine, SPEC, QUERIES, read_judgements(io.BytesIO(QRELS + b"3 0 a 1\n")))
+    assert (missing, unasked) == ([("2", "gone")], ["3"])
     assert data.feature_names == ["title", "phrase"]
     assert data.X.tolist() == [[1, 2], [2, 0], [3, 4], [1, 2]]
     assert data.y.tolist() == [2, 0, 0, 1]
@@ -136,8 +142,8 @@ def test_features_of_solr(serve):
 
     spec = {"kind": "solr", "index": "c", "store": "s", "efi": {"text": "{{query}}"}, "features": ["f1", "f2"]}
     qrels = read_judgements(io.BytesIO(b"1 0 a 1\n1 0 b 0\n1 0 c 0\n"))
-    data, missing = engine_features(Engine(serve(answer).url + "/solr"), spec | {"batch": 9}, QUERIES, qrels)
-    assert (data.X.tolist(), missing) == ([[0.5, 2.0], [0.0, 0.0]], 1)
+    data, missing, _ = engine_features(Engine(serve(answer).url + "/solr"), spec | {"batch": 9}, QUERIES, qrels)
+    assert (data.X.tolist(), missing) == ([[0.5, 2.0], [0.0, 0.0]], [("1", "c")])
 
 
 def test_busy_engines_are_asked_again_and_refusals_are_told(serve):
@@ -155,16 +161,32 @@ def test_busy_engines_are_asked_again_and_refusals_are_told(serve):
             engine_features(Engine(serve(lambda path, body, c=code: (c, {})).url), SPEC, QUERIES, qrels)
     with refused(EngineError, code="engine-refused"):
         engine_features(Engine(serve(lambda path, body: (200, {"hits": []})).url), SPEC, QUERIES, qrels)
-    old = {"hits": {"hits": [{"_id": "a", "matched_queries": ["title"]}]}}
-    with refused(EngineError, code="old-engine"):
-        engine_features(Engine(serve(lambda path, body: (200, old)).url), SPEC, QUERIES, qrels)
+
+
+@pytest.mark.parametrize("by", ["names", "status"])
+def test_engines_that_score_no_named_queries_are_asked_for_each_feature(serve, by):
+    def answer(path, body):
+        if "named" in path and by == "status":
+            return 400, {"error": "unrecognized parameter: [include_named_queries_score]"}
+        documents = [own for own in body["query"]["bool"]["filter"][0]["ids"]["values"] if own != "gone"]
+        hits = [{"_id": own, "matched_queries": ["title"]} for own in documents]
+        if must := body["query"]["bool"].get("must"):
+            kind = next(iter(must[0]))
+            hits = [{"_id": own, "_score": 1.0 + ord(own)} for own in documents if kind == "match" or own != "b"]
+        return 200, {"hits": {"hits": hits}}
+
+    server = serve(answer)
+    found = engine_features(Engine(server.url), SPEC, QUERIES, read_judgements(io.BytesIO(QRELS)))
+    assert found.data.X.tolist() == [[98, 98], [99, 0], [100, 100], [98, 98]]
+    assert found.missing == [("2", "gone")]
+    assert len(server.requests) == 1 + 3 * 3  # one in vain, then each batch: the documents and two features
 
 
 @pytest.fixture
 def files(tmp_path):
     (tmp_path / "q.jsonl").write_text("\n".join(json.dumps({"id": q.id, **q.text}) for q in QUERIES))
     (tmp_path / "qrels").write_bytes(QRELS)
-    (tmp_path / "spec.json").write_text(json.dumps(SPEC))
+    (tmp_path / "spec.json").write_text(json.dumps(OWN))
     return tmp_path
 
 
@@ -173,7 +195,7 @@ def test_a_command_that_stopped_goes_on_where_it_was(serve, files, capsys):
     good = server.answer
     server.answer = lambda path, body: good(path, body) if len(server.requests) < 3 else (400, {})
     out = files / "out.txt"
-    words = ["text", "features", "--engine", server.url, "--spec", str(files / "spec.json"), "-o", str(out)]
+    words = ["features", "--engine", server.url, "--features", str(files / "spec.json"), "-o", str(out)]
     words += ["--queries", str(files / "q.jsonl"), "--qrels", str(files / "qrels")]
     assert main(words) == 1
     assert not out.exists()
@@ -182,37 +204,135 @@ def test_a_command_that_stopped_goes_on_where_it_was(serve, files, capsys):
     partial.write_bytes(kept + b'{"a": [1.0')  # as a kill leaves it
     server.answer = good
     assert main(words) == 0
-    assert len(server.requests) == 4
+    assert len(server.requests) == 5
     assert not partial.exists()
     assert read_letor(out).X.tolist() == [[1, 2], [2, 0], [3, 4], [1, 2]]
     err = capsys.readouterr().err
-    assert "2 of 3 requests were answered before" in err
-    assert "the engine lacks 1 of the judged documents" in err
+    assert "1 of 2 requests were answered before" in err
+    assert "the engine lacks 1 judged documents (gone)" in err
+    assert (files / "out.txt.missing.csv").read_text() == "query,docid\n2,gone\n"
     partial.write_bytes(kept)
-    (files / "spec.json").write_text(json.dumps(SPEC | {"index": "other"}))
+    (files / "spec.json").write_text(json.dumps(OWN | {"index": "other"}))
     assert main(words) == 1
     assert "the file is for other requests" in capsys.readouterr().err
 
 
-def test_specifications_are_checked(files):
-    def spec(content, name="spec.json"):
-        (files / name).write_text(content)
-        return read_spec(files / name)
+TEMPLATE = {"match": {"title": "{{keywords}}"}}
+SET = {"name": "shop", "features": [{"name": "t", "params": ["keywords"], "template": TEMPLATE}]}
+STORE = [{"name": "t", "class": "org.apache.solr.ltr.feature.SolrFeature", "params": {"q": "{!field f=t}${query}"}}]
 
-    with refused(DataFileError, code="unknown-key"):
-        spec('{"indexes": "x"}')
-    with refused(DataFileError, code="lost-key"):
-        spec('{"index": "x", "features": []}')
-    with refused(DataFileError, code="lost-key"):
-        spec('{"kind": "ltr-log", "index": "x", "features": ["f"]}')
-    with refused(DataFileError, code="batch"):
-        spec('{"index": "x", "features": {"a": {}}, "batch": 0}')
+
+def test_the_forms_of_feature_sets(files):
+    def read(content, name="spec.json"):
+        (files / name).write_text(content if isinstance(content, str) else json.dumps(content))
+        return read_feature_set(files / name)
+
+    queries = {"t": {"match": {"title": "{{query}}"}}}
+    as_text = SET | {"features": [SET["features"][0] | {"template": json.dumps(TEMPLATE)}]}
+    for form in (SET, {"featureset": SET}, {"_source": {"featureset": SET}, "found": True}, {"featureset": as_text}):
+        own = read(form)
+        assert (own.name, own.names, own.params) == ("shop", ["t"], {"keywords": "{{query}}"})
+        assert own.spec(logged=False)["features"] == queries
+        assert own.spec(logged=True)["featureset"] == "shop"
+        again = read(own.as_json())
+        assert again == own
+    own = read({"index": "i", "id": "sku", "base": {"match_all": {}}, "params": {"keywords": "x {{query}}"}} | SET)
+    assert own.requests()["features"] == {"t": {"match": {"title": "x {{query}}"}}}
+    assert read(own.as_json()) == own
+    solr = read([STORE[0] | {"store": "mine"}])
+    assert solr.for_solr
+    assert solr.spec(logged=True) == {
+        "index": None, "batch": 200, "kind": "solr", "store": "mine", "efi": {"query": "{{query}}"}, "features": ["t"]
+    }  # fmt: skip
+    script = SET | {"features": [SET["features"][0] | {"template_language": "derived_expression", "template": "t * 2"}]}
+    assert read(script).needs_plugin
+    for wrong, code in [
+        ({"features": []}, "no-features"),
+        ({"features": [{"name": "t"}]}, "no-query"),
+        ({"features": SET["features"] * 2}, "feature-names"),
+        ({"features": [SET["features"][0], STORE[0] | {"name": "s"}]}, "mixed"),
+        ({"features": [SET["features"][0] | {"params": ["keywords", "latitude"]}]}, "parameter"),
+        ("{", "not-json"),
+    ]:
+        with refused(DataFileError, code=code):
+            read(wrong)
     pytest.importorskip("yaml")
-    assert spec("index: x\nfeatures:\n  a: {match: {t: '{{query}}'}}\n", "s.yaml")["batch"] == 200
+    assert read("index: x\nfeatures:\n  a: {match: {t: '{{query}}'}}\n", "s.yaml").index == "x"
     with refused(DataFileError, code="not-yaml"):
-        spec("{", "s.yaml")
+        read("{", "s.yaml")
     bad = SPEC | {"features": {"a": {"match": {"t": "x {{nothing}}"}}}}
     with refused(InvalidInputError, code="unknown-field"):
         engine_features(Engine("http://127.0.0.1:1"), bad, QUERIES, read_judgements(io.BytesIO(QRELS)))
     with refused(InvalidInputError, argument="url"):
         Engine("localhost:9200")
+
+
+def test_features_are_made_of_the_fields_of_an_index(serve):
+    fields = {
+        "title": {"type": "text", "fields": {"raw": {"type": "keyword"}, "en": {"type": "text"}}},
+        "maker": {"properties": {"name": {"type": "text"}}},
+        "price": {"type": "scaled_float"}, "delta": {"type": "integer"}, "never": {"type": "long"},
+        "day": {"type": "date"}, "new": {"type": "boolean"}, "place": {"type": "geo_point"},
+        "price_2": {"type": "nested", "properties": {"x": {"type": "text"}}}, "a b": {"type": "float"},
+        "a.b": {"type": "float"},
+    }  # fmt: skip
+
+    def answer(path, body):
+        if path.endswith("_mapping"):
+            return 200, {"v1": {"mappings": {"properties": fields}}, "v2": {"mappings": {}}}
+        fields_asked = {key: own["min"]["field"] for key, own in body["aggs"].items()}
+        lowest = {"delta": -2.0, "never": None}
+        return 200, {"aggregations": {key: {"value": lowest.get(own, 1.0)} for key, own in fields_asked.items()}}
+
+    own, left_out = made_of_index(Engine(serve(answer).url), "shop", None, solr=False)
+    assert own.names == ["base", "a_b", "a_b_2", "day", "maker_name", "maker_name_phrase", "new", "price", "title",
+                         "title_phrase", "title_en", "title_en_phrase"]  # fmt: skip
+    assert [one.partition(" ")[0] for one in left_out] == ["delta", "never", "place", "price_2"]
+    queries = own.requests()["features"]
+    assert queries["base"] == own.base == {"multi_match": {"query": "{{query}}", "fields": [
+        "maker.name", "title", "title.en"]}}  # fmt: skip
+    assert queries["title_en_phrase"] == {"match_phrase": {"title.en": "{{query}}"}}
+    assert queries["price"]["function_score"]["query"] == {"exists": {"field": "price"}}
+    assert (own.index, own.name, own.needs_plugin) == ("shop", "shop", False)
+
+
+def test_features_are_made_of_the_schema_of_solr(serve):
+    types = [{"name": "t", "class": "solr.TextField"}, {"name": "f", "class": "solr.FloatPointField"},
+             {"name": "d", "class": "solr.DatePointField"}, {"name": "s", "class": "solr.StrField"},
+             {"name": "fs", "class": "solr.FloatPointField", "multiValued": True}]  # fmt: skip
+    fields = [{"name": name, "type": kind} for name, kind in
+              [("title", "t"), ("price", "f"), ("day", "d"), ("id", "s"), ("sizes", "fs"),
+               ("_root_", "s")]]  # fmt: skip
+    server = serve(lambda path, body: (200, {"schema": {"fields": fields, "fieldTypes": types}}))
+    own, left_out = made_of_index(Engine(server.url + "/solr/c"), None, "mine", solr=True)
+    assert own.names == ["base", "day", "price", "title", "title_phrase"]
+    assert own.base == {"q": "{!dismax qf='title' mm=1 v=$words}", "words": "{{query}}"}
+    assert own.features[0]["params"] == {"q": "{!dismax qf='title' mm=1}${query}"}
+    assert len(left_out) == 2
+    assert own.requests()["store"] == "mine"
+
+
+def test_what_the_engine_holds_is_never_replaced(serve):
+    held = {}
+
+    def answer(path, body):
+        if path == "/_ltr":
+            return 200, {"stores": {"_default_": {}}}
+        if body:
+            held[path] = body
+        return (200, {"_source": held[path]}) if path in held else (404, {})
+
+    engine = Engine(serve(answer).url)
+    own = feature_set(SET)
+    assert not agreed(engine, own, put=False)
+    assert stored_set(engine, "shop", solr=False) is None
+    assert agreed(engine, own, put=True)
+    assert agreed(engine, own, put=False)
+    assert stored_set(engine, "shop", solr=False).names == ["t"]
+    other = SET | {"features": [SET["features"][0] | {"template": {"match_phrase": {"title": "{{keywords}}"}}}]}
+    for differs in (other, SET | {"features": [*SET["features"], SET["features"][0] | {"name": "more"}]}):
+        with refused(InvalidInputError, code="other-features"):
+            agreed(engine, feature_set(differs), put=True)
+    script = {"name": "s", "features": [SET["features"][0] | {"template_language": "script_feature", "template": "1"}]}
+    with refused(InvalidInputError, code="not-stored"):
+        agreed(engine, feature_set(script), put=False)

@@ -22,6 +22,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "convert": ("truerank.cli.convert", "convert judged rankings between file formats"),
     "split": ("truerank.cli.split", "divide a file by query into training, validation and test files"),
     "sample": ("truerank.cli.sample", "write sample data as files, or run a demonstration (--demo)"),
+    "features": ("truerank.cli.engine_features", "compute features of judged documents in a live search engine"),
     "train": ("truerank.cli.train", "train a ranker and save it, or list the rankers (--list)"),
     "tune": ("truerank.cli.tune", "choose a ranker's parameters by cross-validation, and save the best model"),
     "cross-validate": ("truerank.cli.cross_validate", "train and test over folds of queries"),
@@ -48,7 +49,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "fuse": ("truerank.cli.fuse", "fuse runs of several systems, by a rule or by learned weights"),
     "text index": ("truerank.cli.index", "index a collection of documents"),
     "text search": ("truerank.cli.search", "retrieve documents of an index, as a TREC run"),
-    "text features": ("truerank.cli.features", "compute features from runs, an index or a live engine"),
+    "text features": ("truerank.cli.features", "compute features from runs, or an index of documents"),
     "text links": ("truerank.cli.links", "PageRank, HostRank and relevance propagation over an edge list"),
     "text pipeline": ("truerank.cli.pipeline", "train and test a ranker from documents, queries and judgements"),
     "text classify": ("truerank.cli.classify", "learn to classify texts or rows, with calibrated probabilities"),
@@ -66,7 +67,7 @@ def _command(point: EntryPoint) -> tuple[str, str]:
 COMMANDS = Table("truerank.commands", _COMMANDS, _command)
 # The order of `truerank --help`; commands of two words are listed by their first, those without a group at the end.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Data": ("describe", "convert", "split", "sample"),
+    "Data": ("describe", "convert", "features", "split", "sample"),
     "Learn": ("train", "tune", "cross-validate", "retrain"),
     "Measure": ("evaluate", "compare", "gate", "power", "report", "explain", "trec-eval"),
     "Judge": ("judge", "clicks"),

@@ -17,8 +17,9 @@ from typing import IO, TYPE_CHECKING, Any
 import truerank
 from truerank.cli import options
 from truerank.cli.options import UsageError as UsageError
-from truerank.core.errors import DataFileError, ModelFileError, Wording
+from truerank.core.errors import DataFileError as DataFileError
 from truerank.core.errors import InvalidInputError as InvalidInputError
+from truerank.core.errors import ModelFileError, Wording
 from truerank.core.files import read_text
 from truerank.core.names import resolve
 from truerank.core.printing import counted as counted
@@ -348,7 +349,7 @@ def without_features(path: str, between: str = "\n  ") -> str:
     own = shlex.quote(path)
     return between.join([
         "make features, and train on rows.parquet",
-        f"from a search engine: truerank text features --engine URL --spec SPEC --qrels {own} -o rows.parquet",
+        "from a search engine: truerank features --engine URL --index NAME -o features.json, then what it prints",
         f"from texts: truerank text features --index INDEX --qrels {own} -o rows.parquet",
         f"from columns of a catalogue: truerank convert {own} rows.parquet --join PRODUCTS --on COLUMN",
     ])  # fmt: skip
@@ -422,6 +423,18 @@ def predicted(model: Any, data: RankingData) -> np.ndarray:
     if hasattr(model, "steps"):
         return model.predict(data.restore(data.X), qid=data.restore(data.qid))
     return model.predict(data)
+
+
+def over_statistics(model: Any, *data: Any) -> list[Any]:
+    """Return the statistics of a model's categories, and the model and data that use them."""
+    statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
+    if not statistics:
+        raise InvalidInputError(
+            "--statistics is for boosted trees with categorical columns, and this model is of another kind or has "
+            "none; leave the option out"
+        )
+    encoded = [None if one is None else one.replaced(X=model.encoded(one.X), category_names=None) for one in data]
+    return [statistics, model.over_statistics(), *encoded]
 
 
 @contextmanager

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
 from truerank.core.files import atomic_write, read_text
+
+if TYPE_CHECKING:
+    from truerank.io.feature_sets import FeatureSet
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +24,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "TRUERANK_ENGINE_USER and TRUERANK_ENGINE_PASSWORD, or TRUERANK_ENGINE_API_KEY",
         required=True,
     )
-    text = "stored script, LTR plugin or Solr's model store (default: solr if the address has /solr/, else painless)"
+    text = "stored script, LTR plugin or Solr's model store (default: solr if the address has /solr/; with --features "
+    text += "ltr if the engine has the plugin; else painless)"
     add("--kind", text, choices=("painless", "ltr", "solr"))
     add("--name N", "name of the model in the engine", required=True)
     text = "the engine's names of the columns, one on each line"
     add("--feature-names FILE", text)
     add("--timeout S", "seconds for each request (default: 30)", default=30.0)
-    add("--feature-set NAME", "feature set of the LTR plugin, or feature store of Solr")
+    text = "features of `truerank features` (JSON), which are stored in the engine if it lacks them"
+    add("--features FILE", text, dest="definitions")
+    add("--feature-set NAME", "feature set of the LTR plugin, or feature store of Solr (default: that of --features)")
+    options.share(parser, "statistics")
     add("--certify DATA", "rows as the engine logs them: refuse a model whose float32 scores rank them otherwise")
     add("--replace", "overwrite a model of this name, and keep the old one in a file")
     add("--params FILE", "output file of the script's parameters, for requests", type=options.OutputFile)
@@ -35,42 +43,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--verify", "after the deployment, rerank test queries, and compare orders and scores with the model")
     add("--verify-only", "verify a model that was deployed before")
     add = options.adder(group, to="verify verify_only", why="belongs to --verify")
-    add("--queries Q", "queries, as for `truerank text search`")
+    add("--queries Q", "queries, as for `truerank text search`, or judgements")
     add(
         "--requests FILE",
         'JSON {"base": query, "features": {name: query}} with {{query}} in place of the text; for the LTR plugin '
         '{"base": query, "params": {name: text}}, for Solr {"base": {"q": ...}, "efi": {name: text}, "store": feature '
-        "store}",
+        "store} (default: those of --features)",
     )
-    add("--index NAME", "index to search (for Solr, the address names it)")
-    add("--key FIELD", "keyword field that identifies a document (default: id)")
+    add("--index NAME", "index to search (default: that of --features; for Solr, the address names it)")
+    add("--key FIELD", "keyword field that identifies a document (default: id, or that of --features, else _id)")
     why = "belongs to --verify-only; after a deployment the factor is known"
     text = "with --verify-only: factor of the scores that deploy printed (default: 1)"
     add("--times X", text, type=float, to="verify_only", why=why)
     add("--tolerance T", "accepted difference of scores, divided by the largest score (default: 1e-05)", type=float)
+    text = "write the rankings without and with the model as runs, for `truerank judge plan`"
+    add("--runs FOLDER", text, type=options.OutputFolder)
     add("--window N", "documents to rerank (default: 200)", type=options.positive)
     options.add_data_options(parser, columns=False, to="certify", why="belongs to rows that are read: give --certify")
     options.share(parser, "json")
-    options.refuse(parser, "verify feature_set certify replace params", "verify_only")
+    options.refuse(parser, "verify feature_set certify replace params statistics", "verify_only")
 
 
 def run(args: argparse.Namespace) -> int:
     """Deploy the model, and print a summary."""
     from truerank.export.deployment import deploy, kind_of
+    from truerank.io.engine import Engine
+    from truerank.io.feature_sets import has_plugin, read_feature_set
 
-    asked = _check_verification(args) if args.verify or args.verify_only else {}
+    own = None if args.definitions is None else read_feature_set(args.definitions)
+    asked = _check_verification(args, own) if args.verify or args.verify_only else {}
+    if args.kind is None and own is not None and not own.for_solr and has_plugin(Engine(args.engine, args.timeout)):
+        args.kind = "ltr"
+    model = common.load_ranker(args.model)
     if args.verify_only:
-        return _verify(args, asked, 1.0 if args.times is None else args.times)
+        if getattr(model, "category_names_", None):
+            model = model.over_statistics()
+        return _verify(args, asked, model, 1.0 if args.times is None else args.times)
     kind = kind_of(args.kind, args.engine)
     if kind != "painless":
         common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
     else:
         common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
-    model = common.load_ranker(args.model)
     certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
+    statistics = None
+    if args.statistics is not None:
+        statistics, model, certify = common.over_statistics(model, certify)
+        with atomic_write(args.statistics) as stream:
+            json.dump(statistics, stream, ensure_ascii=False, indent=1)
     result = deploy(
         model, args.engine, args.name, kind=kind, feature_names=common.read_names(args.feature_names),
-        feature_set=args.feature_set, certify=certify, replace=args.replace, timeout=args.timeout,
+        feature_set=args.feature_set or own, certify=certify, replace=args.replace, timeout=args.timeout,
     )  # fmt: skip
     params = result.pop("params", None)
     if args.params is not None:
@@ -85,30 +107,44 @@ def run(args: argparse.Namespace) -> int:
     if not args.verify:
         return common.tell(args, result, text)
     common.note(text)
-    return _verify(args, asked, result["times"])
+    return _verify(args, asked, model, result["times"])
 
 
-def _check_verification(args: argparse.Namespace) -> dict[str, Any]:
+def _check_verification(args: argparse.Namespace, own: FeatureSet | None) -> dict[str, Any]:
     """Read the queries and requests to verify, before anything is deployed."""
-    if args.queries is None or args.requests is None:
-        raise common.UsageError("--verify needs --queries Q and --requests FILE")
+    if args.queries is None or (args.requests is None and own is None):
+        raise common.UsageError("--verify needs --queries Q, and --requests FILE or --features FILE")
     from truerank.models.foreign.model import Reader
 
-    requests = Reader(args.requests).json(read_text(args.requests))
+    requests = {} if own is None else own.requests()
+    if args.requests is not None:
+        requests = Reader(args.requests).json(read_text(args.requests))
     if not isinstance(requests, dict) or not isinstance(requests.get("features", {}), dict):
         raise common.InvalidInputError(f'{args.requests}: expected {{"base": query, "features": {{name: query}}}}')
-    return {"queries": requests, "texts": [query.text["text"] for query in truerank.read_queries(args.queries)]}
+    if own is not None:
+        args.index = args.index or own.index
+        args.key = args.key or own.id or (None if own.for_solr else "_id")
+    try:
+        ratings = truerank.read_ratings(args.queries)
+        texts = [ratings.text(query) for query in ratings.by_query()]
+    except common.DataFileError:
+        texts = [query.text["text"] for query in truerank.read_queries(args.queries)]
+    return {"queries": requests, "texts": texts}
 
 
-def _verify(args: argparse.Namespace, asked: dict[str, Any], times: float = 1.0) -> int:
+def _verify(args: argparse.Namespace, asked: dict[str, Any], model: Any, times: float = 1.0) -> int:
     """Print the comparison; returns 1 unless all orders agree, are informative, and scores are within tolerance."""
     from truerank.export.verification import verify
 
     own = verify(
-        truerank.load_model(args.model), args.engine, args.name, args.index, **asked, kind=args.kind,
+        model, args.engine, args.name, args.index, **asked, kind=args.kind,
         feature_names=common.read_names(args.feature_names), timeout=args.timeout, times=times,
         **common.given(args, "key", "window", "tolerance"),
     )  # fmt: skip
+    if args.runs is not None:
+        os.makedirs(args.runs, exist_ok=True)
+        for name, ranking in own.rankings.items():
+            truerank.write_run(ranking, os.path.join(args.runs, f"{name}.run"))
     if args.json:
         common.print_json(own.to_dict())
     else:

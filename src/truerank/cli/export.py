@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
-from typing import Any
 
 import truerank
 from truerank.cli import common, options
@@ -26,13 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "value of a feature that a document lacks (default: as in programs that read the format)"
     add("--absent", text, choices=("zero", "nan"))
     add("--distil DATA", "export plain trees that are fitted to the model's scores of these rows")
-    add(
-        "--statistics FILE",
-        "for a model with categorical columns: write the statistic of each category to this JSON file, by column and "
-        "category, and export trees over these statistics. The engine's features must be these statistics (null, else "
-        "0, for a category that is not in the file)",
-        type=options.OutputFile,
-    )
+    options.share(parser, "statistics")
     add("--cutoff FILE", "a cutoff on the scores of this model, which the certificate translates")
     add("--force", "write the export even if it ranks otherwise or treats missing features otherwise")
     add("--show-request", "print the JSON body of a search request that uses the export")
@@ -56,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     statistics, trained = None, ""
     if args.statistics is not None:
         trained = "" if data is None else str(truerank.training_queries(model, data))
-        statistics, model, data, distil = _over_statistics(model, data, distil)
+        statistics, model, data, distil = common.over_statistics(model, data, distil)
     content = truerank.export_model(
         model, args.to, names, name=args.name, certify=data, absent=args.absent, distil=distil, force=args.force
     )
@@ -89,15 +82,3 @@ def run(args: argparse.Namespace) -> int:
     if args.show_request:
         print(json.dumps(request, indent=1, ensure_ascii=False))
     return 0
-
-
-def _over_statistics(model: Any, *data: Any) -> list[Any]:
-    """Return the statistics of a model's categories, and the model and data that use them."""
-    statistics = model.category_statistics() if hasattr(model, "category_statistics") else {}
-    if not statistics:
-        raise common.InvalidInputError(
-            "--statistics is for boosted trees with categorical columns, and this model is of another kind or has "
-            "none; leave the option out"
-        )
-    encoded = [None if one is None else one.replaced(X=model.encoded(one.X), category_names=None) for one in data]
-    return [statistics, model.over_statistics(), *encoded]

@@ -1,17 +1,15 @@
-"""`truerank text features`: a feature matrix from TREC runs, an index of documents, or a live engine.
+"""`truerank text features`: a feature matrix from TREC runs, or an index of documents.
 
 Make a feature matrix for rankers. --runs joins TREC runs of several systems over the same topics: a row for each
 document that a run retrieved for a topic, and a column for each run. --index and --queries compute features of text: a
-row for each candidate of a query. --engine and --spec ask OpenSearch, Elasticsearch or Solr for the features of all
-judged pairs. OUT is LETOR text, or a table with named columns if its name ends in .csv, .tsv, .parquet, .arrow or
-.feather.
+row for each candidate of a query. OUT is LETOR text, or a table with named columns if its name ends in .csv, .tsv,
+.parquet, .arrow or .feather. `truerank features` asks a search engine for features.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from contextlib import suppress
 from typing import Any
 
 import truerank
@@ -25,18 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     source = options.adder(parser.add_mutually_exclusive_group(required=True))
     source("--runs RUN …", "TREC runs, or folders of them")
     source("--index DIR", "an index that `truerank text index` wrote")
-    source("--engine URL", "a search engine, such as http://127.0.0.1:9200")
-    group = parser.add_argument_group("with --index or --engine")
-    why = "belongs to --index or --engine, and not to --runs"
-    options.add(
-        group,
-        "--queries Q",
-        "queries, as for `truerank text search` (default: the texts in --qrels)",
-        to="index engine",
-        why=why,
-    )
-    options.share(group, "query-field", to="index engine", why=why)
     index = options.adder(parser.add_argument_group("with --index"), to="index")
+    index("--queries Q", "queries, as for `truerank text search` (default: the texts in --qrels)")
+    options.share(parser, "query-field", to="index")
     text = "families of features: all, papers (those of two papers), functions, xu-li, feedback, latent, "
     text += "latent-feedback, coverage, proximity, lengths, numbers, vectors (default: all)"
     index("--families FAMILY …", text)
@@ -45,18 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "score of documents that a run lacks: nan, or its lowest score of the topic minus a margin (default: min)"
     runs("--missing", text, choices=("min", "nan"))
     runs("--margin X", "this margin, as a share of the run's range of scores (default: 0.05)", type=float)
-    engine = options.adder(parser.add_argument_group("with --engine"), to="engine")
-    engine("--spec FILE", "features to ask for, YAML or JSON")
     add = options.adder(parser)
     add("--qrels FILE", "judgements in any format (default: every grade is 0, and no topic is left out)")
     options.share(parser, "grades", "aggregate", to="qrels")
     text = "vectors of documents, a file for each encoder, whose similarities with the queries become columns"
-    add(
-        "--vectors FILE …",
-        text + " (files as in `truerank text search`)",
-        to="runs index",
-        why="belongs to --runs or --index",
-    )
+    add("--vectors FILE …", text + " (files as in `truerank text search`)")
     add("--query-vectors FILE …", "vectors of queries, in the order of --vectors", to="vectors")
     add("--per-query", "scale every column within its topic", choices=tuple(MAPS))
     add("-o --output OUT", "output file (default: LETOR text on stdout)", type=options.Output, default="-")
@@ -68,18 +50,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, join, write."""
     if args.runs is None:
-        return _of_text(args) if args.engine is None else _of_engine(args)
+        return _of_text(args)
     paths = common.run_paths(args.runs)
     names = common.run_names(paths)
     qrels = None if args.qrels is None else common.read_qrels(args)
     runs = [truerank.read_run(path) for path in paths]
     joined = truerank.join_runs(runs, qrels, names=names, **common.given(args, "missing", "margin"))
-    data = _mapped(_with_vectors(joined.data, args), args)
+    data = mapped(_with_vectors(joined.data, args), args)
     lost = None
     if joined.judgements is not None and joined.judgements.missing_grades is not None:
         lost = int((joined.judgements.missing_grades > 0).sum())
     text = f"; {lost} relevant documents were retrieved by none of the runs" if lost else ""
-    return _written(args, data, text, relevant_not_retrieved=lost)
+    return written(args, data, text, relevant_not_retrieved=lost)
 
 
 def _of_text(args: argparse.Namespace) -> int:
@@ -91,8 +73,8 @@ def _of_text(args: argparse.Namespace) -> int:
         families(args.families or ["all"]), scaled=False, **common.given(args, "depth")
     ).fit(index)
     qrels = None if args.qrels is None else common.read_qrels(args)
-    queries = _queries(args, qrels)
-    data = _mapped(_with_vectors(features.transform(queries, index, qrels), args), args)
+    queries = queries_of(args, qrels)
+    data = mapped(_with_vectors(features.transform(queries, index, qrels), args), args)
     common.note_nothing_found(queries, data.query_ids.tolist())
     unjudged = [] if qrels is None else sorted({*data.query_ids.tolist()} - {*qrels.query_ids.tolist()})
     if unjudged:
@@ -100,29 +82,10 @@ def _of_text(args: argparse.Namespace) -> int:
             f"truerank text features: {len(unjudged)} queries are not judged, so all their rows have grade 0: "
             f"{common.few(unjudged)}"
         )
-    return _written(args, data)
+    return written(args, data)
 
 
-def _of_engine(args: argparse.Namespace) -> int:
-    """Features of all judged pairs from a live engine; stored answers are not requested again."""
-    from truerank.io.engine import Engine
-    from truerank.io.engine_features import engine_features, read_spec
-
-    if args.qrels is None or args.spec is None or args.output == "-":
-        raise common.UsageError("--engine needs --spec, --qrels and a file to write (-o)")
-    partial = f"{args.output}.partial"
-    qrels = common.read_qrels(args)
-    queries = _queries(args, qrels)
-    engine = Engine(args.engine, timeout=60.0, retries=5)
-    data, missing = engine_features(engine, read_spec(args.spec), queries, qrels, resume=partial)
-    text = f"; the engine lacks {missing} of the judged documents, which are left out" if missing else ""
-    code = _written(args, _mapped(data, args), text, missing_in_engine=missing)
-    with suppress(FileNotFoundError):  # another run of the same command may have removed it
-        os.unlink(partial)
-    return code
-
-
-def _queries(args: argparse.Namespace, qrels: Any) -> Any:
+def queries_of(args: argparse.Namespace, qrels: Any) -> Any:
     """The queries of --queries, by default the texts of the judged ones."""
     from truerank.io.documents import queries_of
 
@@ -142,7 +105,7 @@ def _with_vectors(data: truerank.RankingData, args: argparse.Namespace) -> truer
     return truerank.vector_features(data, dict(zip(names, zip(args.vectors, args.query_vectors))))
 
 
-def _mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:
+def mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:
     import numpy as np
 
     if data.y is None:
@@ -152,7 +115,7 @@ def _mapped(data: truerank.RankingData, args: argparse.Namespace) -> Any:
     return data
 
 
-def _written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
+def written(args: argparse.Namespace, data: Any, remark: str = "", **more: Any) -> int:
     """Write the data and print a summary, which includes `more`."""
     (truerank.write_table if common.table_kind(args.output) else truerank.write_letor)(data, args.output)
     if args.output == "-":

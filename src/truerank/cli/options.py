@@ -344,6 +344,13 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
         "trec_eval -c (default: the topics of the runs, which must be the same)",
         {"choices": ("common", "all"), "to": "qrels"},
     ),
+    "statistics": (
+        "--statistics FILE",
+        "for a model with categorical columns: write the statistic of each category to this JSON file, by column and "
+        "category, and export trees over these statistics. The engine's features must be these statistics (null, else "
+        "0, for a category that is not in the file)",
+        {"type": OutputFile},
+    ),
     "training": (
         "--training-queries",
         "queries that trained a model: leave them out, keep them without a verdict, or refuse (default: leave-out)",

@@ -17,6 +17,7 @@ from truerank.export.form import form_of
 from truerank.export.formats import export_model
 from truerank.export.search_engines import with_places
 from truerank.io.engine import Engine, checked, quoted, told
+from truerank.io.feature_sets import FeatureSet, agreed
 
 KINDS = ("painless", "ltr", "solr")
 WINDOW = 100
@@ -62,7 +63,7 @@ def deploy(
     *,
     kind: str | None = None,
     feature_names: Sequence[str] | None = None,
-    feature_set: str | None = None,
+    feature_set: str | FeatureSet | None = None,
     certify: Any = None,
     replace: bool = False,
     timeout: float = 30.0,
@@ -81,8 +82,9 @@ def deploy(
         store. By default "solr" for an address that contains /solr/, else "painless".
     feature_names : sequence of str, optional
         The engine's names of the columns.
-    feature_set : str, optional
-        The LTR plugin's feature set, which must contain all features of the model; or Solr's feature store.
+    feature_set : str or FeatureSet, optional
+        The LTR plugin's feature set, which must contain all features of the model; or Solr's feature store. The
+        features of a `FeatureSet` are stored if the engine lacks them, unless the export is refused.
     certify : RankingData, optional
         Rows as the engine logs them, for the certificate of the export (see `export_model`). The deployment is refused
         if the export ranks a document differently and no other rounding helps.
@@ -103,7 +105,8 @@ def deploy(
     EngineError
         If the engine refuses, does not answer, or later returns another model than the one that was sent.
     InvalidInputError
-        If the name is taken and `replace` is False, or the feature set lacks a feature.
+        If the name is taken and `replace` is False, the feature set lacks a feature, or the engine has other features
+        under its name.
     """
     engine = Engine(url, timeout)
     kind = kind_of(kind, url)
@@ -115,10 +118,15 @@ def deploy(
         )
     if kind == "ltr" and not feature_set:
         raise InvalidInputError(
-            "the LTR plugin stores models by feature set", argument="feature_set", remedies=[Remedy(feature_set=...)]
+            "the LTR plugin stores models by feature set",
+            argument="feature_set",
+            remedies=[Remedy(features=...), Remedy(feature_set=...)],
         )
     export = export_model(model, {"ltr": "opensearch-ltr"}.get(kind, kind), feature_names, name=name, certify=certify)
     body = json.loads(export)
+    if isinstance(feature_set, FeatureSet) and kind != "painless":
+        agreed(engine, feature_set, put=True)
+        feature_set = feature_set.name
     if kind == "painless":
         result = _put_script(engine, name, body["script"], replace)
     elif kind == "ltr":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +56,8 @@ class Verification:
         Median milliseconds of a query as the engine reports them, without and with the model.
     request_bytes : int
         Size of the largest rescoring request.
+    rankings : dict of str to dict
+        The engine's scores by query and document, as "without-NAME" and "with-NAME" of the model.
     """
 
     queries: int
@@ -71,6 +73,7 @@ class Verification:
     took_base: float
     took_rescored: float
     request_bytes: int
+    rankings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict, repr=False)
 
     @property
     def share(self) -> float:
@@ -88,8 +91,9 @@ class Verification:
         return self.says_order and self.orders_equal == self.queries and self.share <= self.tolerance
 
     def as_dict(self) -> dict[str, Any]:
-        """As a dict, for JSON."""
-        return asdict(self) | {"share": self.share, "says_order": self.says_order, "passed": self.passed}
+        """As a dict, for JSON, without the rankings."""
+        own = {name: value for name, value in vars(self).items() if name != "rankings"}
+        return own | {"share": self.share, "says_order": self.says_order, "passed": self.passed}
 
 
 def verify(
@@ -155,10 +159,14 @@ def verify(
     _check_queries(kind, queries, form.names, index)
     way = _WAYS[kind](engine, form, name, str(index), queries, window, key)
     compared: list[tuple[Any, ...]] = []
+    rankings: dict[str, dict[str, dict[str, float]]] = {f"without-{name}": {}, f"with-{name}": {}}
     for text in texts:
         found, rows = way.logged(text)
         if found:
-            compared.append(_compared(way, text, found, rows, reference_scores(form, rows), times))
+            *row, base, ranked = _compared(way, text, found, rows, reference_scores(form, rows), times)
+            compared.append(tuple(row))
+            for ranking, answer in zip(rankings.values(), (base, ranked)):
+                ranking[text] = answer.as_dict()
     if not compared:
         raise EngineError(f"{engine.url}: nothing was compared: none of the {len(texts)} queries found a document")
     documents, in_orders, neighbours, kept, tied, differences, scales, took_base, took, sizes = zip(*compared)
@@ -179,6 +187,7 @@ def verify(
         took_base=float(np.median(took_base)),
         took_rescored=float(np.median(took)),
         request_bytes=max(sizes),
+        rankings=rankings,
     )
 
 
@@ -213,7 +222,7 @@ def _compared(way: Any, text: str, found: Any, rows: np.ndarray, scores: np.ndar
     still, alike = ties(rounded, [0, len(rounded)])
     off = np.abs(ranked.scores / times - shift - ours).max()
     most = max(np.abs(ours).max(), np.abs(ours + shift).max())
-    return len(found), in_order, different, still, alike, off, most, base.took, ranked.took, size
+    return len(found), in_order, different, still, alike, off, most, base.took, ranked.took, size, base, ranked
 
 
 def _check_same(found: list[str], others: list[str], text: str) -> None:
@@ -237,6 +246,9 @@ class _Ranked(NamedTuple):
     documents: list[str]
     scores: np.ndarray
     took: float
+
+    def as_dict(self) -> dict[str, float]:
+        return dict(zip(self.documents, self.scores.tolist()))
 
 
 @dataclass

@@ -59,6 +59,7 @@ class Engine:
                 argument="timeout", expected=f"a number of seconds > 0 and at most {_LONGEST:g}", value=timeout
             )
         self.url, self.timeout, self.retries, self.wait = url.rstrip("/"), timeout, retries, 0.5
+        self.scores_named_queries = True  # until an answer has none
         self._host = host
         self._tls: Any = None
         if urllib.parse.urlsplit(url).scheme == "https":  # urlsplit returns small letters

@@ -1,18 +1,10 @@
 """Get features from a live search engine: OpenSearch, Elasticsearch, Solr, and the logs of the LTR plugins.
 
-A specification (YAML or JSON) defines the requests:
-
-    kind: named-queries        # or ltr-log, solr
-    index: articles            # for Solr: the collection
-    features:                  # named-queries: a query for each feature; {{query}} is the query's text
-      title: {match: {title: "{{query}}"}}
-      phrase: {match_phrase: {text: {query: "{{query}}", slop: 2}}}
-
-`named-queries` needs no plugin: each query has a name, and the engine returns for every document the names that matched
-with their scores (`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). A query that does not match
-has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins (`featureset`, `params`), and
-`solr` the `[features]` transformer (`store`, `efi`). There the engine defines the features, and `features` lists those
-to keep. `{{NAME}}` is replaced by that text field of the query in every string of the specification.
+`FeatureSet.spec` (`feature_sets.py`) makes the specification of the requests. `named-queries` needs no plugin: each
+query has a name, and the engine returns for every document the names that matched with their scores
+(`include_named_queries_score`; OpenSearch, and Elasticsearch from 8.8). Older engines get one request for each feature.
+A query that does not match has the value 0. `ltr-log` reads the log of the Elasticsearch and OpenSearch LTR plugins
+(`featureset`, `params`), and `solr` the `[features]` transformer (`store`, `efi`). `{{query}}` is the query's text.
 """
 
 from __future__ import annotations
@@ -20,14 +12,13 @@ from __future__ import annotations
 import collections
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import DataFileError, EngineError, InvalidInputError
-from truerank.core.files import read_text, refuse_planted
+from truerank.core.errors import EngineError, InvalidInputError, Remedy
+from truerank.core.files import refuse_planted
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import note, progress
 from truerank.core.types import PathLike
@@ -37,63 +28,27 @@ from truerank.io.engine import Engine, checked, filled, quoted, told
 from truerank.io.trec import Qrels
 
 NAMED_SCORES = "?include_named_queries_score=true"
-KINDS = ("named-queries", "ltr-log", "solr")
 _OTHER_FILE = (
     "the file is for other requests (another engine, specification, queries or judgements), or of another kind. "
     "Delete it to start again"
 )
 
 
-def read_spec(path: PathLike) -> dict[str, Any]:
-    """Read and check a specification in YAML, or in JSON if the name ends in `.json`.
+class EngineRows(NamedTuple):
+    """Judged pairs with the features of an engine.
 
-    DataFileError: a file that cannot be parsed, an unknown kind or key, or missing features.
+    Attributes
+    ----------
+    data : RankingData
+    missing : list of (str, str)
+        Judged pairs whose document the engine does not have.
+    unasked : list of str
+        Judged queries whose text is not known.
     """
-    name = os.fspath(path)
-    text = read_text(name)
-    if name.endswith(".json"):
-        try:
-            spec = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise DataFileError(f"not JSON ({error})", name) from error
-    else:
-        import yaml
 
-        try:
-            spec = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            raise DataFileError(f"not YAML ({error})", name, code="not-yaml") from error
-    if not isinstance(spec, dict):
-        raise DataFileError("expected a mapping with index and features", name)
-    spec.setdefault("kind", "named-queries")
-    known = {"kind", "index", "features", "featureset", "store", "params", "efi", "id", "batch"}
-    unknown = sorted(set(spec) - known)
-    if unknown:
-        raise DataFileError(
-            f"unknown key {unknown[0]!r}; known are: {', '.join(sorted(known))}", name, code="unknown-key"
-        )
-    if spec["kind"] not in KINDS:
-        raise DataFileError(f"kind must be one of {', '.join(KINDS)}, got {spec['kind']!r}", name)
-    wanted = dict if spec["kind"] == "named-queries" else list
-    if not isinstance(spec.get("index"), str) or not isinstance(spec.get("features"), wanted) or not spec["features"]:
-        form = "a mapping of name to query" if wanted is dict else "a list of names"
-        raise DataFileError(f"expected index: NAME and features: {form}", name, code="lost-key")
-    parts = {"id": str, "store": str, "featureset": str, "efi": dict, "params": dict}
-    for key, kind in parts.items():
-        if key in spec and not isinstance(spec[key], kind):
-            raise DataFileError(f"{key} must be a {'name' if kind is str else 'mapping'}, got {spec[key]!r}", name)
-    if not all(isinstance(feature, str) for feature in spec["features"]):
-        raise DataFileError("the names of the features must be text; write numbers in quotes", name)
-    try:
-        json.dumps(spec, allow_nan=False)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DataFileError(f"a value has no form in JSON ({error}); write dates in quotes", name) from error
-    if spec["kind"] == "ltr-log" and not isinstance(spec.get("featureset"), str):
-        raise DataFileError("ltr-log needs featureset: NAME", name, code="lost-key")
-    batch = spec.setdefault("batch", 200)
-    if not isinstance(batch, int) or not 1 <= batch <= 10_000:
-        raise DataFileError(f"batch must be an integer in 1 … 10000, got {batch!r}", name, code="batch")
-    return spec
+    data: RankingData
+    missing: list[tuple[str, str]]
+    unasked: list[str]
 
 
 def engine_features(
@@ -103,13 +58,13 @@ def engine_features(
     qrels: Qrels,
     *,
     resume: PathLike | None = None,
-) -> tuple[RankingData, int]:
+) -> EngineRows:
     """Get the feature values of all judged pairs.
 
-    Returns data with a column for each feature, and the number of documents that the engine does not have, which are
-    left out. Negative grades become 0, and topics without a query are left out. `resume` is a file that stores the
-    answers; stored answers are not requested again. A file that belongs to another engine, specification, query file or
-    judgement file is an error. EngineError: the engine refuses a request, or does not answer after all tries.
+    The data have a column for each feature. Documents that the engine does not have, and topics without a query, are
+    left out and listed. Negative grades become 0. `resume` is a file that stores the answers; stored answers are not
+    requested again. A file that belongs to another engine, specification, query file or judgement file is an error.
+    EngineError: the engine refuses a request, or does not answer after all tries.
     """
     names = list(spec["features"])
     by_id = {query.id: query for query in queries}
@@ -129,19 +84,25 @@ def engine_features(
     with JsonLines(resume, _OTHER_FILE) as stored:
         answers = _answers(engine, spec, by_id, batches, stored, key)
     grades = qrels.by_topic(qrels.grades)
-    rows, y, qid, doc_ids, missing = [], [], [], [], 0
+    rows, y, qid, doc_ids, missing = [], [], [], [], list[tuple[str, str]]()
     for (topic, documents), answer in zip(batches, answers):
         for document in documents:
             if document not in answer:
-                missing += 1
+                missing.append((topic, document))
                 continue
             rows.append(answer[document])
             y.append(max(0.0, grades[topic][document]))
             qid.append(topic)
             doc_ids.append(document)
     if not rows:
-        raise InvalidInputError(f"{engine.url}: the engine has none of the {missing} judged documents; do ids agree?")
-    return RankingData(np.array(rows), y, qid, doc_ids=doc_ids, feature_names=names), missing
+        raise InvalidInputError(
+            f"{engine.url}: the engine has none of the {len(missing)} judged documents, such as {missing[0][1]!r:.80}. "
+            "If their ids are in a field of the documents, name it",
+            remedies=[Remedy(key=...)],
+            code="no-documents",
+        )
+    data = RankingData(np.array(rows), y, qid, doc_ids=doc_ids, feature_names=names)
+    return EngineRows(data, missing, [topic for topic in grades if topic not in by_id])
 
 
 def _answers(
@@ -184,7 +145,8 @@ def _answered(
 def _ask(engine: Engine, spec: Mapping[str, Any], query: Document, documents: list[str]) -> dict[str, dict[str, float]]:
     """Return feature values by document."""
     asked = filled(dict(spec), query.text | {"query": query.text["text"]})
-    found = _ask_solr(engine, asked, documents) if spec["kind"] == "solr" else _ask_search(engine, asked, documents)
+    ask = {"solr": _ask_solr, "ltr-log": _ask_search}.get(spec["kind"], _ask_named)
+    found = ask(engine, asked, documents)
     check_unique([name for name, _ in found])
     foreign = dict(found).keys() - set(documents)
     if foreign:
@@ -199,11 +161,49 @@ def check_unique(names: Sequence[str]) -> None:
         raise EngineError(f"the answer has document {told(twice, 80)!r} twice; its key must be unique")
 
 
+def _only(asked: dict[str, Any], documents: list[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return the query that finds the documents, the body without a query, and the form of a hit."""
+    if "id" not in asked:
+        return {"ids": {"values": documents}}, _body(documents) | {"_source": False}, {"_id": str}
+    source = {"_source": {asked["id"]: None}}
+    return {"terms": {asked["id"]: documents}}, _body(documents) | {"_source": [asked["id"]]}, source
+
+
+def _body(documents: list[str]) -> dict[str, Any]:
+    return {"size": len(documents), "track_total_hits": False}
+
+
+def _name_of(answer: dict[str, Any], asked: dict[str, Any]) -> str:
+    return str(answer["_source"][asked["id"]]) if "id" in asked else answer["_id"]
+
+
+def _ask_named(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
+    """Ask for all features at once, or for each, if the engine does not score named queries."""
+    if engine.scores_named_queries:
+        try:
+            return _ask_search(engine, asked, documents)
+        except EngineError as error:
+            if error.code != "old-engine" and "unrecognized parameter" not in str(error):
+                raise
+            engine.scores_named_queries = False
+    return _ask_each(engine, asked, documents)
+
+
+def _ask_each(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
+    """Ask for the documents, and for the scores of one feature after the other."""
+    only, body, hit = _only(asked, documents)
+    hits, _ = engine.search(asked["index"], body | {"query": {"bool": {"filter": [only]}}}, hit)
+    found: dict[str, dict[str, float]] = {_name_of(answer, asked): {} for answer in hits}
+    check_unique([_name_of(answer, asked) for answer in hits])
+    for name, each in asked["features"].items():
+        query = {"bool": {"filter": [only], "must": [each]}}
+        for answer in engine.search(asked["index"], body | {"query": query}, hit | {"_score": float})[0]:
+            found[_name_of(answer, asked)][name] = float(answer["_score"])
+    return list(found.items())
+
+
 def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> list[tuple[str, dict[str, float]]]:
-    only: Any = {"terms": {asked["id"]: documents}} if "id" in asked else {"ids": {"values": documents}}
-    body: dict[str, Any] = {"size": len(documents), "track_total_hits": False}
-    body["_source"] = [asked["id"]] if "id" in asked else False
-    hit: dict[str, Any] = {"_source": {asked["id"]: None}} if "id" in asked else {"_id": str}
+    only, body, hit = _only(asked, documents)
     is_log = asked["kind"] == "ltr-log"
     if is_log:
         logged = {"featureset": asked["featureset"], "params": asked.get("params", {})}
@@ -216,7 +216,7 @@ def _ask_search(engine: Engine, asked: dict[str, Any], documents: list[str]) -> 
     parameters = "" if is_log else NAMED_SCORES
     found = []
     for answer in engine.search(asked["index"], body, hit, parameters)[0]:
-        name = str(answer["_source"][asked["id"]]) if "id" in asked else answer["_id"]
+        name = _name_of(answer, asked)
         scores = logged_values(answer, asked["features"]) if is_log else named_scores(answer)
         if other := sorted(scores.keys() - asked["features"]):  # which a feature may hide behind, as 0
             raise EngineError(
@@ -293,7 +293,8 @@ def _ask_solr(engine: Engine, asked: dict[str, Any], documents: list[str]) -> li
         "fl": f"{field},features:[features format=dense{store}{efi}]",
         "rows": len(documents),
     }
-    found, _ = select(engine, parameters, {field: None, "features": str}, f"{quoted(asked['index'])}/select?wt=json")
+    path = f"{quoted(asked['index'])}/select?wt=json" if asked.get("index") else "select?wt=json"
+    found, _ = select(engine, parameters, {field: None, "features": str}, path)
     return [(str(document[field]), dense_values(document["features"], asked["features"])) for document in found]
 
 
