@@ -19,7 +19,7 @@ class _Model:
 
 
 def _made(rng: np.random.Generator, queries: int, rows: int = 5) -> RankingData:
-    X = rng.normal(size=(queries * rows, 4))
+    X = rng.normal(size=(queries * rows, 5))
     return RankingData(X, rng.integers(0, 3, len(X)), np.repeat(np.arange(queries), rows))
 
 
@@ -50,14 +50,16 @@ def _near_copies(replications: int, seed: int) -> list[Row]:
     whole = RankingData.concatenate(parts)
     rows = []
     for n_columns in (whole.n_features, 10, 3):
-        falsely, right, enough = [], [], []
+        falsely, right, enough, able = [], [], [], []
         for rng in streams(seed + 2, min(replications, 25)):
             order = rng.permutation(whole.n_queries)
             columns = np.sort(rng.choice(whole.n_features, n_columns, replace=False))
             data = whole.replaced(X=np.ascontiguousarray(whole.X[:, columns]), feature_names=None)
             train, other = data.take_queries(np.sort(order[:471])), data.take_queries(np.sort(order[471:]))
             model = _Model(TrainingSketch.of(train))
-            falsely += training_queries(model, other).matched.tolist()
+            about = training_queries(model, other)
+            falsely += about.matched.tolist()
+            able.append(about.recognisable / about.of)
             kept = np.ones(train.n_rows, dtype=bool)
             kept[train.offsets[:-1] + rng.integers(0, train.group_sizes)] = False
             found = training_queries(model, RankingData(train.X[kept], None, train.query_index[kept]))
@@ -66,6 +68,7 @@ def _near_copies(replications: int, seed: int) -> list[Row]:
                 enough.append(found.by_rows / found.of)
         setting = f"MQ2008, 471 training queries, {n_columns} columns"
         rows.append(rate(setting, "other queries falsely recognised", falsely, high=0.0))
+        rows.append(average(setting, "share of queries that can be recognised unchanged", able))
         if right:
             rows.append(average(setting, "one document fewer: share with enough rows", enough))
             rows.append(average(setting, "one document fewer: share of these recognised", right))

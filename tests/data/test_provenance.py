@@ -25,7 +25,7 @@ from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.provenance import TrainingSketch, query_digests, training_queries
 
 
-def made(queries: int, seed: int = 0, first: int = 0, rows: int = 4) -> RankingData:
+def made(queries: int, seed: int = 0, first: int = 0, rows: int = 7) -> RankingData:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(queries * rows, 3))
     X[rng.random(X.shape) < 0.2] = 0.0
@@ -99,7 +99,7 @@ def test_the_same_queries_come_again_in_other_forms():
 
 
 def test_missing_values_have_one_form():
-    X = np.array([[np.nan, 1.0], [2.0, 3.0]])
+    X = np.array([[np.nan, 1.0, 0.0, 0.0, 0.0], [2.0, 3.0, 0.0, 0.0, 0.0]])
     other = X.copy()
     other.view(np.uint64)[0, 0] ^= 1 << 40 | 1 << 63  # another bit pattern of nan
     assert np.isnan(other[0, 0])
@@ -267,6 +267,28 @@ def test_rows_that_occur_in_two_training_queries_identify_neither():
     assert len(sketch.single) == 16
     joined = RankingData(np.concatenate([train.X[:8], train.X[:7], train.X[8:]]), None, [0] * 8 + [1] * 7 + [2] * 8)
     assert len(TrainingSketch.of(joined).single) == 9
+
+
+def test_narrow_models_recognise_only_queries_with_enough_values():
+    """Flags, constants and small counts repeat in other queries, in every row order and with every size."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(400), 6)
+    few = np.column_stack([np.ones(2400), rng.integers(0, 2, 2400), rng.integers(0, 3, 2400)]).astype(float)
+    for columns in (few[:, :1], few[:, 1:2], few[:, 1:], few):
+        for X in (columns, sparse.csr_matrix(columns)):
+            train = RankingData(X[:1200], None, qid[:1200])
+            found = training_queries(Sketched(TrainingSketch.of(train)), RankingData(X, None, qid))
+            assert found.recognised == found.recognisable == 0
+            assert "too few distinct values" in str(found)
+    # With a column of many values, each query is recognised, and no other one.
+    X = np.column_stack([few, rng.normal(size=(2400, 1))])
+    assert np.isin(few[:6], few[1200:]).all()
+    model = Sketched(TrainingSketch.of(RankingData(X[:1200], None, qid[:1200])))
+    X[1200:1500, 3] = 0.0
+    found = training_queries(model, RankingData(X, None, qid))
+    assert not found.matched[200:].any()
+    assert found.recognised == found.matched[:200].sum() > 100
+    assert found.recognisable <= 350
 
 
 def test_rows_of_narrow_models_are_not_used():

@@ -4,6 +4,9 @@ A query has a 64-bit digest of its rows (the model's columns, in any order, with
 A model keeps the 4,096 smallest digests of each kind: of more training queries, a random sample. It also keeps the
 4,096 smallest hashes of single rows with the digest of their query, which recognise a query that has lost or gained
 documents.
+
+With fewer than five columns, equal rows of different queries are common (a constant column, two flags). A query has a
+digest of its rows there only if its columns have at least eight values besides the first of each.
 """
 
 from __future__ import annotations
@@ -29,12 +32,13 @@ from truerank.data.rows import beside
 
 SIZE = 4096  # digests of each kind that a model keeps
 FEWEST_COLUMNS, FEWEST_ROWS = 5, 4  # with fewer, single rows do not identify a query
+FEWEST_VALUES = 8  # of a query with few columns, besides the first value of each; six erred once in 10,000 queries
 FEWEST = 20  # recognisable queries that an incomplete sketch requires for a statement
 UNRECOGNISED = (
     "not checked: whether these queries trained the systems, because runs and score files do not name a model"
 )
 
-_NOWHERE = int(np.iinfo(np.uint64).max)  # digest of a query without rows, which no sketch keeps
+_NOWHERE = int(np.iinfo(np.uint64).max)  # digest of a query without identifying rows, which no sketch keeps
 
 
 class TrainingSketch:
@@ -127,7 +131,8 @@ class Overlap:
     matched : bool array (m,)
         Queries of the data with the rows of a training query, or with at least half of their rows in one.
     recognisable : int
-        Queries that can be recognised: all m, unless the sketch is incomplete.
+        Queries that can be recognised: all m, unless the sketch is incomplete, or the model has fewer than five columns
+        and these have too few distinct values (see `training_queries`).
     same_ids : int
         Other queries with the id of a training query.
     reason : str
@@ -208,11 +213,15 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
 
     A query whose documents changed is recognised by its rows: at least four of its distinct rows have a hash at most
     the sketch's largest, and at least half of these belong to one training query. Rows of models with fewer than five
-    columns are not used, because equal rows are then common. A row with a changed value is not recognised.
+    columns are not used, because equal rows are then common. Such a model recognises an unchanged query if its columns
+    have at least eight distinct values besides the first of each: three columns of four rows have up to nine.
+
+    A row with a changed value is not recognised.
 
     Examples
     --------
-    >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"])
+    >>> rows = np.random.default_rng(0).normal(size=(8, 3))
+    >>> data = RankingData(rows, None, ["a", "a", "a", "a", "b", "b", "b", "b"])
     >>> class Model:
     ...     training_sketch_ = TrainingSketch.of(data.take_queries([1]))
     >>> print(training_queries(Model(), data))
@@ -228,9 +237,7 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
     for sketch, (rows, ids), seen in found:
         matched |= _are_among(rows, sketch.rows)
         same |= _are_among(ids, sketch.ids)
-        within = np.ones(m, dtype=bool)
-        if not sketch.complete[0]:
-            within = rows <= sketch.rows[-1:].max(initial=0)
+        within = rows < _NOWHERE if sketch.complete[0] else rows <= sketch.rows[-1:].max(initial=0)
         if seen.n_features >= FEWEST_COLUMNS and sketch.largest >= 0:
             state = (sketch.single, sketch.of_query, sketch.largest)
             enough, near = map(np.concatenate, zip(*seen.statistics(part_matches, *state, merge=beside)))
@@ -240,9 +247,12 @@ def training_queries(model: Scorer, data: Any) -> Overlap:
         known &= within
     known |= matched
     recognisable = int(known.sum())
-    if recognisable < min(m, FEWEST) and not matched.any():
+    sampled = any(not sketch.complete[0] for sketch, _, _ in found)
+    if recognisable < (min(m, FEWEST) if sampled else 1) and not matched.any():
         of = f"{recognisable} of {counted(m, 'query')}"
         why = f"the model's sketch covers a sample of its training queries, and only {of} could be in it"
+        if not sampled:
+            why = f"the model has fewer than {FEWEST_COLUMNS} columns, and they have too few distinct values in a query"
         return Overlap(np.zeros(m, dtype=bool), recognisable, reason=why)
     return Overlap(matched, recognisable, int((same & known & ~matched).sum()), by_rows=by_rows)
 
@@ -300,6 +310,12 @@ def part_digests(part: Part) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, n
     words = np.column_stack([sizes.astype(np.uint64), sums]).astype("<u8")
     rows = _digests(words.view("V16").ravel().tolist(), b"rows")
     rows[sizes == 0] = _NOWHERE
+    if data.n_features < FEWEST_COLUMNS:
+        X, values = getattr(data.X, "codes", data.X), np.zeros(len(sizes), dtype=np.int64)
+        for k in range(data.n_features):
+            distinct, _ = _distinct_in_queries(row_hashes(X[:, [k]], rounded=True), data.offsets)
+            values += np.maximum(np.bincount(distinct, minlength=len(sizes)) - 1, 0)
+        rows[values < FEWEST_VALUES] = _NOWHERE
     ids = data.query_ids
     if ids.dtype.kind == "i":
         names = ids.astype("S").tolist()
@@ -341,17 +357,27 @@ def part_matches(
 
     offsets, hashes = part.data.offsets, row_hashes(part.data.X, rounded=True)
     m = len(offsets) - 1
-    below = np.flatnonzero(hashes <= np.uint64(largest))
-    query = (np.searchsorted(offsets, below, "right") - 1).astype(np.uint64)
-    distinct = np.unique(np.column_stack([query, hashes[below]]), axis=0)
-    count = np.bincount(distinct[:, 0].astype(np.int64), minlength=m)
-    found = distinct[_are_among(distinct[:, 1], single)]
-    queries = of_query[np.searchsorted(single, found[:, 1])]
-    both, shared = np.unique(np.column_stack([found[:, 0], queries]), axis=0, return_counts=True)
+    query, distinct = _distinct_in_queries(hashes, offsets, largest)
+    count = np.bincount(query, minlength=m)
+    found = _are_among(distinct, single)
+    queries = of_query[np.searchsorted(single, distinct[found])]
+    both, shared = np.unique(np.column_stack([query[found].astype(np.uint64), queries]), axis=0, return_counts=True)
     most = np.zeros(m, dtype=np.int64)
     np.maximum.at(most, both[:, 0].astype(np.int64), shared)
     enough = count >= FEWEST_ROWS
     return [(enough, enough & (2 * most >= count))]
+
+
+def _distinct_in_queries(
+    hashes: np.ndarray, offsets: np.ndarray, largest: int = _NOWHERE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct hashes of each query up to `largest`: the queries' places, ascending, and the hashes."""
+    below = np.flatnonzero(hashes <= np.uint64(largest))
+    query, hashes = np.searchsorted(offsets, below, "right") - 1, hashes[below]
+    order = np.lexsort((hashes, query))
+    query, hashes = query[order], hashes[order]
+    new = np.append(True, (query[1:] != query[:-1]) | (hashes[1:] != hashes[:-1]))[: len(order)]
+    return query[new], hashes[new]
 
 
 def _are_among(digests: np.ndarray, kept: np.ndarray) -> np.ndarray:
