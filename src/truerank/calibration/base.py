@@ -20,6 +20,7 @@ from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
 from truerank.core.types import ArrayLike
+from truerank.data.checkup import RemarkWarning, ranks_as_scores
 
 # Sizes of the largest score between which squares neither overflow nor vanish when a million of them are added up.
 _SMALLEST_SCORE, LARGEST_SCORE = 2.0**-36, 2.0**480
@@ -93,6 +94,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if weight is not None and not weight.all():
             kept = weight > 0
             values, positive, weight = values[kept], positive[kept], weight[kept]
+        if values.min() >= 0.0 and values.max() <= 2 * len(values):  # else they are no ranks of all rows
+            for remark in ranks_as_scores({"scores": values}, np.array([0, len(values)])):
+                warn(RemarkWarning(remark, "If 1 is the best, pass the negative numbers"))
         self.unit_ = unit_of(values)
         values = in_unit(values, self.unit_)
         n_positive = float(positive.sum() if weight is None else weight[positive].sum())
@@ -326,7 +330,7 @@ def logit(probability: float) -> float:
     return math.log(probability / (1.0 - probability))
 
 
-def warn(message: str) -> None:
+def warn(message: str | Warning) -> None:
     """Warn, except inside `quietly`."""
     if not _QUIET.get():
         warn_caller(message)

@@ -110,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
 def _choice(args: argparse.Namespace, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:
     """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
     from truerank.calibration.pool import DEFAULT_METHODS
+    from truerank.data.checkup import RemarkWarning
 
     if (n_queries := len(set(query.tolist()))) < 2:
         raise common.InvalidInputError(
@@ -118,6 +119,7 @@ def _choice(args: argparse.Namespace, scores: np.ndarray, relevant: np.ndarray, 
         )
     choose = args.method == CHOOSE
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RemarkWarning)  # the order of the scores is stated, or was checked
         if not choose:
             warnings.filterwarnings("ignore", message="only ")  # nothing is being chosen
         return truerank.choose_calibrator(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives
+from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives, warn
 from truerank.core.printing import counted
 from truerank.data.grouping import mixed_queries, queries_with_mixed_ties, query_of_rows
 from truerank.data.rank_columns import are_ranks, are_row_labels, count_rows, is_unnamed
@@ -202,7 +202,7 @@ class Remark:
     def text(self) -> str:
         """What was found, where, and what it means."""
         number = "" if self.count == len(self.items) else f"{self.count}, "
-        return f"{CODES[self.code].meaning}: {number}{self.where}"
+        return CODES[self.code].meaning + (f": {number}{self.where}" if self.where else "")
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -231,10 +231,10 @@ class Remark:
 
 
 class RemarkWarning(TruerankWarning):
-    """A warning of a reader whose data cannot keep the remark."""
+    """A remark on data of a function whose result cannot keep it, such as a reader or `fit`."""
 
-    def __init__(self, remark: Remark) -> None:
-        super().__init__(str(remark))
+    def __init__(self, remark: Remark, remedy: str = "") -> None:
+        super().__init__(f"{remark.text}. {remedy}" if remedy else str(remark))
         self.remark = remark
 
     def worded(self, wording: Wording) -> str:
@@ -266,6 +266,17 @@ class Look:
         positions = {code: [k for k in own if k in other.positions[code]] for code, own in self.positions.items()}
         n_rows, log_chance = self.n_rows + other.n_rows, self.log_chance + other.log_chance
         return Look(n_rows, log_chance, self.names, seen, columns, answers, positions)
+
+
+def warn_of_rows(data: Rows) -> None:
+    """Warn in Python of what changes a fit to these rows, or forbids it.
+
+    Queries are not named, so that the folds of a cross-validation repeat no warning. Grades below 0 are usual there, as
+    the labels -1 and 1, and fractions are usual as targets.
+    """
+    for remark in examine(data, quick=True):
+        if remark.severity != NOTE and remark.code not in ("negative-grade", "fractional-grade"):
+            warn(RemarkWarning(remark if "feature" in remark.code else Remark(remark.code, "", remark.count)))
 
 
 def look(data: RankingData, quick: bool = False) -> Look:

@@ -15,7 +15,7 @@ from truerank.core.checks import check_not_masked, check_plain
 from truerank.core.errors import InvalidInputError, Remedy, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
-from truerank.data.checkup import Remark
+from truerank.data.checkup import Remark, warn_of_rows
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
@@ -160,6 +160,8 @@ class AcceptedData:
             data = RankingData(matrix, grades, qid, feature_names=getattr(self, "feature_names_in_", None))
             if data.n_joined:
                 warn(f"{data.n_joined} of {data.n_queries} queries came in several pieces and were joined")
+            if not getattr(data.X, "is_binned_matrix", False):
+                warn_of_rows(data)
         if query_weight is not None:
             weight = weights_in_order(query_weight, data, qid, y, X)
             data = data.replaced(query_weight=as_query_weight(weight, data.offsets, order=data.order))
