@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import numpy as np
 import pytest
 from validation.__main__ import SHARED
 
-from validation import harness, page
+from truerank.significance.gate import failing_ends, fails
+from validation import gate, harness, page
 
 NAMES = sorted(path.stem for path in (harness.RESULTS.parent).glob("*.py") if path.stem not in SHARED)
 
@@ -40,3 +42,21 @@ def test_pages_say_what_the_results_say():
     assert made.strip() == page.for_users(found)
     assert page.DEVELOPERS.read_text(encoding="utf-8") == page.for_developers(found)
     assert page.ROWS.read_text(encoding="utf-8") == page.all_rows(found)
+
+
+@pytest.mark.parametrize(
+    ("n", "segments", "level"), [(20, 0, 0.05), (20, 5, 0.05), (50, 20, 0.05), (60, 5, 0.0025), (50, 5, 0.0004)]
+)
+def test_draws_decided_together_are_decided_as_by_the_gate(n, segments, level):
+    """Draws with and without a loss, with ties, and with equal losses in every query."""
+    rng = np.random.default_rng(n + segments)
+    own = 0.21 - rng.gamma(0.7, 0.3, (24, n)) - rng.uniform(0.0, 0.15, (24, 1)) * rng.integers(0, 2, (24, 1))
+    own[:4] *= rng.random((4, n)) < 0.5
+    own[4:6] = [[-0.03], [-0.01]]
+    of = np.arange(n) % max(segments, 1)
+    expected = []
+    for d in own:
+        columns = np.column_stack([d, *(np.where(of == k, d, np.nan) for k in range(segments))])
+        expected.append(bool(fails(columns, failing_ends(columns, level, 0)[1], gate.MARGIN, level).any()))
+    assert gate.failed(own, segments, level).tolist() == expected
+    assert 0 < sum(expected) < len(expected)
