@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -50,6 +52,36 @@ def test_all_pairs_have_letters():
     assert second.endswith("<sup>c</sup> |")
     assert third.startswith("| worse (c) | ")
     assert "<sup>" not in third
+
+
+@pytest.mark.parametrize("baseline", ["old_1", None])
+def test_more_columns_on_request(baseline):
+    found = compare_values(VALUES, measure="AP", baseline=baseline)
+    text = found.to_latex(show=["intervals", "effects", "ranks"])
+    head, better = (next(line for line in text.splitlines() if line.startswith(name)) for name in ("ranker", "better"))
+    pair = next(pair for pair in found.pairs if {pair.a, pair.b} == {"better", "old_1"})
+    if baseline is None:
+        assert head == r"ranker & AP & 95\% interval & ranks \\"
+        low, high = found.intervals["better"][1:]
+        assert better.endswith(rf" & [{low:.4f}, {high:.4f}] & 1 \\")
+        assert text.count("& ranks") == 1
+    else:
+        assert head == r"ranker & AP & 95\% interval & d \\"
+        assert better.endswith(rf" & [{pair.low:+.4f}, {pair.high:+.4f}] & {pair.effect:.2f} \\")
+        assert r"old\_1 & " in text
+    assert {line.count("&") for line in text.splitlines() if line.endswith(r"\\")} == {head.count("&")}
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs a TeX distribution with booktabs")
+@pytest.mark.parametrize("show", [[], ["intervals", "effects", "ranks"]])
+def test_latex_compiles(show, tmp_path):
+    names = {"a_b & c%": OLD, "#1 {x}": OLD + 0.1, "~^\\": OLD - 0.1, "é": OLD}
+    table = compare_values(names, measure="nDCG(gain='linear')@10").to_latex(show=show, rope=0.01 if show else None)
+    head = [r"\documentclass{article}", r"\usepackage{booktabs}", r"\begin{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join([*head, table, r"\end{document}"]), encoding="utf-8")
+    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"], cwd=tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "paper.pdf").stat().st_size > 1_000
 
 
 def test_csv_has_a_row_for_each_system_and_measure(against_old):

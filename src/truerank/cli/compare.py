@@ -19,9 +19,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "correction for several comparisons (default: max-t; holm for wilcoxon and sign)"
     add("--correction", text, choices=("max-t", "holm", "bonferroni", "benjamini-hochberg", "none"))
     add("--margin D", "also test each pair for being not worse by more than D, and equivalent within D", type=float)
+    add("--rope D", "also print the probability of each pair to be better, equivalent within D, and worse", type=float)
     add("--history FILE", "file that counts comparisons on the same queries", type=options.OutputFile)
     formats = ("text", "markdown", "latex", "csv", "html")
     add("--format", "format of the tables (default: text)", choices=formats)
+    more = ("intervals", "effects", "ranks")
+    add("--show WHAT …", "latex and markdown: also intervals, effect sizes, possible ranks", choices=more, default=[])
     options.add_convention(parser)
     options.share(parser, "seed", "json")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
@@ -50,18 +53,21 @@ def run(args: argparse.Namespace) -> int:
             test=args.test, correction=args.correction, margin=args.margin, random_state=args.seed, history=history,
             pairs="all" if args.all_pairs else "baseline",
         )  # fmt: skip
+    results = {found.measure: found} if isinstance(found, Comparison) else found
+    practical = {} if args.rope is None else {name: one.practical(args.rope) for name, one in results.items()}
     if args.json:
-        common.print_json(found.to_dict())
+        more = {"practical": {name: one._figures() for name, one in practical.items()}} if practical else {}
+        common.print_json(found.to_dict() | more)
         return 0
     seen, coverage = experiment.training, experiment.coverage
     if args.format in ("latex", "markdown", "csv"):
-        results = {found.measure: found} if isinstance(found, Comparison) else found
-        print(paper_table(results, args.format, None if coverage is None else str(coverage)))
+        print(paper_table(results, args.format, None if coverage is None else str(coverage), args.show, args.rope))
         common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text, CHOSEN]))))
         return 0
     about = [] if seen is None else [seen.text]
     about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
     about.append(f"convention {titled(experiment.convention)}{default}")
-    parts = [found.summary, *about, found.text(args.format or "text"), CHOSEN]
+    parts = [found.summary, *about, found.text(args.format or "text")]
+    parts += [*(one._table(args.format or "text") for one in practical.values()), CHOSEN]
     print("\n\n".join(parts) + (f"\n{UNRECOGNISED}" if seen is None else ""))
     return 0

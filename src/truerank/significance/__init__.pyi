@@ -25,6 +25,12 @@ from .tables import (
     Influence as Influence,
     PairComparison as PairComparison,
 )
+from .bayes import (
+    Posterior as Posterior,
+    Practical as Practical,
+    PracticalPair as PracticalPair,
+    posterior as posterior,
+)
 from .ranks import (
     groups_alike as groups_alike,
     rank_sets as rank_sets,

@@ -6,11 +6,15 @@ import csv
 import io
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truerank.core.printing import latex_escaped
+from truerank.core.checks import check_choice
+from truerank.core.printing import latex_escaped, plain
 from truerank.significance.paired import LEVEL
+from truerank.significance.ranks import RANKS, ranks_shown
+
+SHOWN = ("intervals", "effects", "ranks")
 
 
 def letter(number: int) -> str:
@@ -18,7 +22,13 @@ def letter(number: int) -> str:
     return chr(ord("a") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
-def paper_table(results: Mapping[str, Any], style: str = "latex", topics: str | None = None) -> str:
+def paper_table(
+    results: Mapping[str, Any],
+    style: str = "latex",
+    topics: str | None = None,
+    show: Sequence[str] = (),
+    rope: float | None = None,
+) -> str:
     """Return a table of systems by measures, with the best mean of each measure in bold.
 
     `results` are comparisons of the same systems by measure. Style "latex" is a complete table for the package
@@ -27,28 +37,36 @@ def paper_table(results: Mapping[str, Any], style: str = "latex", topics: str | 
 
     With a baseline, + and - mark the means that are significantly better and worse (corrected p below 0.05). Without a
     baseline each system has a letter, and a mean has the letters of the systems that it is significantly better than.
+    With `rope`, the marks are of the posterior instead (`Comparison.practical`), and = is equivalent.
+
+    `show` adds columns after each mean: "intervals" of the difference to the baseline (of the mean without a baseline),
+    "effects" (Cohen's d against the baseline), and "ranks" (`Comparison.rank_sets`).
     """
+    for one in show:
+        check_choice(one, "show", SHOWN)
     if style == "csv":
         return _csv(results)
     first = next(iter(results.values()))
     order = sorted(first.means, key=lambda name: -first._sign * first.means[name])
     letters = {} if first.baseline is not None else {name: letter(k) for k, name in enumerate(order)}
+    marks = {measure: _marks(one, letters, rope) for measure, one in results.items()}
+    header = [label for measure, one in results.items() for label in (measure, *_more(one, show))]
     rows = []
     for name in order:
         cells = [name + (f" ({letters[name]})" if letters else "")]
-        for one in results.values():
+        for measure, one in results.items():
             best = one._sign * one.means[name] == max(one._sign * mean for mean in one.means.values())
             text = f"{one.means[name]:.4f}"
             if best:
                 text = rf"\textbf{{{text}}}" if style == "latex" else f"**{text}**"
-            mark = _mark(one, name, letters)
+            mark = marks[measure].get(name)
             if mark:
                 text += rf"\textsuperscript{{{mark}}}" if style == "latex" else f"<sup>{mark}</sup>"
-            cells.append(text)
+            cells += [text, *_more(one, show, name)]
         rows.append(cells)
-    caption = _caption(results, letters, topics)
+    caption = _caption(results, letters, topics, show, rope)
     if style == "markdown":
-        lines = [["ranker", *results], ["---", *["--:"] * len(results)], *rows]
+        lines = [["ranker", *header], ["---", *["--:"] * len(header)], *rows]
         return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + (
             f"\n\n{caption}"
         )
@@ -57,9 +75,9 @@ def paper_table(results: Mapping[str, Any], style: str = "latex", topics: str | 
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{latex_escaped(caption)}}}".replace("×", r"$\times$").replace("<", "$<$"),
-        rf"\begin{{tabular}}{{l{'r' * len(results)}}}",
+        rf"\begin{{tabular}}{{l{'r' * len(header)}}}",
         r"\toprule",
-        " & ".join(["ranker", *map(latex_escaped, results)]) + r" \\",
+        " & ".join(["ranker", *map(latex_escaped, header)]) + r" \\",
         r"\midrule",
         *body,
         r"\bottomrule",
@@ -69,22 +87,43 @@ def paper_table(results: Mapping[str, Any], style: str = "latex", topics: str | 
     ])  # fmt: skip
 
 
-def _mark(one: Any, name: str, letters: Mapping[str, str]) -> str:
-    """Return the mark of a mean: + or - against the baseline, or the letters of the systems that are worse."""
-    found = ""
-    for pair in one.pairs:
-        if not pair.p_adjusted < LEVEL or name not in (pair.a, pair.b):
-            continue
-        gain = one._sign * (one.means[pair.a] - one.means[pair.b]) * (1 if pair.a == name else -1)
-        other = pair.b if pair.a == name else pair.a
-        if letters:
-            found += letters[other] if gain > 0 else ""
-        elif pair.a == name:
-            found += "+" if gain > 0 else "-"
-    return "".join(sorted(found))
+def _more(one: Any, show: Sequence[str], name: str | None = None) -> list[str]:
+    """Return the further cells of a system, or their headings without a name."""
+    pair = next((pair for pair in one.pairs if one.baseline is not None and pair.a == name), None)
+    low, high = (one.intervals[name][1:] if name else (math.nan, math.nan)) if one.baseline is None else (
+        (pair.low, pair.high) if pair else (math.nan, math.nan)
+    )  # fmt: skip
+    sign = "" if one.baseline is None else "+"
+    cells = {
+        "intervals": ("95% interval", "" if math.isnan(low) else f"[{low:{sign}.4f}, {high:{sign}.4f}]"),
+        "effects": ("d", "" if pair is None else f"{plain(pair.effect):.2f}" if plain(pair.effect) is not None else ""),
+        "ranks": ("ranks", ranks_shown(one.rank_sets[name]) if name in one.rank_sets else ""),
+    }
+    possible = [kind for kind in show if not (kind == "effects" and one.baseline is None)]
+    return [cells[kind][name is not None] for kind in possible if kind != "ranks" or one.rank_sets]
 
 
-def _caption(results: Mapping[str, Any], letters: Mapping[str, str], topics: str | None) -> str:
+def _marks(one: Any, letters: Mapping[str, str], rope: float | None) -> dict[str, str]:
+    """Return the marks of the means: +, - or = against the baseline, or the letters of the systems that are worse."""
+    if rope is None:
+        sign = {True: 1, False: -1}
+        decided = [(pair.a, pair.b, sign[pair.difference > 0]) for pair in one.pairs if pair.p_adjusted < LEVEL]
+    else:
+        known = {"better": 1, "worse": -1, "equivalent": 0}
+        decided = [(pair.a, pair.b, known[pair.verdict]) for pair in one.practical(rope).pairs if pair.verdict in known]
+    found: dict[str, str] = {}
+    for a, b, gain in decided:
+        better, worse = (a, b) if gain > 0 else (b, a)
+        if not letters:
+            found[a] = "-=+"[gain + 1]
+        elif gain:
+            found[better] = "".join(sorted(found.get(better, "") + letters[worse]))
+    return found
+
+
+def _caption(
+    results: Mapping[str, Any], letters: Mapping[str, str], topics: str | None, show: Sequence[str], rope: float | None
+) -> str:
     from truerank import __version__
 
     first = next(iter(results.values()))
@@ -95,8 +134,15 @@ def _caption(results: Mapping[str, Any], letters: Mapping[str, str], topics: str
         if letters
         else f"+ and - mark means that are significantly better and worse than {first.baseline}"
     )
+    if rope is not None:
+        marks = marks.replace("significantly", f"probably (posterior probability 0.95, by more than {rope:g})")
+        marks += "" if letters else f", and = equivalent within {rope:g}"
     about = [f"{', '.join(results)}, convention {conventions}, truerank {__version__}"]
     about += [*([topics] if topics else []), tested, marks]
+    if "intervals" in show:
+        about.append(f"intervals: {'mean' if letters else f'{first.interval_of}, this pair alone'}")
+    about += ["d: Cohen's d"] if "effects" in show and not letters else []
+    about += [RANKS.replace("`", "")] if "ranks" in show and first.rank_sets else []
     return f"{'; '.join(about)} (p < {LEVEL})."
 
 

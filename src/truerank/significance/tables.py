@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of
 from truerank.significance.paper_table import letter, paper_table
 from truerank.significance.ranks import RANKS, groups_alike, rank_sets, ranks_shown
 from truerank.significance.unjudged import about_unjudged
+
+if TYPE_CHECKING:
+    from truerank.significance.bayes import Practical
 
 CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
@@ -332,6 +335,14 @@ class Comparison(Result):
                 better[names.index(winner), names.index(loser)] = True
         return dict(zip(names, rank_sets(better)))
 
+    def practical(self, rope: float) -> Practical:
+        """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `posterior`."""
+        pairs = [(pair.a, pair.b) for pair in self.pairs]
+        d = np.stack([self._differences(a, b) for a, b in pairs], axis=1)
+        found: Practical = resolve("truerank.significance.bayes:practical")(pairs, d, rope, measure=self.measure)
+        found.experiment = self.experiment
+        return found
+
     @property
     def _sign(self) -> float:
         return 1.0 if self.higher_is_better else -1.0
@@ -391,9 +402,9 @@ class Comparison(Result):
             pair._asdict() | {"verdict": None if pair.verdict is None else pair.verdict.words} for pair in self.pairs
         ])  # fmt: skip
 
-    def to_latex(self) -> str:
-        """Return the table of a paper, for the package booktabs."""
-        return paper_table({self.measure: self}, "latex", self._topics)
+    def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
+        """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
+        return paper_table({self.measure: self}, "latex", self._topics, show, rope)
 
     @property
     def _topics(self) -> str | None:
@@ -534,9 +545,9 @@ class Comparisons(Result, dict[str, Comparison]):
         """Return a pandas data frame with a row for each measure and pair."""
         return resolve("pandas:concat")({name: one.to_frame() for name, one in self.items()}, names=["measure"])
 
-    def to_latex(self) -> str:
-        """Return the table of a paper, for the package booktabs."""
-        return paper_table(self, "latex", next(iter(self.values()))._topics)
+    def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
+        """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
+        return paper_table(self, "latex", next(iter(self.values()))._topics, show, rope)
 
     def _table(self, style: str) -> str:
         first = next(iter(self.values()))

@@ -1,0 +1,92 @@
+"""The Bayesian paired comparison: against a grid, limits, and in tables."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from reference.posterior import probabilities
+from truerank.cli import main
+from truerank.significance import compare_values, posterior
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_probabilities_are_those_of_a_fine_grid(seed):
+    rng = np.random.default_rng(seed)
+    n, scale, rope = int(rng.integers(3, 60)), float(rng.uniform(0.1, 2)), float(rng.uniform(0, 0.05))
+    d = rng.normal(rng.normal(0, 0.05), 0.1, n)
+    found = posterior(d, rope, scale=scale)
+    expected = probabilities(d, rope, scale)
+    np.testing.assert_allclose([found.worse[0], found.equivalent[0], found.better[0]], expected, atol=2e-4)
+
+
+def test_ends_hold_the_central_95_percent():
+    d = np.random.default_rng(1).normal(0.03, 0.1, (40, 3))
+    found, turned = posterior(d, 0.0), posterior(-d, 0.0)
+    np.testing.assert_allclose(found.low, -turned.high, atol=1e-9)
+    for k in range(3):
+        assert posterior(d[:, k], found.high[k]).better[0] == pytest.approx(0.025, abs=1e-6)
+
+
+def test_a_wide_prior_gives_students_distribution_and_a_narrow_one_shrinks():
+    from scipy import stats
+
+    d = np.random.default_rng(2).normal(0.05, 0.1, 30)
+    t = d.mean() / (d.std(ddof=1) / np.sqrt(30))
+    assert posterior(d, 0.0, scale=1e4).better[0] == pytest.approx(stats.t.cdf(t, 29), abs=2e-3)
+    by_scale = [posterior(d, 0.0, scale=c).better[0] for c in (0.02, 0.1, 0.35, 10)]
+    assert by_scale == sorted(by_scale)
+    turned = posterior(-d, 0.01)
+    assert turned.worse[0] == pytest.approx(posterior(d, 0.01).better[0])
+
+
+def test_equal_differences_and_units():
+    found = posterior(np.column_stack([np.full(5, 0.02), np.zeros(5)]), 0.01)
+    assert found.better.tolist() == [1, 0]
+    assert found.equivalent.tolist() == [0, 1]
+    d = np.random.default_rng(3).normal(0.02, 0.1, 25)
+    a, b = posterior(d, 0.01), posterior(1e-6 * d, 1e-8)
+    np.testing.assert_allclose(a[:3], b[:3], rtol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def values():
+    rng = np.random.default_rng(4)
+    old = rng.random(60)
+    return {"old": old, "new": old + rng.normal(0.06, 0.05, 60), "copy": old + rng.normal(0, 0.004, 60),
+            "bad": old - rng.normal(0.06, 0.05, 60)}  # fmt: skip
+
+
+def test_a_comparison_says_better_equivalent_and_worse(values):
+    found = compare_values(values, measure="AP").practical(0.01)
+    assert {pair.a: pair.verdict for pair in found.pairs} == {"new": "better", "copy": "equivalent", "bad": "worse"}
+    assert found.to_dict()["schema"] == "practical/1"
+    errors = compare_values(values, measure="AP", higher_is_better=False).practical(0.01)
+    assert {pair.a: pair.verdict for pair in errors.pairs} == {"new": "worse", "copy": "equivalent", "bad": "better"}
+
+
+def test_the_table_of_a_paper_has_marks_of_the_posterior(values):
+    text = compare_values(values, measure="AP").to_latex(rope=0.01)
+    assert r"new & \textbf{" in text
+    rows = {line.split(" & ")[0]: line for line in text.splitlines() if " & " in line}
+    assert r"\textsuperscript{+}" in rows["new"]
+    assert r"\textsuperscript{=}" in rows["copy"]
+    assert r"\textsuperscript{-}" in rows["bad"]
+    assert "posterior" in text
+    assert "=" not in compare_values(values, measure="AP").to_latex().partition("toprule")[2]
+
+
+def test_the_command_prints_the_probabilities(tmp_path, capsys):
+    (tmp_path / "q").write_text("".join(f"{t} 0 d{k} {int(k == 0)}\n" for t in range(9) for k in range(3)))
+    for name, order in (("a", (2, 1, 0)), ("b", (0, 2, 1))):
+        lines = [f"{t} Q0 d{k} {place} {-place} {name}\n" for t in range(9) for place, k in enumerate(order)]
+        (tmp_path / f"{name}.run").write_text("".join(lines))
+    runs = [str(tmp_path / "a.run"), str(tmp_path / "b.run")]
+    command = ["compare", "--qrels", str(tmp_path / "q"), *runs, "--measure", "RR", "--rope", "0.02"]
+    assert main([*command, "--json"]) == 0
+    (pair,) = json.loads(capsys.readouterr().out)["practical"]["RR"]["pairs"]
+    assert (pair["better"], pair["verdict"]) == (1.0, "better")
+    assert main(command) == 0
+    assert "P(equivalent)" in capsys.readouterr().out
