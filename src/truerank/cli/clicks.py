@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import truerank
 from truerank.cli import common, options, ranker_options
+from truerank.cli.describe import read_as_found
 
 if TYPE_CHECKING:
     from truerank.clicks.examination import Examination
     from truerank.clicks.log import ClickLog
+    from truerank.data.ranking_data import RankingData
 
 LOG = ("format", "queries", "columns", "first_position", "bad", "shown_action", "click_action")
 FIT = ("model", "method", "max_position")
@@ -96,9 +99,19 @@ def _fitted(args: argparse.Namespace, log: ClickLog) -> Examination:
         raise common.UsageError("--method em estimates relevance from features; add --data FILE")
     if args.method != "em" and args.data is not None and args.action == "examine":
         raise common.UsageError("--data has no effect without --method em; leave it out")
-    data = common.read_data(args.data, args) if args.method == "em" else None
+    data = _features(args) if args.method == "em" else None
     settings = common.given(args, "model", "method", "max_position", *(["level"] if args.action == "examine" else []))
     return Examination(random_state=args.seed or 0, **settings).fit(log, data)
+
+
+def _features(args: argparse.Namespace) -> RankingData:
+    """The numbers of `--data`; columns of text, which no click model uses, are left out."""
+    if not common.table_kind(args.data):
+        return common.read_data(args.data, args)
+    data, words = read_as_found(args.data, args, trains=False)
+    if words:
+        common.note(f"truerank clicks: {args.data} is read with these options: {shlex.join(words)}")
+    return data
 
 
 def _examine(args: argparse.Namespace) -> int:
@@ -123,7 +136,7 @@ def _value(args: argparse.Namespace) -> int:
     log = _read(args, args.files[0])
     settings = common.given(args, "cutoff", "discount", "estimator", "weights", "min_shown", "about", "level")
     if args.data is not None and args.estimator == "doubly-robust":
-        settings["features"] = common.read_data(args.data, args)
+        settings["features"] = _features(args)
     found = evaluate_from_clicks(log, common.read_runs(args, args.runs), examination=_fitted(args, log), **settings)
     return common.show(args, found.to_dict(), str(found))
 
@@ -135,7 +148,7 @@ def _train_data(args: argparse.Namespace) -> int:
         raise common.UsageError("train-data needs the features (--data FILE) and an output table (-o FILE)")
     log = _read(args, args.files[0])
     seen = _fitted(args, log)
-    found = training_data(log, common.read_data(args.data, args), seen, **common.given(args, "least"))
+    found = training_data(log, _features(args), seen, **common.given(args, "least"))
     truerank.write_table(found.data, args.output)
     report = {"rows": found.data.n_rows, "queries": found.data.n_queries, "identified": seen.identified_}
     report |= {"reasons": seen.reasons_} | {name: getattr(found, name) for name in found._fields[1:]}

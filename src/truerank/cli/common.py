@@ -187,6 +187,8 @@ def remember_reading(model: Any, args: argparse.Namespace, like: Any = None) -> 
         name = args.missing if role == "missing" else getattr(args, f"{role}_column", None)
         if name:
             kept[role] = name
+    if getattr(args, "grades", None):
+        kept["grades"] = " ".join(args.grades)
     if kept:
         model.reading_ = kept
 
@@ -217,6 +219,7 @@ def read_data(
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     known = reading_of(like) if reading is None else dict(reading)
     missing = args.missing or known.pop("missing", "error")
+    scale = known.pop("grades", None)
     _check_kind(args, path, bool(table_kind(path)))
     if table_kind(path):
         if not is_named(args) and not known and resolve(_HOLDS)(path):
@@ -233,7 +236,7 @@ def read_data(
             exclude=columns.exclude if features else None,
             categories=categories if features else None,
             dtype=dtype,
-            grades=" ".join(getattr(args, "grades", None) or ()) or None,
+            grades=" ".join(getattr(args, "grades", None) or ()) or scale,
         )
 
     source: Any = path
@@ -331,17 +334,18 @@ def read_ratings(args: argparse.Namespace, path: str) -> Any:
     return one
 
 
-def judgements_of(args: argparse.Namespace) -> Any:
-    """The file of `--qrels`, or its qrels if `--grades` or `--aggregate` apply; None without `--qrels`."""
+def judgements_of(args: argparse.Namespace, path: str | None = None) -> Any:
+    """A file, by default that of `--qrels`, or its qrels if `--grades` or `--aggregate` apply; None without a file."""
+    path = args.qrels if path is None else path
     apply = getattr(args, "grades", None) or getattr(args, "aggregate", None)
-    return read_ratings(args, args.qrels).qrels() if apply else args.qrels
+    return read_ratings(args, path).qrels() if apply else path
 
 
-def read_qrels(args: argparse.Namespace) -> Qrels:
-    """The qrels of `--qrels` in any known format, with remarks on them."""
-    judgements = judgements_of(args)
+def read_qrels(args: argparse.Namespace, path: str | None = None) -> Qrels:
+    """The qrels of a file in any known format, by default that of `--qrels`, with remarks on them."""
+    judgements = judgements_of(args, path)
     qrels = truerank.read_judgements(judgements) if isinstance(judgements, str) else judgements
-    return with_remarks(args, args.qrels, qrels)
+    return with_remarks(args, args.qrels if path is None else path, qrels)
 
 
 def without_features(path: str, between: str = "\n  ") -> str:

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scores OUT", text, writes=_written)
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
-    options.share(parser, "splits", "cluster", "out-of-core", "position", "json")
+    options.share(parser, "grades", "splits", "cluster", "out-of-core", "position", "json")
     options.refuse(parser, "grid select scores cluster position categorical", "against")
     options.refuse(parser, "grid select scores cluster position", "curve")
     options.refuse(parser, "position scores prepare", "cluster")

@@ -107,14 +107,19 @@ def _read(path: str, args: argparse.Namespace) -> Any:
     return data
 
 
-def read_as_found(path: str, args: argparse.Namespace) -> tuple[Any, list[str]]:
-    """The data of a table, and the options that its columns need to be read."""
+def read_as_found(path: str, args: argparse.Namespace, *, trains: bool = True) -> tuple[Any, list[str]]:
+    """The data of a table, and the options that its columns need to be read.
+
+    If they are not to train a ranker, grades are not required, and categories are left out, too.
+    """
     try:
-        return common.read_data(path, args, graded=args.grade_column is None), []
+        return common.read_data(path, args, graded=trains and args.grade_column is None), []
     except DataFileError as error:
         solution = getattr(error.__cause__, "solution", None)
         if solution is None:
             raise
+        if not trains and (texts := solution.pop("categories", [])):
+            solution["exclude"] = [*solution.get("exclude", ()), *texts]
         parser = argparse.ArgumentParser()
         options.add_data_options(parser, categorical=True)
         wording = options.wording_of(parser)

@@ -20,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("new NEW", "results of the new system")
     add("--baseline OLD", "results of the system to compare with", required=True)
     add("--gold FILE", "relevant documents of each query", required=True)
+    options.share(parser, "grades", "aggregate")
     add("--measure NAME", "measure to compare", default="nDCG@10")
     add("--margin D", "largest loss that does not matter, in the unit of the measure", default=0.02)
     add("--at-least MEASURE=F …", "least means of the new system, such as nDCG@10=0.45", default=[])
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
     with common.counted_looks(args.history) as history:
         found = gate(
-            args.gold, args.new, args.baseline, args.measure, margin=args.margin,
+            common.judgements_of(args, args.gold), args.new, args.baseline, args.measure, margin=args.margin,
             at_least=_bounds(args.at_least, "--at-least"), at_most=_bounds(args.at_most, "--at-most"),
             segments=args.segments, looks=args.looks, history=history, collapse=args.collapse,
             convention=args.convention, inconclusive=args.inconclusive, random_state=args.seed,

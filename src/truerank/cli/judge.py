@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--texts FILE", "texts of the documents for --page (JSON lines, SMART, a table, …)", to="page")
     add("--queries FILE", "texts of the topics for --page", to="page")
     add("--seed N", "random seed of the sample (default: 0)", type=int)
+    options.share(parser, "grades", "aggregate")
     options.share(parser, "topics", to="")
     add("--replace", "plan: overwrite a file that has other grades, or another page")
     options.share(parser, "json")
@@ -66,17 +67,21 @@ def run(args: argparse.Namespace) -> int:
         return common.show(args, found.to_dict(), str(found))
     if len(args.files) != 2:
         raise common.UsageError(f"agree compares two judges, got {len(args.files)} files")
-    agreed = truerank.agreement(*(common.with_remarks(args, path, truerank.read_qrels(path)) for path in args.files))
+    agreed = truerank.agreement(*(common.read_qrels(args, path) for path in args.files))
     return common.show(args, agreed.to_dict(), f"first {args.files[0]}, second {args.files[1]}: {agreed}")
 
 
 def _leaderboard(args: argparse.Namespace) -> int:
     if args.qrels is None or not args.judges:
         raise common.UsageError("a leaderboard needs human judgements and model judges: --qrels HUMAN --judges FILE …")
-    human = common.with_remarks(args, args.qrels, truerank.read_qrels(args.qrels))
+    human = common.read_qrels(args)
     given = common.given(args, "measure", "topics") | {"convention": args.convention or "trec"}
     found = truerank.leaderboard(
-        human, common.run_paths(args.judges), common.read_runs(args, args.files), random_state=args.seed or 0, **given
+        human,
+        [common.judgements_of(args, path) for path in common.run_paths(args.judges)],
+        common.read_runs(args, args.files),
+        random_state=args.seed or 0,
+        **given,
     )
     return common.show(args, found.to_dict(), str(found))
 
@@ -130,7 +135,7 @@ def planned(args: argparse.Namespace, files: list[str]) -> Any:
         )
     given = common.given(args, "measure", "human", "plan", "judges", "scale")
     if args.human is not None:
-        given["human"] = common.with_remarks(args, args.human, truerank.read_qrels(args.human))
+        given["human"] = common.read_qrels(args, args.human)
     return truerank.estimate(common.read_runs(args, files), **given, **_settings(args))
 
 

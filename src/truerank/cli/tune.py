@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--model FILE", text, type=options.OutputFile, required=True)
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
-    options.share(parser, "splits", "position", "json")
+    options.share(parser, "grades", "splits", "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:

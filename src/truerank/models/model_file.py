@@ -123,8 +123,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def _checked_reading(reading: Any) -> dict[str, str]:
-    """Return how the command line read the training data: columns by role, and the treatment of missing values."""
-    known = {"query", "grade", "document", "missing"}
+    """Return how the command line read the training data: columns by role, missing values, and grades in words."""
+    known = {"query", "grade", "document", "missing", "grades"}
     if not isinstance(reading, dict) or not all(
         key in known and isinstance(text, str) for key, text in reading.items()
     ):
