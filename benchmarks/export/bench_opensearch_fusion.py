@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks.search_server import SearchServer
 from truerank import RunFusion, RunPool, cross_validate_fusion
 from truerank.export.fusion_weights import certify_fusion, engine_scores, export_fusion
+from truerank.features.engine_norms import TECHNIQUES
 from truerank.io.documents import read_documents, read_judgements, read_queries
 
 DEPTH = 1400  # Cranfield's documents: every match is in the list
@@ -81,15 +82,19 @@ def run() -> None:
 
         compare_orders("bool-query", model, held_out, by_bool)
         if plugins:
-            scaled = RunFusion(nonnegative=True).fit(train)
-            pipeline = json.loads(export_fusion(scaled, "opensearch"))
-            server.ask("PUT", "/_search/pipeline/fusion", pipeline)
+            features = {"min-max": "min-max"}
+            features |= {one: f"engine-scores(technique={one})" for one in TECHNIQUES["opensearch"]}
+            for number, text in enumerate(features.values()):
+                scaled = RunFusion(nonnegative=True, features=text).fit(train)
+                pipeline = json.loads(export_fusion(scaled, "opensearch"))
+                server.ask("PUT", f"/_search/pipeline/fusion{number}", pipeline)
 
-            def by_hybrid(topic: str) -> dict[str, float]:
-                query = {"hybrid": {"queries": list(parts(topic).values()), "pagination_depth": DEPTH}}
-                return server.hits("cranfield", query, DEPTH, search_pipeline="fusion")
+                def by_hybrid(topic: str, name: str = f"fusion{number}") -> dict[str, float]:
+                    query = {"hybrid": {"queries": list(parts(topic).values()), "pagination_depth": DEPTH}}
+                    return server.hits("cranfield", query, DEPTH, search_pipeline=name)
 
-            compare_orders("opensearch", scaled, held_out, by_hybrid)
+                print(text)
+                compare_orders("opensearch", scaled, held_out, by_hybrid)
         print(cross_validate_fusion(pool, model, measures="AP", topics="all"))
 
 

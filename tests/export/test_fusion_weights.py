@@ -10,10 +10,11 @@ import pytest
 from reference import fusion as reference
 from support.made_up_runs import planted
 from support.refusals import refused
-from truerank import RunFusion, RunPool, save_model
+from truerank import RunFusion, RunPool, fuse, read_run, save_model
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
-from truerank.export.fusion_weights import ENGINES, certify_fusion, engine_scores, export_fusion
+from truerank.export.fusion_weights import ENGINES, certify_fusion, configured_scores, engine_scores, export_fusion
+from truerank.features.engine_norms import TECHNIQUES
 from truerank.io.trec import as_run, write_run
 
 
@@ -83,6 +84,96 @@ def test_rules_by_hand(model, engine):
                     value = documents[document]
                 expected += weights[name] * value
             assert found[row] == pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+EVERY = [(engine, technique) for engine, techniques in TECHNIQUES.items() for technique in techniques]
+
+
+def random_runs(seed):
+    """Lists of one document, of equal scores, of zeros, and of scores of very different size."""
+    rng, runs = np.random.default_rng(seed), {}
+    for name in ("sparse", "dense"):
+        runs[name] = {}
+        for topic in range(8):
+            chosen = rng.permutation(30)[: [1, 2, 2, 20, 20, 7, 12, 25][topic]]
+            scale = rng.choice([0.01, 1.0, 300.0])
+            values = [0.7] * 2 if topic == 1 else [0.0] * 2 if topic == 2 else rng.normal(5, 2, len(chosen)) * scale
+            runs[name][f"t{topic}"] = dict(zip((f"d{k}" for k in chosen), map(float, values)))
+    return runs
+
+
+@pytest.mark.parametrize(("engine", "technique"), EVERY)
+@pytest.mark.parametrize("seed", range(4))
+def test_normalisations_equal_the_documented_formulas(engine, technique, seed):
+    runs, k, weights = random_runs(seed), 1 + 29 * seed, [0.3, 0.7]
+    text = f"engine-scores(engine={engine}, technique={technique}, k={k})"
+    fused = fuse(runs, text, depth=None, weights=weights).to_dict()
+    for topic, own in fused.items():
+        expected = {}
+        for weight, run in zip(weights, runs.values()):
+            for name, value in reference.engine_normalised(run[topic], engine, technique, k).items():
+                expected[name] = expected.get(name, 0.0) + weight * value
+        assert own == pytest.approx(expected, rel=2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize(("engine", "technique"), EVERY)
+def test_learned_weights_are_served_as_they_are(runs_and_qrels, engine, technique):
+    """The written configuration, computed by the engine's rule, gives the model's scores, also where lists are odd."""
+    runs, qrels = runs_and_qrels
+    model = RunFusion(nonnegative=True, features=f"engine-scores(engine={engine}, technique={technique}, k=7)")
+    model.fit(runs, qrels)
+    odd = dict(zip(model.run_names_, random_runs(5).values()))
+    for given, largest in ((runs, 1e-6), (odd, 1e-3)):  # scores of up to 3,000
+        certificate = certify_fusion(model, engine, given)
+        assert certificate["largest_difference"] < largest
+        assert certificate["topics_equal"] == certificate["topics"]
+    text = export_fusion(model, engine)
+    changed = configured_scores(text.replace(repr(model.run_weights()["run0"]), "0.0"), engine, RunPool(odd))
+    assert engine == "weaviate" or not np.allclose(changed, engine_scores(model, engine, RunPool(odd)))
+    other = "vespa" if engine != "vespa" else "opensearch"
+    with refused(InvalidInputError, argument="engine"):
+        export_fusion(model, other)
+
+
+def test_exports_of_ranks(runs_and_qrels):
+    form = "engine-scores(engine={}, technique=rrf, k=12)"
+    ranks = {
+        engine: RunFusion(nonnegative=True, features=form.format(engine))
+        for engine in ("opensearch", "elasticsearch", "vespa")
+    }
+    weights = {engine: list(model.fit(*runs_and_qrels).run_weights().values()) for engine, model in ranks.items()}
+    (processor,) = json.loads(export_fusion(ranks["opensearch"], "opensearch"))["phase_results_processors"]
+    own = {"technique": "rrf", "rank_constant": 12, "parameters": {"weights": weights["opensearch"]}}
+    assert processor == {"score-ranker-processor": {"combination": own}}
+    rrf = json.loads(export_fusion(ranks["elasticsearch"], "elasticsearch"))["retriever"]["rrf"]
+    assert rrf["rank_constant"] == 12
+    assert [one["weight"] for one in rrf["retrievers"]] == weights["elasticsearch"]
+    assert "reciprocal_rank(run_1, 12)" in export_fusion(ranks["vespa"], "vespa")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["engine-scores(engine=solr)", "engine-scores(technique=softmax)", "engine-scores(k=0)", "score-bins",
+     "engine-scores(engine=vespa, technique=l2)", "engine-scores(technique=rrf, k=1.5)"],
+)  # fmt: skip
+def test_features_that_no_engine_has_are_refused(text):
+    with pytest.raises(InvalidInputError):
+        fuse(random_runs(0), text)
+
+
+def test_the_command_adds_up_a_feature(tmp_path, capsys):
+    runs = random_runs(1)
+    for name, run in runs.items():
+        write_run(as_run(run, name), tmp_path / f"{name}.run")
+    words = ["fuse", *(str(tmp_path / f"{name}.run") for name in runs), "-o", str(tmp_path / "out.run")]
+    text = "engine-scores(engine=elasticsearch, technique=l2)"
+    assert main([*words, "--sum", text, "--weights", "0.3", "0.7"]) == 0
+    assert read_run(tmp_path / "out.run").to_dict() == fuse(runs, text, weights=[0.3, 0.7]).to_dict()
+    assert main([*words, "--sum", text, "--method", "rrf"]) == 2
+    assert main([*words, "--method", "rrf", "--weights", "1", "2"]) == 2
+    assert main([*words, "--sum", text, "--weights", "1"]) == 1
+    assert main([*words, "--sum", "min-max + score"]) == 2
+    capsys.readouterr()
 
 
 def test_certificates_count_what_differs(model, runs_and_qrels):

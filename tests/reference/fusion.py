@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+import struct
 from fractions import Fraction
 
 
@@ -152,3 +153,32 @@ def feature(lists: list[dict[str, float]], kind: str, run: int, name: str, k: fl
     assert kind == "gap"
     scaled = min_max(documents)
     return scaled[name] - scaled[order[place + 1]] if place + 1 < len(order) else 0.0
+
+
+def as_float32(value: float) -> float:
+    """The nearest float32."""
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def engine_normalised(documents: dict[str, float], engine: str, technique: str, k: int = 60) -> dict[str, float]:
+    """Scores of one list as the documents of OpenSearch, Elasticsearch, Vespa and Weaviate define them."""
+    scores = {name: as_float32(score) for name, score in documents.items()}
+    low, high, n = min(scores.values()), max(scores.values()), len(scores)
+    if technique == "rrf":
+        return {name: 1 / (k + rank) for rank, name in enumerate(ranked(documents), 1)}
+    if technique == "min-max":
+        if low == high:
+            return {name: {"opensearch": 1.0, "elasticsearch": s}.get(engine, 0.0) for name, s in scores.items()}
+        scaled = {name: (s - low) / (high - low) for name, s in scores.items()}
+        return {name: 0.001 if engine == "opensearch" and s == 0 else s for name, s in scaled.items()}
+    if technique == "l2":
+        norm = math.sqrt(math.fsum(s * s for s in scores.values()))
+        return scores if norm == 0 else {name: s / norm for name, s in scores.items()}
+    mean = math.fsum(scores.values()) / n
+    if as_float32(mean) == high == low:
+        return dict.fromkeys(scores, high)
+    deviation = math.sqrt(math.fsum((s - mean) ** 2 for s in scores.values()) / (n - 1))
+    return {
+        name: high if s == as_float32(mean) else max((s - mean) / deviation, 0.001) if s > mean else 0.001
+        for name, s in scores.items()
+    }

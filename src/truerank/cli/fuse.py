@@ -1,6 +1,7 @@
 """`truerank fuse`: one run of several, learned from judged topics, by a learned model, or by a rule.
 
-Fuse runs in one of three ways. --method fuses by a rule. --qrels learns weights from judged topics, compares the
+Fuse runs in one of four ways. --method fuses by a rule. --sum adds up a feature of the runs, such as the scores that a
+search engine normalises, with given weights. --qrels learns weights from judged topics, compares the
 result with the rules by cross-validation over topics, and saves it with --model. --model alone applies a learned
 fusion to runs of new topics. A run is named by its file without the ending.
 """
@@ -28,6 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--qrels FILE", "judgements of some of the topics, to learn from, in any format that `truerank convert` reads")
     add("--model MODEL", "the learned fusion: written with --qrels, else read", writes=_written)
     add("--method", "fuse by this rule, without learning", choices=METHODS)
+    add(
+        "--sum FEATURE",
+        "fuse by the sum of this feature of runs, without learning: as in --features, such as "
+        "'engine-scores(engine=elasticsearch, technique=l2)'",
+    )
+    add("--weights W …", "with --sum: the weight of each run (default: 1)", type=float, to="sum")
     add("-o --output RUN", "output file of the fused run (default: -, stdout)", type=options.Output)
     add("--depth N", "documents kept for each topic (default: 1000)", type=options.positive)
     add("--tag NAME", "tag of the fused run (default: fusion, or the method)", type=options.tag)
@@ -39,6 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     learn(
         "--features TEXT",
         "features of runs: min-max, score, z-score, percentile, reciprocal-rank, presence, agreement, score-bins, gap, "
+        "engine-scores(engine=opensearch, technique=min-max, l2, z-score or rrf), "
         'joined as in "min-max + reciprocal-rank(k=60)" (default: min-max + reciprocal-rank)',
     )
     learn("--nonnegative", "learn one weight of at least 0 for each run, as search engines require")
@@ -52,7 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "with --model alone: write the weights for this engine to -o, and verify them on the runs"
     add("--export", text, choices=engines, to="model", why="writes the weights of a learned model: give --model MODEL")
     options.share(parser, "json")
-    options.refuse(parser, "method", "qrels model", "fuses without learning; leave --qrels and --model out")
+    options.refuse(parser, "method", "sum")
+    options.refuse(parser, "method sum", "qrels model", "fuses without learning; leave --qrels and --model out")
     options.refuse(parser, "export", "qrels", "writes the weights of a learned model; leave --qrels out")
     options.refuse(parser, "depth tag", "export", "has no effect with --export, which writes weights")
     options.refuse(parser, "ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner")
@@ -64,9 +73,10 @@ def _written(args: argparse.Namespace) -> type[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Learn, apply or fuse by rule."""
-    if args.method is None and args.qrels is None and args.model is None:
+    if args.method is None and args.sum is None and args.qrels is None and args.model is None:
         raise common.UsageError(
-            "give --qrels FILE to learn, --model MODEL to fuse with a learned model, or --method NAME to fuse by a rule"
+            "give --qrels FILE to learn, --model MODEL to fuse with a learned model, --method NAME to fuse by a rule, "
+            "or --sum FEATURE"
         )
     args.runs = [*args.systems, *args.runs]
     if not args.runs:
@@ -89,15 +99,27 @@ def run(args: argparse.Namespace) -> int:
     if model is not None:
         fused = model.predict(pool, depth=args.depth, tag=args.tag or "fusion")
     else:
-        from truerank.features.fusion import METHODS as RULES
-
-        if args.method.startswith("comb-"):
-            _note_equal(pool, args.method)
-        fused = pool.to_run(RULES[args.method](pool), depth=args.depth, tag=args.tag or args.method)
+        fused = pool.to_run(_by_rule(pool, args), depth=args.depth, tag=args.tag or args.method or "sum")
     text = _write(fused, args)
     if text:
         common.tell(args, {"output": args.output, "topics": fused.n_queries, "documents": fused.n_rows}, text)
     return 0
+
+
+def _by_rule(pool: Any, args: argparse.Namespace) -> Any:
+    """Return the scores of the pool's documents by --method or --sum."""
+    from truerank.features.fusion import METHODS as RULES
+    from truerank.features.fusion import weighted_sum
+    from truerank.features.run_features import parse_features
+
+    if args.sum is not None:
+        feature, *others = parse_features(args.sum).parts
+        if others:
+            raise common.UsageError(f"--sum adds up one feature, got {args.sum!r}")
+        return weighted_sum(pool, feature, args.weights)
+    if args.method.startswith("comb-"):
+        _note_equal(pool, args.method)
+    return RULES[args.method](pool)
 
 
 def _learn(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,19 +12,31 @@ import numpy as np
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.export.form import comment
-from truerank.features.run_features import MinMax, ReciprocalRank, RunFeature, Score, digits, parse_features
+from truerank.features.engine_norms import engine_values
+from truerank.features.run_features import (
+    EngineScores,
+    MinMax,
+    ReciprocalRank,
+    RunFeature,
+    Score,
+    digits,
+    parse_features,
+)
 from truerank.features.run_pool import RunPool
 from truerank.rankers.run_fusion import RunFusion
 
 # Engine -> features of runs that it computes itself.
 ENGINES: dict[str, tuple[type[RunFeature], ...]] = {
-    "opensearch": (MinMax,),
-    "elasticsearch": (MinMax,),
-    "vespa": (MinMax, ReciprocalRank),
-    "weaviate": (MinMax,),
+    "opensearch": (MinMax, EngineScores),
+    "elasticsearch": (MinMax, EngineScores),
+    "vespa": (MinMax, ReciprocalRank, EngineScores),
+    "weaviate": (MinMax, EngineScores),
     "bool-query": (Score,),
 }
-_LOWEST = np.float32(0.001)  # what OpenSearch gives to the last document of a list in place of 0
+_NAMES = {
+    "opensearch": {"min-max": "min_max", "l2": "l2", "z-score": "z_score"},
+    "elasticsearch": {"min-max": "minmax", "l2": "l2_norm"},
+}  # of techniques
 
 
 def export_fusion(
@@ -34,12 +47,14 @@ def export_fusion(
     Parameters
     ----------
     model : RunFusion fitted with `nonnegative=True`
-        On "min-max"; for Vespa on "reciprocal-rank" too; for "bool-query" on "score".
+        On "engine-scores" of this engine, which equal the engine's to float32, or on "min-max", which differs where all
+        scores of a list are equal; for Vespa on "reciprocal-rank" too; for "bool-query" on "score".
     engine : {"opensearch", "elasticsearch", "vespa", "weaviate", "bool-query"}
-        "opensearch": a search pipeline with the normalization processor, for a `hybrid` query with queries in the
-        order of `model.run_names_`. "elasticsearch": a `linear` retriever. "vespa": a rank profile whose global phase
-        normalises. "weaviate": `alpha` of a hybrid search of exactly two runs, of which the second is the vectors.
-        "bool-query": a query for Elasticsearch and OpenSearch that sums the weighted scores of the queries.
+        "opensearch": a search pipeline with the normalization processor, or for "rrf" the score ranker processor, for a
+        `hybrid` query with queries in the order of `model.run_names_`. "elasticsearch": a `linear` or `rrf` retriever.
+        "vespa": a rank profile whose global phase normalises. "weaviate": `alpha` of a hybrid search of exactly two
+        runs, of which the second is the vectors. "bool-query": a query for Elasticsearch and OpenSearch that sums the
+        weighted scores of the queries.
     queries : mapping of run name to the engine's query, optional
         Elasticsearch: a retriever; "bool-query": a query; Vespa: an expression such as `bm25(text)`. By default
         placeholders, which you replace.
@@ -69,19 +84,27 @@ def export_fusion(
         )
     if engine == "vespa":
         return _rank_profile(feature, weights, given, window)
+    technique, k = feature.technique if isinstance(feature, EngineScores) else "min-max", getattr(feature, "k", 0)
     match = {name: {"match": {f"FIELD OF {name}": "TEXT"}} for name in names}
     value: dict[str, Any]
     if engine == "opensearch":
+        own = {"weights": list(weights.values())}
+        ranker = {"combination": {"technique": "rrf", "rank_constant": int(k), "parameters": own}}
         parts = {
-            "normalization": {"technique": "min_max"},
-            "combination": {"technique": "arithmetic_mean", "parameters": {"weights": list(weights.values())}},
+            "normalization": {"technique": _NAMES[engine].get(technique)},
+            "combination": {"technique": "arithmetic_mean", "parameters": own},
         }
         about = f"learned fusion of {', '.join(names)}, in this order of the hybrid query's queries"
-        value = {"description": about, "phase_results_processors": [{"normalization-processor": parts}]}
+        processor = {"score-ranker-processor": ranker} if technique == "rrf" else {"normalization-processor": parts}
+        value = {"description": about, "phase_results_processors": [processor]}
     elif engine == "elasticsearch":
-        own = {name: given.get(name, {"standard": {"query": match[name]}}) for name in names}
-        retrievers = [{"retriever": own[name], "weight": w, "normalizer": "minmax"} for name, w in weights.items()]
-        value = {"retriever": {"linear": {"rank_window_size": window, "retrievers": retrievers}}}
+        retrievers = [
+            {"retriever": given.get(name, {"standard": {"query": match[name]}}), "weight": w}
+            | ({} if technique == "rrf" else {"normalizer": _NAMES[engine][technique]})
+            for name, w in weights.items()
+        ]
+        body = {"rank_window_size": window, "retrievers": retrievers}
+        value = {"retriever": {"rrf": body | {"rank_constant": int(k)}} if technique == "rrf" else {"linear": body}}
     elif engine == "bool-query":
         clauses = [{"bool": {"must": [given.get(name, match[name])], "boost": w}} for name, w in weights.items()]
         value = {"query": {"bool": {"should": clauses}}}
@@ -101,8 +124,8 @@ def _rank_profile(feature: RunFeature, weights: dict[str, float], given: dict[st
         expression = given.get(name, f"SCORE OF {comment(name)}")
         functions.append(f"    function run_{number}() {{  # {comment(name)}\n      expression: {expression}\n    }}")
         term = f"normalize_linear(run_{number})"
-        if isinstance(feature, ReciprocalRank):
-            term = f"reciprocal_rank(run_{number}, {digits(feature.k)})"
+        if isinstance(feature, ReciprocalRank) or getattr(feature, "technique", "") == "rrf":
+            term = f"reciprocal_rank(run_{number}, {digits(feature.k)})"  # type: ignore[attr-defined]
         terms.append(f"{weight!r} * {term}")
     expression = " + ".join(terms)
     return (
@@ -113,33 +136,48 @@ def _rank_profile(feature: RunFeature, weights: dict[str, float], given: dict[st
 
 
 def engine_scores(model: RunFusion, engine: str, pool: RunPool) -> np.ndarray:
-    """Return the scores (n,) of a pool's documents under the engine's rule, in float32.
+    """Return the scores (n,) of a pool's documents under the exported configuration of the engine, in float32.
 
-    The rules follow the engines' sources. If all scores of a list are equal, OpenSearch gives 1, Elasticsearch the raw
-    score and Weaviate 0. OpenSearch gives 0.001 in place of 0. All three give 0 to documents that a query did not
-    retrieve. Vespa scores every retrieved document with every expression, so each run should contain all.
+    The rules follow the engines' sources (`truerank.features.engine_norms`). All give 0 to documents that a query did
+    not retrieve. Vespa scores every retrieved document with every expression, so each run should contain all.
     """
-    feature, weights = _checked(model, engine)
-    pool = model.known_runs(pool)
-    if isinstance(feature, ReciprocalRank):
-        each = (1.0 / (feature.k + pool.ranks)).astype(np.float32)
-    else:
-        scores = pool.scores.astype(np.float32)
-        if isinstance(feature, Score):
-            each = scores
-        else:
-            low = pool.per_list(np.minimum, scores).astype(np.float32)
-            width = pool.per_list(np.maximum, scores).astype(np.float32) - low
-            apart = pool.spread(width) > 0
-            each = (scores - pool.spread(low)) / pool.spread(np.where(width > 0, width, np.float32(1)))
-            if engine == "opensearch":
-                each = np.where(apart, np.where(each == 0, _LOWEST, each), np.float32(1))
-            elif engine == "elasticsearch":
-                each = np.where(pool.spread(width) < 1e-6, scores, each)
-            else:
-                each = np.where(apart, each, np.float32(0))
-    weight = np.array(list(weights.values()), dtype=np.float32)
+    return configured_scores(export_fusion(model, engine), engine, model.known_runs(pool))
+
+
+def configured_scores(text: str, engine: str, pool: RunPool) -> np.ndarray:
+    """Return the scores (n,) of a pool's documents under a written configuration, whose queries are the pool's runs."""
+    weights, technique, k = _read(text, engine)
+    each = pool.scores.astype(np.float32) if technique == "score" else engine_values(pool, engine, technique, k)
+    weight = np.array(weights, dtype=np.float32)
     return pool.add_up((each * weight[pool.run_of_entry]).astype(np.float64)).astype(np.float32)
+
+
+def _read(text: str, engine: str) -> tuple[list[float], str, float]:
+    """Return the weights of a configuration, its technique, and k."""
+    if engine == "vespa":
+        (line,) = [line for line in text.splitlines() if "normalize_linear(" in line or "reciprocal_rank(" in line]
+        found = re.findall(r"(\S+) \* (normalize_linear|reciprocal_rank)\(run_\d+(?:, (\S+))?\)", line)
+        k = next((float(k) for *_, k in found if k), 0.0)
+        return [float(weight) for weight, *_ in found], "rrf" if k else "min-max", k
+    value = json.loads(text)
+    techniques = {name: technique for technique, name in _NAMES.get(engine, {}).items()}
+    if engine == "opensearch":
+        (processor,) = value["phase_results_processors"]
+        (own,) = processor.values()
+        weights = own["combination"]["parameters"]["weights"]
+        if "score-ranker-processor" in processor:
+            return weights, "rrf", own["combination"]["rank_constant"]
+        return weights, techniques[own["normalization"]["technique"]], 0
+    if engine == "elasticsearch":
+        ((kind, own),) = value["retriever"].items()
+        weights = [one["weight"] for one in own["retrievers"]]
+        if kind == "rrf":
+            return weights, "rrf", own["rank_constant"]
+        return weights, techniques[own["retrievers"][0]["normalizer"]], 0
+    if engine == "weaviate":
+        alpha = value["hybrid"]["alpha"]
+        return [1.0 - alpha, alpha], "min-max", 0
+    return [one["bool"]["boost"] for one in value["query"]["bool"]["should"]], "score", 0
 
 
 def certify_fusion(model: RunFusion, engine: str, runs: object, *, depth: int = 100) -> dict[str, Any]:
@@ -184,5 +222,11 @@ def _checked(model: RunFusion, engine: str) -> tuple[RunFeature, dict[str, float
             f"{engine} computes {known} itself, not {feature}",
             argument="model",
             remedies=["learn the fusion with other features"],
+        )
+    if isinstance(feature, EngineScores) and feature.engine != engine:
+        raise InvalidInputError(
+            f"the weights are for the normalisation of {feature.engine}, not of {engine}",
+            argument="engine",
+            remedies=[f"learn the fusion with engine={engine}"],
         )
     return feature, weights

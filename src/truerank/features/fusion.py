@@ -16,6 +16,7 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.types import ArrayLike
 from truerank.features import rules
+from truerank.features.run_features import KINDS, RunFeature, parse_features
 from truerank.features.run_pool import RunPool
 
 METHODS: dict[str, Callable[[RunPool], np.ndarray]] = {
@@ -43,6 +44,17 @@ WEIGHTED_METHODS: dict[str, Callable[[RunPool, Any], np.ndarray]] = {
 }
 
 
+def weighted_sum(pool: RunPool, feature: RunFeature, weights: ArrayLike | None = None) -> np.ndarray:
+    """Return the sum (n,) of a feature over the runs, each with its weight, 1 by default."""
+    own = pool.checked_weights(None if weights is None else np.asarray(weights, dtype=np.float64))
+    absent = feature.absent(pool)  # (m r,)
+    if not np.isfinite(absent).all():
+        raise InvalidInputError(f"{feature} cannot be added up; choose a feature with one number for each run")
+    each = (feature.values(pool) - pool.spread(absent)) * own[pool.run_of_entry]
+    everywhere = (absent.reshape(pool.n_queries, pool.n_runs) * own).sum(axis=1)
+    return pool.add_up(each) + everywhere[pool.query_of_row]
+
+
 def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights: ArrayLike | None = None) -> Any:
     """Fuse several runs into one, without learning.
 
@@ -51,11 +63,12 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     runs : mapping of name to run, sequence of runs, or RunPool
         A run is a `Run`, a path, or `{topic: {document: score}}`. Topics that one run lacks are fused from the others.
     method : str, default "rrf"
-        A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `rules`.
+        A name of `METHODS` or, with weights, of `WEIGHTED_METHODS`; the formulas are in `rules`. A feature of
+        runs, such as "engine-scores(engine=elasticsearch, technique=l2)", is added up over the runs.
     depth : int or None, default 1000
         Documents kept for each topic; None keeps all.
     weights : array-like (r,), optional
-        A weight for each run; only for the weighted methods.
+        A weight for each run; only for the weighted methods and for features, where 1 is the default.
 
     Returns
     -------
@@ -73,6 +86,10 @@ def fuse(runs: object, method: str = "rrf", *, depth: int | None = 1000, weights
     >>> fused.doc_ids.tolist(), fused.scores.tolist()
     (['d2', 'd1', 'd3'], [2.0, 1.0, 0.0])
     """
+    if method.partition("(")[0].strip() in KINDS:
+        pool = runs if isinstance(runs, RunPool) else RunPool(runs)
+        (feature,) = parse_features(method).parts
+        return pool.to_run(weighted_sum(pool, feature, weights), depth=depth, tag="sum")
     check_choice(method, "method", (*METHODS, *WEIGHTED_METHODS))
     if (weights is None) == (method in WEIGHTED_METHODS):
         raise InvalidInputError(

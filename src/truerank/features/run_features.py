@@ -19,9 +19,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from truerank.core.checks import check_number, check_positive_int
+from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import read_value
+from truerank.features.engine_norms import TECHNIQUES, engine_values
 from truerank.features.rules import K, min_max_scores
 from truerank.features.run_pool import RunPool
 from truerank.features.score_binning import ScoreBinning
@@ -50,8 +51,10 @@ class RunFeature:
         return f"{self.NAME}({inside})" if inside else self.NAME
 
 
-def digits(value: float) -> str:
-    """Return the shortest text that represents the number."""
+def digits(value: float | str) -> str:
+    """Return the shortest text that represents the number, and words as they are."""
+    if isinstance(value, str):
+        return value
     return repr(getattr(value, "item", lambda: value)()).removesuffix(".0")  # NumPy scalars print their type
 
 
@@ -186,9 +189,31 @@ class ScoreBins(RunFeature):
         return np.full(pool.n_queries * pool.n_runs, np.nan)
 
 
-KINDS: dict[str, type[RunFeature]] = {
-    kind.NAME: kind for kind in (MinMax, Score, ZScore, Percentile, ReciprocalRank, Presence, Agreement, ScoreBins, Gap)
-}
+@dataclass(frozen=True)
+class EngineScores(RunFeature):
+    """The score as a hybrid query of a search engine normalises it (`truerank.features.engine_norms`), in float32.
+
+    0 if not retrieved. `k` is that of the technique "rrf".
+    """
+
+    NAME: ClassVar[str] = "engine-scores"
+    engine: str = "opensearch"
+    technique: str = "min-max"
+    k: float = K
+
+    def __post_init__(self) -> None:
+        check_choice(self.engine, "engine-scores: engine", TECHNIQUES)
+        check_choice(self.technique, f"engine-scores: technique of {self.engine}", TECHNIQUES[self.engine])
+        check_number(self.k, "engine-scores: k", minimum=1.0)
+        if self.engine != "vespa" and self.k != int(self.k):
+            raise InvalidInputError(f"{self.engine} has whole numbers as k, got {self.k}", argument="k")
+
+    def values(self, pool: RunPool) -> np.ndarray:
+        return engine_values(pool, self.engine, self.technique, self.k).astype(np.float64)
+
+
+_ALL = (MinMax, Score, ZScore, Percentile, ReciprocalRank, Presence, Agreement, ScoreBins, Gap, EngineScores)
+KINDS: dict[str, type[RunFeature]] = {kind.NAME: kind for kind in _ALL}
 
 
 @dataclass(frozen=True)

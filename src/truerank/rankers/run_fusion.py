@@ -17,6 +17,7 @@ from truerank.core.threads import query_blocks
 from truerank.data.grouping import offsets_of
 from truerank.data.ranking_data import RankingData
 from truerank.features.run_features import (
+    EngineScores,
     MinMax,
     Percentile,
     ReciprocalRank,
@@ -53,7 +54,7 @@ class RunFusion(BaseEstimator):
         not depend on it.
     nonnegative : bool, default False
         Learn one weight of at least 0 for each run, as search engines need. The weights sum to 1. Features must be one
-        of min-max, score, z-score, percentile and reciprocal-rank.
+        of min-max, score, z-score, percentile, reciprocal-rank and engine-scores.
 
     Attributes
     ----------
@@ -206,11 +207,11 @@ class RunFusion(BaseEstimator):
         features = parse_features(self.features or ("min-max" if self.nonnegative else FEATURES))
         if self.nonnegative and (
             len(features.parts) != 1
-            or not isinstance(features.parts[0], MinMax | Score | ZScore | Percentile | ReciprocalRank)
+            or not isinstance(features.parts[0], MinMax | Score | ZScore | Percentile | ReciprocalRank | EngineScores)
         ):
             raise InvalidInputError(
                 f"nonnegative fusion has one weight for each run: features must be min-max, score, z-score, "
-                f"percentile or reciprocal-rank, got {features}",
+                f"percentile, reciprocal-rank or engine-scores, got {features}",
                 argument="nonnegative",
             )
         return features
