@@ -17,7 +17,7 @@ from truerank import evaluate, load_model, save_model
 from truerank.core.errors import InvalidInputError, ModelFileError
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.rank_boost import RankBoost
-from truerank.rankers.sums.rank_boost import PairWeights
+from truerank.rankers.sums.rank_boost import PairPotentials
 from truerank.trees.stumps import grid_thresholds
 
 test_scikit_learn_conformance = ranker_checks([RankBoost(20), RankBoost(20, thresholds="all")])
@@ -91,7 +91,7 @@ def test_potentials_are_the_pair_weights_summed_by_document():
     data = RankingData(
         np.zeros((30, 1)), rng.integers(0, 4, 30), np.sort(rng.integers(0, 4, 30)), query_weight=[1, 2, 0, 3]
     )
-    pairs = PairWeights(data, None)
+    pairs = PairPotentials(data, None)
     for scale in (1.0, 30.0, 1e4):
         scores = scale * rng.normal(size=30)
         pairs._scores[:] = scores[pairs.rows]

@@ -14,7 +14,7 @@ from truerank.core.rounds import tell
 from truerank.data.ranking_data import RankingData
 from truerank.rankers.base import Ranker
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.sums.rank_boost import make_pair_weights, stump_scores
+from truerank.rankers.sums.rank_boost import PairWeights, StumpScores
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
 from truerank.trees.stumps import TOLERANCE, StepFunctions, Stump
@@ -138,8 +138,8 @@ class RankBoost(Ranker):
         curve = watched = None
         if valid is not None:
             curve = EarlyStopping(self._measure("validation_measure"), self.convention, self.patience)
-            watched = stump_scores(valid, curve)
-        pairs = make_pair_weights(data, self.n_jobs)
+            watched = StumpScores(valid.in_parts(self.n_jobs), curve)
+        pairs = PairWeights(data.in_parts(self.n_jobs))
         stumps: list[Stump] = []
         weights: list[float] = []
         losses: list[float] = []
@@ -147,9 +147,9 @@ class RankBoost(Ranker):
         if not pairs.n_rows:
             status, rounds = Status.NOTHING_TO_LEARN, 0
         else:
-            search = pairs.search(self.thresholds)
+            pairs.prepare(self.thresholds)
         for t in range(1, rounds + 1):
-            stump = pairs.best_stump(search)
+            stump = pairs.best_stump()
             losses.append(pairs.exponential_loss)
             if stump is None or abs(stump.edge) <= TOLERANCE:
                 status = Status.NO_WEAK_RANKER
@@ -170,7 +170,7 @@ class RankBoost(Ranker):
             if tell(t, rounds, validation=None if curve is None else curve.values[-1], loss=losses[-1]):
                 status = Status.CALLBACK
                 break
-            pairs.apply(search, stump, weight)
+            pairs.apply(stump, weight)
         kept = len(stumps) if curve is None else curve.best_round
         for name, kind in _OF_STUMPS.items():
             setattr(self, f"{name}_", np.array([getattr(stump, name) for stump in stumps[:kept]], dtype=kind))

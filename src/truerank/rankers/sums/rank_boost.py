@@ -1,13 +1,11 @@
-"""RankBoost over pairs that are never listed, in memory and over partitions.
+"""RankBoost over pairs that are never listed, as sums over parts of the rows.
 
-Over partitions each round sums a histogram of potentials by bin and sends back the best stump. A partition keeps codes,
-scores and potentials of its rows. Thresholds are those of one machine: evenly spaced over the range of each column in
-all partitions."""
+Each round sums a histogram of potentials by bin and sends back the best stump. A part keeps codes, scores and
+potentials of its rows. Thresholds are evenly spaced over the range of each column in all parts."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -17,16 +15,17 @@ from truerank.core.threads import query_blocks, run_blocks
 from truerank.data.grouping import mixed_queries
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import Part, RowSource
-from truerank.data.rows import beside
+from truerank.data.rows import beside, joined
 from truerank.measures.kernel import QueryMeasure
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.stumps import GridStumps, SortedStumps, Stump, apply_stump, column_ranges
 
+Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
 _WIDEST = 600.0  # range of a query's scores up to which exp(f(a) - f(b)) is computed as a product
 
 
-class PairWeights:
-    """The weights D of all pairs, as potentials of documents, for the queries that have pairs.
+class PairPotentials:
+    """The weights D of the pairs of a part, as potentials of documents, for the queries that have pairs.
 
     Rows are sorted by query and grade; the rows of one query and grade are a segment. With `low_g` and `high_g` the
     smallest and largest score of segment g, `p_g = ln sum exp f(a)` and `q_g = ln sum exp(-f(b))` over the segment,
@@ -38,7 +37,7 @@ class PairWeights:
 
     A block of queries gives (M, Z_b, h_b): its largest exponent, and its sum of pair weights and histogram of
     potentials, both divided by e^M. Multiplied by e^(M - max M) they add up over blocks. `rows` (n_rows,) are the rows
-    that belong to some pair; `exponential_loss` is the mean of exp(f(a) - f(b)) at the last call of `best_stump`.
+    that belong to some pair.
     """
 
     def __init__(self, data: RankingData, n_jobs: int | None) -> None:
@@ -66,53 +65,44 @@ class PairWeights:
         self._blocks = query_blocks(self._rows_of_query)
         self._scores = np.zeros(self.n_rows)
         self._up, self._down, self._potentials = (np.empty(self.n_rows) for _ in range(3))
-        self._log_total = math.nan
-        self.exponential_loss = 1.0
+        self._exponents = np.zeros(0)  # of the blocks, in the last round
 
-    def search(self, thresholds: int | str) -> GridStumps | SortedStumps:
-        """Return the search for stumps over `rows`."""
-        if isinstance(thresholds, str):
-            return SortedStumps(self._X, self.rows, self.n_jobs)
-        return GridStumps(self._X, self.rows, thresholds, self.n_jobs)
+    def prepare(self, thresholds: int | str, ranges: Ranges | None) -> None:
+        """Prepare the search for stumps over `rows`: a grid over the ranges of columns, or all thresholds."""
+        if ranges is None:
+            self.search: GridStumps | SortedStumps = SortedStumps(self._X, self.rows, self.n_jobs)
+        else:
+            self.search = GridStumps(self._X, self.rows, int(thresholds), self.n_jobs, ranges)
+        self._X = self._X[:0]  # a grid has codes instead
 
-    def drop_values(self) -> None:
-        """Drop X, if the search has codes instead."""
-        self._X = self._X[:0]
-
-    def best_stump(self, search: GridStumps | SortedStumps) -> Stump | None:
-        """Update the potentials and return the stump with the largest |r|."""
-        grid = search if isinstance(search, GridStumps) else None
+    def sums(self) -> tuple[float, float, np.ndarray]:
+        """Update the potentials; return (M, Z, their sums by bin of a grid) of all rows, for `add_scaled`."""
+        grid = self.search if isinstance(self.search, GridStumps) else None
         parts = run_blocks(lambda a, b: self._statistics(a, b, grid), self._blocks, self.n_jobs)
-        exponents, totals = np.array([part[0] for part in parts]), np.array([part[1] for part in parts])
-        largest = float(exponents.max())
-        scales = np.exp(exponents - largest)
-        total = float(np.sum(scales * totals))
-        log_total = largest + math.log(total)
-        if math.isnan(self._log_total):
-            self._log_total = log_total
-        self.exponential_loss = math.exp(min(log_total - self._log_total, 700.0))
-        scales /= total
-        if isinstance(search, SortedStumps):
-            for (a, b), scale in zip(self._blocks, scales):
-                self._potentials[self._rows_of_query[a] : self._rows_of_query[b]] *= scale
-            return search.best(self._potentials)
+        if not parts:
+            return -math.inf, 0.0, np.zeros(0 if grid is None else int(grid.bin_start[-1]))
+        self._exponents = np.array([part[0] for part in parts])
+        largest = float(self._exponents.max())
+        scales = np.exp(self._exponents - largest)
+        total = float(np.sum(scales * np.array([part[1] for part in parts])))
+        if grid is None:
+            return largest, total, np.zeros(0)
         histogram = parts[0][2] * scales[0]
         for part, scale in zip(parts[1:], scales[1:]):
             histogram += part[2] * scale
-        return search.best_of_bins(search.sums_by_bin(histogram))
+        return largest, total, grid.sums_by_bin(histogram)
 
-    def sums_by_bin(self, grid: GridStumps) -> tuple[float, float, np.ndarray]:
-        """Return (M, Z, sums of the potentials by bin of the grid) of all rows, for `add_scaled`."""
-        total = (-math.inf, 0.0, np.zeros(int(grid.bin_start[-1])))
-        for a, b in self._blocks:
-            exponent, weight, histogram = self._statistics(a, b, grid)
-            assert histogram is not None
-            total = add_scaled(total, (exponent, weight, grid.sums_by_bin(histogram)))
-        return total
+    def best_of_all(self, largest: float, total: float) -> Stump | None:
+        """Return the stump with the largest |r| among all thresholds, for (M, Z) of `sums`."""
+        for (a, b), exponent in zip(self._blocks, self._exponents):
+            rows = slice(self._rows_of_query[a], self._rows_of_query[b])
+            self._potentials[rows] *= math.exp(exponent - largest) / total
+        assert isinstance(self.search, SortedStumps)
+        return self.search.best(self._potentials)
 
-    def apply(self, search: GridStumps | SortedStumps, stump: Stump, weight: float) -> None:
+    def apply(self, stump: Stump, weight: float) -> None:
         """Add `weight * h` to the scores."""
-        search.apply(stump, weight, self._scores)
+        self.search.apply(stump, weight, self._scores)
 
     def _statistics(
         self, first_query: int, last_query: int, grid: GridStumps | None
@@ -147,120 +137,104 @@ def add_scaled(
     return largest, first * a[1] + second * b[1], first * a[2] + second * b[2]
 
 
-Ranges = tuple[np.ndarray, np.ndarray, np.ndarray]
+class PairWeights:
+    """The weights D of all pairs: `n_rows` rows belong to some pair.
 
-
-def make_pair_weights(data: Any, n_jobs: int | None) -> Any:
-    """Return `PairWeights`, or for a `RowSource` its version over parts."""
-    return PartitionedPairWeights(data) if isinstance(data, RowSource) else PairWeights(data, n_jobs)
-
-
-def stump_scores(valid: RankingData | RowSource, curve: EarlyStopping) -> StumpScores | PartitionedStumpScores:
-    """Return the `StumpScores` of validation queries, or for a `RowSource` the version over parts."""
-    return PartitionedStumpScores(valid, curve) if isinstance(valid, RowSource) else StumpScores(valid, curve)
-
-
-class StumpScores:
-    """Scores of validation queries, and their measure after each stump."""
-
-    def __init__(self, valid: RankingData, curve: EarlyStopping) -> None:
-        self._X, self._weight = valid.X, valid.query_weight
-        self._measure = QueryMeasure(valid, curve.measure)
-        self._scores = np.zeros(valid.n_rows)
-
-    def value_with(self, stump: Stump, weight: float) -> float:
-        """Add `weight * h` to the scores; return the mean of the measure."""
-        return self._measure.measure.aggregate(self.by_query_with(stump, weight), self._weight)
-
-    def by_query_with(self, stump: Stump, weight: float) -> np.ndarray:
-        """Add `weight * h` to the scores; return the measure by query (m,)."""
-        apply_stump(self._X, stump, weight, self._scores)
-        return self._measure.of_scores(self._scores)
-
-
-class PartitionedPairWeights:
-    """`PairWeights` over partitions, with its methods; a search is a grid without rows."""
+    `exponential_loss` is the mean of exp(f(a) - f(b)) over pairs at the last call of `best_stump`.
+    """
 
     def __init__(self, data: RowSource) -> None:
         self._rows, self._n_features = data, data.n_features
-        self.n_rows = int(self._rows.statistics(_open, keep=True))
+        self.n_rows = int(data.statistics(_open, data.part_jobs, keep=True))
         self._first = math.nan
         self.exponential_loss = 1.0
 
-    def search(self, thresholds: int | str) -> GridStumps:
-        if isinstance(thresholds, str):
+    def prepare(self, thresholds: int | str) -> None:
+        """Prepare the search for stumps: a number of thresholds by column, or "all"."""
+        self._grid: GridStumps | None = None
+        ranges = None
+        if not isinstance(thresholds, str):
+            ranges = self._rows.statistics(_ranges, merge=_wider)
+            self._grid = GridStumps(np.zeros((0, self._n_features)), np.zeros(0, np.int64), thresholds, 1, ranges)
+        elif self._rows.alone is None:
             raise InvalidInputError(
                 'thresholds="all" needs all rows in one place; on a cluster give a number, thresholds=1000 for example',
                 argument="thresholds",
             )
-        ranges = self._rows.statistics(_ranges, merge=_wider)
-        self._rows.statistics(_code, int(thresholds), ranges, keep=True)
-        return _grid(np.zeros((0, self._n_features)), np.zeros(0, np.int64), int(thresholds), ranges)
+        self._rows.statistics(_prepare, thresholds, ranges, keep=True)
 
-    def best_stump(self, search: GridStumps) -> Stump | None:
+    def best_stump(self) -> Stump | None:
+        """Update the potentials and return the stump with the largest |r|."""
         exponent, total, sums = self._rows.statistics(_sums, merge=add_scaled)
         log_total = exponent + math.log(total)
         if math.isnan(self._first):
             self._first = log_total
         self.exponential_loss = math.exp(min(log_total - self._first, 700.0))
-        return search.best_of_bins(np.array(sums) / total)
+        if self._grid is None:
+            stump: Stump | None = self._rows.statistics(_best_of_all, exponent, total)
+            return stump
+        return self._grid.best_of_bins(np.array(sums) / total)
 
-    def apply(self, search: GridStumps, stump: Stump, weight: float) -> None:
+    def apply(self, stump: Stump, weight: float) -> None:
+        """Add `weight * h` to the scores."""
         self._rows.statistics(_add, stump, weight, keep=True)
 
 
-class PartitionedStumpScores:
-    """`StumpScores` over partitions, with its methods."""
+class StumpScores:
+    """Scores of validation queries, and their measure after each stump."""
 
     def __init__(self, valid: RowSource, curve: EarlyStopping) -> None:
         self._rows, self._measure, self._weight = valid, curve.measure, valid.query_weight
-        self._rows.statistics(_open_scores, curve, keep=True)
+        valid.statistics(_open_scores, curve, keep=True)
 
     def value_with(self, stump: Stump, weight: float) -> float:
+        """Add `weight * h` to the scores; return the mean of the measure."""
         by_query = self._rows.statistics(_measured, stump, weight, merge=beside, keep=True)
-        return float(self._measure.aggregate(np.concatenate(by_query), self._weight))
+        return float(self._measure.aggregate(joined(by_query), self._weight))
 
 
-# Statistics of a partition.
+# Statistics of a part.
 
 
 def _wider(a: Ranges, b: Ranges) -> Ranges:
     return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] | b[2]
 
 
-def _grid(X: np.ndarray, rows: np.ndarray, thresholds: int, ranges: Ranges) -> GridStumps:
-    return GridStumps(X, rows, thresholds, 1, (np.array(ranges[0]), np.array(ranges[1]), np.array(ranges[2])))
-
-
-def _open(partition: Part) -> int:
-    pairs = partition.memory["pairs"] = PairWeights(partition.data, 1)
+def _open(part: Part, n_jobs: int | None) -> int:
+    pairs = part.memory["pairs"] = PairPotentials(part.data, n_jobs)
     return pairs.n_rows
 
 
-def _ranges(partition: Part) -> Ranges:
-    return column_ranges(partition.data.X, partition.memory["pairs"].rows)
+def _ranges(part: Part) -> Ranges:
+    pairs = part.memory["pairs"]
+    return column_ranges(part.data.X, pairs.rows, pairs.n_jobs)
 
 
-def _code(partition: Part, thresholds: int, ranges: Ranges) -> None:
-    pairs = partition.memory["pairs"]
-    partition.memory["grid"] = _grid(partition.data.X, pairs.rows, thresholds, ranges)
-    pairs.drop_values()
+def _prepare(part: Part, thresholds: int | str, ranges: Ranges | None) -> None:
+    own = None if ranges is None else (np.array(ranges[0]), np.array(ranges[1]), np.array(ranges[2]))
+    part.memory["pairs"].prepare(thresholds, own)
 
 
-def _sums(partition: Part) -> tuple[float, float, np.ndarray]:
-    return partition.memory["pairs"].sums_by_bin(partition.memory["grid"])
+def _sums(part: Part) -> tuple[float, float, np.ndarray]:
+    return part.memory["pairs"].sums()
 
 
-def _add(partition: Part, stump: Stump, weight: float) -> None:
-    partition.memory["pairs"].apply(partition.memory["grid"], stump, weight)
+def _best_of_all(part: Part, exponent: float, total: float) -> Stump | None:
+    return part.memory["pairs"].best_of_all(exponent, total)
 
 
-def _open_scores(partition: Part, curve: EarlyStopping) -> None:
-    partition.memory["scores"] = StumpScores(partition.data, curve)
+def _add(part: Part, stump: Stump, weight: float) -> None:
+    part.memory["pairs"].apply(stump, weight)
 
 
-def _measured(partition: Part, stump: Stump, weight: float) -> list[np.ndarray]:
-    return [np.asarray(partition.memory["scores"].by_query_with(stump, weight))]
+def _open_scores(part: Part, curve: EarlyStopping) -> None:
+    part.memory["scores"] = part.data.X, QueryMeasure(part.data, curve.measure), np.zeros(part.data.n_rows)
+
+
+def _measured(part: Part, stump: Stump, weight: float) -> list[np.ndarray]:
+    X, measure, scores = part.memory["scores"]
+    apply_stump(X, stump, weight, scores)
+    return [np.asarray(measure.of_scores(scores))]
 
 
 @kernel
