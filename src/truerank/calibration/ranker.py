@@ -22,7 +22,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, MatrixLike
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
-from truerank.data.row_source import RowSource
+from truerank.data.row_source import RowSource, as_parts
 from truerank.data.splits import query_folds
 from truerank.rankers.base import Ranker
 from truerank.rankers.column_settings import CategoryColumns, frame_of
@@ -133,10 +133,8 @@ class CalibratedRanker(Ranker):
         self.__dict__.pop("_numbering", None)  # which `_checked` used
         make_calibrator(self.method)
         check_number(self.rel, "rel")
-        if isinstance(data, RowSource) and not isinstance(self.ranker, Ranker):
-            raise InvalidInputError(
-                f"on a cluster CalibratedRanker takes one of truerank's rankers, got {type(self.ranker).__name__}"
-            )
+        if not isinstance(self.ranker, Ranker):
+            data = data.in_memory(f"{type(self.ranker).__name__}, a ranker of another library,")
         if isinstance(self.cv, str):
             if self.cv != "prefit":
                 raise InvalidInputError(argument="cv", expected='a number of folds or "prefit"', value=self.cv)
@@ -197,8 +195,9 @@ class CalibratedRanker(Ranker):
         """Return the ranker's scores (n,), float64, in the caller's row order; some rankers need `qid`."""
         check_is_fitted(self)
         check_predict_arguments(self, other)
-        if isinstance(X, RowSource):
-            return X.each(_answered, self, "predict")  # type: ignore[return-value]
+        there = as_parts(X)
+        if there is not None:
+            return there.each(_answered, self, "predict")  # type: ignore[return-value]
         if isinstance(self.ranker_, RankerPipeline) and not isinstance(X, RankingData):
             return self.ranker_.predict(X, qid=qid)
         data = as_ranking_data(self, X, qid)
@@ -225,8 +224,9 @@ class CalibratedRanker(Ranker):
         qid : array (n,), optional
             Required with `query_statistics` if the rows are of several queries.
         """
-        if isinstance(X, RowSource):
-            return X.each(_answered, self, "predict_proba")  # type: ignore[return-value]
+        there = as_parts(X)
+        if there is not None:
+            return there.each(_answered, self, "predict_proba")  # type: ignore[return-value]
         return probability_pairs(self.log_odds(X, qid=qid))
 
     def predict_log_proba(self, X: MatrixLike, *, qid: ArrayLike | None = None) -> np.ndarray:
@@ -308,8 +308,8 @@ def cross_fitted_scores(
     the data have several, raises `InvalidInputError`.
     """
     cv = check_positive_int(cv, "cv", 2)
-    if data.n_queries < 2 and isinstance(data, RowSource):
-        raise InvalidInputError('one query leaves none to hold out; on a cluster give two queries, or cv="prefit"')
+    if data.n_queries < 2:
+        data = data.in_memory("a split of one query by rows")
     fitted = fit_ranker(ranker, data.inside(data, "all"), valid) if fitted is None else fitted
     own = ranker_scores(fitted, data)
     scores, y = np.empty(data.n_rows), data.judgements().grades

@@ -17,7 +17,7 @@ from truerank.core.rounds import Callback, Lines
 from truerank.core.types import ArrayLike, Matrix, Scorer
 from truerank.data.grouping import queries_of_sizes
 from truerank.data.ranking_data import RankingData
-from truerank.data.row_source import RowSource, elsewhere
+from truerank.data.row_source import elsewhere
 
 QUERY_COLUMN = "qid"
 _LIBRARIES = ("catboost", "lightgbm", "xgboost")
@@ -213,10 +213,10 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
 
 def _of_sizes(sizes: ArrayLike, name: str) -> Any:
     """Return the query number of each row (n,) from the sizes of consecutive queries; a Dask array for Dask input."""
-    there = elsewhere(sizes)
-    if there is not None and not isinstance(there, RowSource):
-        return there.queries(lambda block: queries_of_sizes(block, name, 0))
-    return queries_of_sizes(sizes, name, 0)
+    queries = getattr(elsewhere(sizes), "queries", None)
+    if queries is None:
+        return queries_of_sizes(sizes, name, 0)
+    return queries(lambda block: queries_of_sizes(block, name, 0))
 
 
 def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:

@@ -248,6 +248,10 @@ class RankingData(Grouping):
         """Return `function(part, *state)` of these rows; see `truerank.data.row_source`."""
         return function(HeldPart(self), *state)
 
+    def in_memory(self, user: str) -> RankingData:
+        """Return these rows, for a `user` that requires rows in memory."""
+        return self
+
     def in_parts(self, n_jobs: int | None) -> Any:
         """Return these rows as the only part of a fit that uses `n_jobs` threads, a `RowSource`."""
         return resolve("truerank.data.row_source:OnePart")(self, n_jobs)

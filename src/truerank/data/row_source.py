@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import reduce
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, NoReturn, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from truerank.core.checks import is_dask
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.threads import Workers
-from truerank.core.types import Matrix, Scorer
+from truerank.core.types import Scorer
 from truerank.data.grouping import at_places, offsets_of
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.rows import Description, HeldPart, Merge, add, beside
@@ -153,6 +153,13 @@ class RowSource(ABC):
     def inside(self, outer: RowSource, name: str) -> Self:
         """Return the rows for a fit inside a fit to `outer`: the same."""
         return self
+
+    def in_memory(self, user: str) -> NoReturn:
+        """Raise an error: `user` requires rows in memory."""
+        raise InvalidInputError(
+            f"{user} requires rows in memory, and these are in parts. Pass `data.gather()` if they fit here",
+            code="on-a-cluster",
+        )
 
     def in_parts(self, n_jobs: int | None) -> RowSource:
         """Return these rows as the parts of a fit; `n_jobs` are the threads for rows in memory."""
@@ -341,12 +348,27 @@ def elsewhere(X: Any) -> Any:
     return resolve("truerank.cluster.data:DaskBlocks")(X) if is_dask(X) else None
 
 
-def source_of(X: Matrix, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-    """Return rows in other places as a `RowSource`, which has its own y and qid; all others as they are."""
+def as_parts(X: object) -> RowSource | None:
+    """Return X if it is a `RowSource`, else None."""
+    return X if isinstance(X, RowSource) else None
+
+
+def rows_elsewhere(X: Any, y: Any = None, qid: Any = None) -> RowSource | None:
+    """Return rows in other places as a `RowSource`, which has its own y and qid; None for rows in memory."""
     there = elsewhere(X)
-    if there is None or isinstance(there, RowSource):
-        return X, y, qid
-    return there.source(y, qid), None, None
+    return there if there is None or isinstance(there, RowSource) else there.source(y, qid)
+
+
+def validation_rows(data: RowSource, eval_set: Any) -> RowSource:
+    """Return the validation queries of a fit to `data`, moved to the same place."""
+    if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
+        there = rows_elsewhere(*eval_set)
+        eval_set = RankingData(*eval_set) if there is None else there
+    if isinstance(eval_set, RankingData):
+        eval_set = data.beside(eval_set)
+    if not isinstance(eval_set, RowSource):
+        raise InvalidInputError("eval_set must be (X, y, qid), a RankingData or a ClusterRankingData")
+    return eval_set
 
 
 # Statistics of a part.

@@ -22,7 +22,7 @@ from truerank.data.checkup import Remark
 from truerank.data.columns import as_trained, check_columns, names_of, reading_of, trained_columns
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
-from truerank.data.row_source import RowSource
+from truerank.data.row_source import Rows
 from truerank.experiments.policy import (
     about_data,
     about_qrels,
@@ -127,7 +127,7 @@ def are_rows(judgements: Any, systems: Any) -> bool:
 
     A file is rows if a system is a model; a data frame also if a system is one of its columns or an array.
     """
-    if isinstance(judgements, RowsFile | RowSource):
+    if isinstance(judgements, RowsFile | Rows):
         return True
     if not is_qrels(judgements):
         return True
@@ -174,7 +174,7 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
     data: Any = None
     if isinstance(source, RowsFile):
         data = source.read(like)
-    elif isinstance(source, RankingData | RowSource):
+    elif isinstance(source, Rows):
         data = source
     elif is_qrels(source):
         data = _read_rows(source, systems, readers)
@@ -205,8 +205,8 @@ def resolve_rows(judgements: Any, systems: Mapping[str, Any], qid: Any, doc_ids:
             continue
         label = "scores" if len(systems) == 1 else f"scores of {name!r}"
         sign, stated, values = _values(name, one, columns, judgements.n_rows)
-        own = data.grouped_scores(values) if isinstance(data, RowSource) else None
-        own = scores_in_order(values, judgements, order, label) if own is None else own
+        grouped = getattr(data, "grouped_scores", None)  # of rows in parts
+        own = scores_in_order(values, judgements, order, label) if grouped is None else grouped(values)
         scores[name] = sign * own if sign < 0 else own
         if not stated:
             unstated[name] = own
@@ -348,7 +348,7 @@ def _used(data: Any, like: Any) -> Any:
 
 def _predicted(model: Any, source: Any, data: Any, like: Any) -> np.ndarray:
     """Return the scores of a model (n,), in grouped order."""
-    if isinstance(data, RowSource):
+    if not isinstance(data, RankingData):
         return np.asarray(data.scores(model), dtype=np.float64)
     own = getattr(model, "category_names", None) or {}
     rows = data

@@ -17,7 +17,7 @@ from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, RandomState, Scorer
 from truerank.data.ranking_data import RankingData, check_ranking_data
-from truerank.data.row_source import RowSource
+from truerank.data.row_source import Rows
 from truerank.data.splits import query_folds
 from truerank.inspection.importance import measure_of
 from truerank.measures import Measure, parse_measures
@@ -171,7 +171,7 @@ def cross_validate(
     if not named:
         raise InvalidInputError("cross_validate got no rankers")
     folds = check_positive_int(folds, "folds", 3 if validate else 2)
-    if not isinstance(data, RowSource):
+    if not isinstance(data, Rows):
         check_ranking_data(data)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades

@@ -19,7 +19,7 @@ from truerank.data.checkup import Remark, warn_of_rows
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
-from truerank.data.row_source import Part, RowSource, source_of
+from truerank.data.row_source import Part, RowSource, validation_rows
 
 LARGEST_VALUE = 1e150
 """Limit of the values of X, so that sums of products of two values stay finite."""
@@ -253,15 +253,9 @@ class AcceptedData:
 
     def _source_beside(self, data: RowSource, eval_set: object) -> RowSource:
         """Return the validation queries of a fit on a cluster, moved to the same cluster."""
-        if isinstance(eval_set, tuple | list) and len(eval_set) == 3:
-            X, y, qid = source_of(*eval_set)
-            eval_set = X if isinstance(X, RowSource) else RankingData(X, y, qid)
-        if isinstance(eval_set, RankingData):
-            eval_set = data.beside(eval_set)
-        if not isinstance(eval_set, RowSource):
-            raise InvalidInputError("eval_set must be (X, y, qid), a RankingData or a ClusterRankingData")
-        self._check_source(eval_set)
-        return eval_set
+        valid = validation_rows(data, eval_set)
+        self._check_source(valid)
+        return valid
 
     def _refuse_beside(self, **given: Any) -> None:
         """Refuse arguments that belong to rows in memory."""

@@ -26,7 +26,7 @@ from truerank.core.types import Matrix, PathLike, RandomState
 from truerank.data.grouping import Grouping, group_rows, ranks_by_query, refuse_one_long_list
 from truerank.data.provenance import SIZE, Score, TrainingSketch
 from truerank.data.ranking_data import RankingData, as_grades
-from truerank.data.row_source import Rows, RowSource, elsewhere, source_of
+from truerank.data.row_source import Rows, elsewhere, rows_elsewhere
 from truerank.measures import parse_measure
 from truerank.rankers.accepted_data import AcceptedData, refuse_again, watched_elsewhere
 from truerank.rankers.constructor_names import taking_other_names
@@ -169,9 +169,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
     ) -> Any:
         """Do what `fit` does; `more` are arguments that the `_fit` of a subclass accepts by name."""
         X, qid, call = fit_call(self, X, qid, eval_set, other)
-        X, y, qid = source_of(X, y, qid)
-        elsewhere, sets, more = isinstance(X, RowSource), call.sets, more or {}
-        if elsewhere:
+        there, sets, more = rows_elsewhere(X, y, qid), call.sets, more or {}
+        if there is not None:
+            if there is not X:  # made of y and qid
+                y = qid = None
             alone = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
             self._refuse_beside(**alone, eval_at=call.cutoffs or None, **other, **more)
             sets, call.measures = watched_elsewhere(sets, call.measures), []
@@ -195,25 +196,25 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         data: Any  # rows here, or a RowSource
         with fitting(type(self).__name__, call.callbacks) as told, whole_fit(self) as fresh:
             fresh.__dict__.update(call.settings)
-            data = fresh._source(X) if elsewhere else fresh._training_data(X, y, qid, query_weight)
+            data = fresh._source(there) if there is not None else fresh._training_data(X, y, qid, query_weight)
             if sample_weight is not None:
                 data = data.with_sample_weight(weights_by_row(sample_weight, data))
             watched: list[tuple[str, Any]] = []
             valid: Any = None
             for name, given in sets:
-                valid = fresh._source_beside(data, given) if elsewhere else fresh._validation_data(given)
+                valid = fresh._source_beside(data, given) if there is not None else fresh._validation_data(given)
                 watched.append((name, valid))
             fresh.n_queries_in_ = data.n_queries
             fresh.__dict__.pop("evals_result_", None)  # of an earlier fit
             if watched:
                 told.watched = watched[-1][0], fresh._measure("validation_measure").name
-            with data.fitting(self, valid) if elsewhere else nullcontext():
+            with nullcontext() if there is None else data.fitting(self, valid):
                 fresh._fit(data, valid, **more)
                 if watched:
                     fresh.evals_result_ = values_by_round(fresh, watched, call.cutoffs, call.measures)
             begun = self if getattr(self, "warm_start", False) else more.get("init_model")
             fresh._keep_sketch(data if told.outermost else None, begun)
-            if not elsewhere and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
+            if there is None and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
                 _warn_of_flat_scores(fresh, data)
             for name in call.settings:
                 setattr(fresh, name, getattr(self, name))
@@ -292,9 +293,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         Without `qid` all rows are one query; more than 1,000 rows are then an error, as in `fit`.
         """
         X, qid = self._without_query_column(X, qid)
-        X, _, qid = source_of(X, None, qid)
-        if isinstance(X, RowSource):
-            return X.each(_ranked, self)  # type: ignore[return-value]
+        there = rows_elsewhere(X, None, qid)
+        if there is not None:
+            return there.each(_ranked, self)  # type: ignore[return-value]
         scores = self.predict(X, qid=qid)
         if isinstance(X, RankingData):
             grouping: Grouping = X
@@ -373,7 +374,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """
         check_is_fitted(self)
         X, qid = self._without_query_column(X, qid)
-        X, y, qid = source_of(X, y, qid)
+        there = rows_elsewhere(X, y, qid)
+        if there is not None and there is not X:
+            X, y, qid = there, None, None
         if isinstance(X, Rows):
             refuse_again(y, qid)
         else:

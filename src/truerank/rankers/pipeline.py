@@ -19,7 +19,6 @@ from truerank.core.names import look_up
 from truerank.core.types import ArrayLike, Scorer
 from truerank.data.columns import rows_for
 from truerank.data.ranking_data import RankingData
-from truerank.data.row_source import RowSource
 from truerank.features.score_binning import ScoreBinning
 from truerank.rankers.base import Ranker
 
@@ -174,10 +173,7 @@ def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = No
     if isinstance(ranker, Ranker):
         data, valid = data.as_grouped(), None if valid is None else valid.as_grouped()
         return clone(ranker).fit(data, **({} if valid is None else {"eval_set": valid}))
-    if isinstance(data, RowSource):
-        raise InvalidInputError(
-            f"on a cluster learn truerank's own rankers, got {type(ranker).__name__}", code="on-a-cluster"
-        )
+    data = data.in_memory(f"{type(ranker).__name__}, a ranker of another library,")
     if not hasattr(ranker, "fit") or not hasattr(ranker, "predict"):
         raise InvalidInputError(
             f"expected a ranker or a pipeline that ends in one, got {type(ranker).__name__}", argument="ranker"
