@@ -44,7 +44,12 @@ from .compat.preferences import Preferences as Preferences, evaluate_preferences
 from .data.provenance import TrainingSketch as TrainingSketch, training_queries as training_queries
 from .data.ranking_data import Judgements as Judgements, RankingData as RankingData
 from .data.samples import load_sample as load_sample
-from .data.splits import QueryKFold as QueryKFold
+from .data.splits import (
+    Fold as Fold,
+    FoldedData as FoldedData,
+    QueryKFold as QueryKFold,
+    QueryTimeSplit as QueryTimeSplit,
+)
 from .experiments.experiment import Experiment as Experiment, compare as compare, evaluate as evaluate
 from .experiments.gate import gate as gate
 from .export.formats import export_model as export_model
@@ -85,6 +90,7 @@ from .io.documents import (
 from .io.group_sizes import group_sizes as group_sizes, qid_from_group_sizes as qid_from_group_sizes
 from .io.judgements.ratings import Ratings as Ratings
 from .io.judgements.registry import read_ratings as read_ratings, write_ratings as write_ratings
+from .io.letor.folds import read_folds as read_folds
 from .io.letor.read import iter_letor as iter_letor, read_letor as read_letor
 from .io.letor.write import write_letor as write_letor
 from .io.tables import read_table as read_table, to_table as to_table, write_table as write_table

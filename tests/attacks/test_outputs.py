@@ -48,7 +48,7 @@ def content(folder):
 JUDGE = "judge plan a.run b.run --budget 30 -o X --page Y"
 PAIRS = [
     JUDGE,
-    "tune d.txt --ranker ridge --space alpha=[1] --splits 3 --state X --model Y",
+    "tune d.txt --ranker ridge --space alpha=[1] --cv 3 --state X --model Y",
     "retrain m.json d.txt --candidate X --previous Y",
     "retrain m.json d.txt --history X --candidate Y",
     "retrain m.json d.txt --model X --previous Y",

@@ -123,18 +123,18 @@ def test_rounds_that_two_fits_have_written_are_refused(tmp_path):
 
 def test_a_search_of_another_version_is_refused(judged, tmp_path, monkeypatch):
     state = tmp_path / "s.jsonl"
-    tune(RidgeRanker(), judged, {"alpha": [1.0]}, folds=2, state=state, refit=False)
+    tune(RidgeRanker(), judged, {"alpha": [1.0]}, cv=2, state=state, refit=False)
     monkeypatch.setattr("truerank.inspection.tuning.__version__", "0.0.0")
     with refused(InvalidInputError, code="other-trials"):
-        tune(RidgeRanker(), judged, {"alpha": [1.0]}, folds=2, state=state, refit=False)
+        tune(RidgeRanker(), judged, {"alpha": [1.0]}, cv=2, state=state, refit=False)
 
 
 def test_a_state_has_one_search_at_a_time(judged, tmp_path):
     def second(trial):
         with refused(InvalidInputError, code="locked"):
-            tune(RidgeRanker(), judged, {"alpha": [1.0]}, folds=2, state=tmp_path / "s.jsonl", refit=False)
+            tune(RidgeRanker(), judged, {"alpha": [1.0]}, cv=2, state=tmp_path / "s.jsonl", refit=False)
 
-    tune(RidgeRanker(), judged, {"alpha": [1.0]}, folds=2, state=tmp_path / "s.jsonl", refit=False, watch=second)
+    tune(RidgeRanker(), judged, {"alpha": [1.0]}, cv=2, state=tmp_path / "s.jsonl", refit=False, watch=second)
 
 
 LEARNERS = {
@@ -246,7 +246,7 @@ def test_a_subclass_learns_from_partitions_as_its_parent_does(judged):
 
 OWNERS = {
     "fit": "trees(n_estimators=4).fit(checked(sample(), place), callbacks=[hold])",
-    "search": "tune(RidgeRanker(), sample(), {'alpha': [1.0]}, folds=2, state=place, refit=False, watch=hold)",
+    "search": "tune(RidgeRanker(), sample(), {'alpha': [1.0]}, cv=2, state=place, refit=False, watch=hold)",
 }
 OWNER = f"""
 import sys, time, warnings

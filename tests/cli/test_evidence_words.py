@@ -124,7 +124,7 @@ def test_a_learning_curve_is_measured_on_held_out_queries(tmp_path, capsys):
 
 def test_learners_are_compared_over_folds(tmp_path, capsys):
     data = write_rows(Path(tmp_path / "d.txt"), 24, 7)
-    words = ["cross-validate", data, "--ranker", "ridge", "--against", "random", "--measures", "AP", "--splits", "3"]
+    words = ["cross-validate", data, "--ranker", "ridge", "--against", "random", "--measures", "AP", "--cv", "3"]
     assert main([*words, "--about", "learners", "--repeats", "2"]) == 0
     out = capsys.readouterr().out
     assert "corrected resampled t-test over 2 x 3 folds with 2 degrees of freedom" in out

@@ -36,7 +36,7 @@ def test_learn_then_apply(folder, capsys):
         "--model",
         str(folder / "m.json"),
     ]
-    assert main([*learn, "--json", "--folds", "4", "--nonnegative"]) == 0
+    assert main([*learn, "--json", "--cv", "4", "--nonnegative"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert {"learned", "rrf", "comb-sum", "comb-mnz", "comb-anz", "weighted-sum", "borda", "best-run"} == {
         *report["MAP"]
@@ -48,7 +48,7 @@ def test_learn_then_apply(folder, capsys):
     assert main(apply) == 0
     fused = read_run(folder / "f.run")
     assert (fused.n_queries, fused.tag) == (16, "fusion")
-    assert main([*learn, "--folds", "4"]) == 0
+    assert main([*learn, "--cv", "4"]) == 0
     out = capsys.readouterr().out
     assert "learned is" in out
     assert "use " in out
@@ -87,7 +87,7 @@ def test_by_rule(folder, capsys):
         (["--model", "runs/run0.run"], 1, "not a model file"),
         (["--qrels", "qrels", "--ranker", "listnet"], 2, "unknown ranker"),
         (["--qrels", "qrels", "--features", "minmax"], 1, "known are"),
-        (["--qrels", "qrels", "--folds", "40"], 1, "cannot make 40 folds"),
+        (["--qrels", "qrels", "--cv", "40"], 1, "cannot make 40 folds"),
         (["--method", "rrf", "--depth", "0"], 2, "--depth"),
         (["--qrels", "nowhere"], 1, "nowhere"),
     ],

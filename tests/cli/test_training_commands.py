@@ -48,7 +48,7 @@ def test_cross_validate_shows_what_ties_gave(tmp_path, capsys):
         f"{int(k < 3)} qid:{q} 1:{0 if q % 2 else rng.random():.3f}\n" for q in range(30) for k in range(8)
     ]  # relevant documents first, and half of the queries all tied
     (tmp_path / "a.txt").write_text("".join(lines))
-    words = ["cross-validate", str(tmp_path / "a.txt"), "--ranker", "single-feature", "--splits", "3"]
+    words = ["cross-validate", str(tmp_path / "a.txt"), "--ranker", "single-feature", "--cv", "3"]
     assert main([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["mean"]["AP"] > report["mean_ties_averaged"]["AP"] + 0.1
@@ -148,8 +148,8 @@ def test_rankers_lists_what_can_be_trained(capsys):
         (["predict", "--format", "run", "{model}", "{S1}", "--depth", "0"], 2, "--depth"),
         (["predict", "--format", "run", "{model}", "{S1}", "--tag", "a b"], 2, "--tag"),
         (["cross-validate", "{folder}", "--ranker", "adarank", "--grid", "measure=AP"], 2, "must be a list"),
-        (["cross-validate", "{S1}", "--ranker", "adarank", "--splits", "2"], 2, "--splits"),
-        (["cross-validate", "{S1}", "--ranker", "adarank", "--splits", "99"], 1, "cannot make 99 folds"),
+        (["cross-validate", "{S1}", "--ranker", "adarank", "--cv", "2"], 2, "--cv"),
+        (["cross-validate", "{S1}", "--ranker", "adarank", "--cv", "99"], 1, "cannot make 99 folds"),
     ],
     ids=lambda value: " ".join(value[:1]) if isinstance(value, list) else None,
 )
@@ -251,7 +251,7 @@ def test_positions_go_with_their_rows_into_every_fit(tmp_path, capsys):
         assert not np.array_equal(plain, expected[np.isin(qid, part)])
     np.testing.assert_array_equal(np.loadtxt(scores), expected)
 
-    run("tune", str(table), *UNBIASED, *words, "--space", "learning_rate=0.1,0.3", "--model", path, "--splits", "2")
+    run("tune", str(table), *UNBIASED, *words, "--space", "learning_rate=0.1,0.3", "--model", path, "--cv", "2")
     rate = load_model(path).learning_rate
     direct = clone(ranker).set_params(learning_rate=rate).fit(data)
     np.testing.assert_array_equal(load_model(path).click_propensities_, direct.click_propensities_)

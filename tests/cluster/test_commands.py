@@ -68,7 +68,7 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, 
         for name, given in (("one", [str(tmp_path / "whole.txt")]), ("many", [pattern, *cluster])):
             out = ["--method", "platt", "--training-queries", "keep", "-o", str(tmp_path / f"{name}-calibrated.json")]
             assert main(["calibrate", model, *given, *out]) == 0
-        both = ["--ranker", "ridge", "--splits", "3", "--seed", "1", "--json"]
+        both = ["--ranker", "ridge", "--cv", "3", "--seed", "1", "--json"]
         capsys.readouterr()
         assert main(["cross-validate", pattern, *both, *cluster]) == 0
         there = json.loads(capsys.readouterr().out)

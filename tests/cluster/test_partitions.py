@@ -433,8 +433,8 @@ def test_cross_validation_gives_what_it_gives_on_one_machine(judged):
     train = truerank.RankingData(train.X[mixed], train.y[mixed], train.qid[mixed])
     parts = cut(train, 3)
     rankers = {"ridge": RidgeRanker(), "adarank": AdaRank(n_estimators=5, patience=5)}
-    one = truerank.cross_validate(rankers, train, "AP", folds=3, validate=True, random_state=1)
-    many = truerank.cross_validate(rankers, from_parts(parts), "AP", folds=3, validate=True, random_state=1)
+    one = truerank.cross_validate(rankers, train, "AP", cv=3, validate=True, random_state=1)
+    many = truerank.cross_validate(rankers, from_parts(parts), "AP", cv=3, validate=True, random_state=1)
     for name in rankers:
         np.testing.assert_allclose(many.per_query[name]["AP"], one.per_query[name]["AP"], rtol=1e-9)
         expected = [part.restore(own) for part, own in zip(parts, np.split(
@@ -442,7 +442,7 @@ def test_cross_validation_gives_what_it_gives_on_one_machine(judged):
         for got, own in zip(many.scores[name], expected, strict=True):
             np.testing.assert_allclose(got, own, rtol=1e-9, atol=1e-12)
     with refused(InvalidInputError, code="on-a-cluster"):
-        truerank.cross_validate(LinearRegression(), from_parts(parts), folds=3)
+        truerank.cross_validate(LinearRegression(), from_parts(parts), cv=3)
 
 
 @pytest.mark.parametrize("hold", [True, False])

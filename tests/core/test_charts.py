@@ -33,7 +33,7 @@ def results() -> dict[str, Result]:
     seen = truerank.Examination(n_draws=20).fit(log)
     rng = np.random.default_rng(0)
     p = rng.random(300)
-    crossed = truerank.cross_validate({"ridge": RidgeRanker(), "random": RandomRanker()}, data, "AP", folds=3)
+    crossed = truerank.cross_validate({"ridge": RidgeRanker(), "random": RandomRanker()}, data, "AP", cv=3)
     experiment = truerank.Experiment(QRELS, PAIR, "RR")
     plan = truerank.plan_judgements(PAIR, "DCG@3", budget=20, random_state=0)
     few = data.replaced(X=data.X[:, :3], feature_names=["one", "two", "three"])

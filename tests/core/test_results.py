@@ -29,9 +29,9 @@ RESULTS = {
     "power": lambda: experiment().power(0.05),
     "report": lambda: experiment("AP RR").evidence(),
     "values": lambda: truerank.Experiment.of_values({"a": RNG.random(9), "b": RNG.random(9)}).compare(),
-    "cross-validation": lambda: truerank.cross_validate(truerank.RidgeRanker(), DATA, "AP", folds=3),
+    "cross-validation": lambda: truerank.cross_validate(truerank.RidgeRanker(), DATA, "AP", cv=3),
     "learners": lambda: truerank.cross_validate(
-        {"a": truerank.RidgeRanker(), "b": truerank.RandomRanker()}, DATA, "AP", folds=3
+        {"a": truerank.RidgeRanker(), "b": truerank.RandomRanker()}, DATA, "AP", cv=3
     ).compare(about="learners"),
     "importance": lambda: truerank.permutation_importance(truerank.RidgeRanker().fit(DATA), DATA, random_state=0),
 }

@@ -78,7 +78,7 @@ CALLS = {
         {"a": truerank.RidgeRanker(), "b": truerank.RandomRanker(random_state=1)}, DATA, random_state=seed
     ),
     "cross_validate_fusion": lambda seed: str(
-        truerank.cross_validate_fusion(judged_pool(RUNS, as_qrels(HUMAN)), n_folds=2, random_state=seed)
+        truerank.cross_validate_fusion(judged_pool(RUNS, as_qrels(HUMAN)), cv=2, random_state=seed)
     ),
     "gate": lambda seed: str(
         truerank.gate(HUMAN, *list(RUNS.values())[:2], inconclusive="pass", random_state=seed)

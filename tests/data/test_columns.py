@@ -144,7 +144,7 @@ def test_commands_take_columns_and_models_keep_their_names(shop, capsys):
 
 
 def test_categories_help_and_codes_of_other_tables_are_refused(shop, capsys):
-    base = ["cross-validate", "train.parquet", "--ranker", "oblivious-boosting", "--set", "n_estimators=20", "--splits",
+    base = ["cross-validate", "train.parquet", "--ranker", "oblivious-boosting", "--set", "n_estimators=20", "--cv",
             "3", "--json", "--measures", "AP"]  # fmt: skip
     assert main([*base, "--features", "bm25*", "brand", "--categorical", "brand"]) == 0
     with_brand = json.loads(capsys.readouterr().out)["mean"]["AP"]
@@ -189,6 +189,6 @@ def test_letor_text_by_numbers(tmp_path, monkeypatch, capsys):
     )
     assert main(["convert", "rows.txt", "few.parquet", "--features", "1-5"]) == 0
     assert read_table("few.parquet").n_features == 5
-    assert main(["tune", "rows.txt", "--ranker", "ridge", "--space", "alpha=[1]", "--features", "1-5", "--splits", "3",
+    assert main(["tune", "rows.txt", "--ranker", "ridge", "--space", "alpha=[1]", "--features", "1-5", "--cv", "3",
                  "--model", "t.json"]) == 0  # fmt: skip
     assert load_model("t.json").n_features_in_ == 5

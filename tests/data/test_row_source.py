@@ -135,8 +135,8 @@ def test_evaluation_comparison_folds_and_calibration_ask_the_same(stored):
     mine = compare(parts, by_name, "AP")
     theirs = compare(TRAIN, {name: one.predict(TRAIN) for name, one in by_name.items()}, "AP")
     assert mine.pairs[0].p == theirs.pairs[0].p
-    assert cross_validate(RidgeRanker(), parts, "AP", folds=3).means["RidgeRanker"]["AP"] == pytest.approx(
-        cross_validate(RidgeRanker(), TRAIN, "AP", folds=3).means["RidgeRanker"]["AP"]
+    assert cross_validate(RidgeRanker(), parts, "AP", cv=3).means["RidgeRanker"]["AP"] == pytest.approx(
+        cross_validate(RidgeRanker(), TRAIN, "AP", cv=3).means["RidgeRanker"]["AP"]
     )
     assert [str(one) for one in examine(parts)] == [str(one) for one in examine(TRAIN)]
     there, here = (CalibratedRanker(RidgeRanker(), "platt", cv=3).fit(rows) for rows in (parts, TRAIN))

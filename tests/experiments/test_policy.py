@@ -122,8 +122,8 @@ def spoilt(table):
 
 READERS = {
     "train": "train bad.csv --model m.json --ranker ridge",
-    "cross-validate": "cross-validate bad.csv --folds 3 --ranker ridge",
-    "tune": "tune bad.csv --trials 2 --folds 2 --ranker ridge --space alpha=1,10 --model t.json",
+    "cross-validate": "cross-validate bad.csv --cv 3 --ranker ridge",
+    "tune": "tune bad.csv --trials 2 --cv 2 --ranker ridge --space alpha=1,10 --model t.json",
     "evaluate": "evaluate model.json --data bad.csv",
     "compare": "compare model.json --data bad.csv --scores bm25.txt",
     "power": "power model.json --data bad.csv --scores bm25.txt",

@@ -195,7 +195,7 @@ def test_negative_grades_are_spoken_of(tmp_path, capsys, monkeypatch):
     for words, said in (
         (["train", "d.txt", "--ranker", "ridge", "--model", "m.json"], rows),
         (["evaluate", "--data", "d.txt", "--scores", "s.txt"], rows),
-        (["cross-validate", "d.txt", "--ranker", "ridge", "--splits", "3"], rows),
+        (["cross-validate", "d.txt", "--ranker", "ridge", "--cv", "3"], rows),
         (["evaluate", "--qrels", "q.txt", "--run", "r.txt"], documents),
         (["text", "features", "--runs", "r.txt", "--qrels", "q.txt", "-o", "f.txt"], documents),
         (["predict", "m.json", "d.txt", "-o", "p.txt"], ""),

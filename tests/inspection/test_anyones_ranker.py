@@ -73,7 +73,7 @@ def data():
 @pytest.mark.parametrize("kind", ANYONES)
 def test_anyones_ranker_is_validated_explained_and_calibrated(kind, data):
     ranker = ANYONES[kind]()
-    found = cross_validate({"it": ranker}, data, "AP nDCG@10", folds=3)
+    found = cross_validate({"it": ranker}, data, "AP nDCG@10", cv=3)
     # Route two: every fold by hand.
     parts = query_folds(data.n_queries, 3, random_state=0, query_ids=data.query_ids)
     measure = parse_measure("nDCG@10", convention="ranklib")
@@ -108,7 +108,7 @@ def test_anyones_ranker_is_validated_explained_and_calibrated(kind, data):
 
 def test_rankers_are_compared_over_the_same_folds(data):
     rankers = {"ridge": RidgeRanker(), "trees": ObliviousBoosting(n_estimators=10), "theirs": Ridge()}
-    found = cross_validate(rankers, data, ["nDCG@10", "pairs(2,0)"], folds=3, random_state=4)
+    found = cross_validate(rankers, data, ["nDCG@10", "pairs(2,0)"], cv=3, random_state=4)
     comparison = found.compare(baseline="ridge")
     assert "about the fitted rankers" in str(comparison)
     assert "training is not part of its uncertainty" in str(comparison)
@@ -119,7 +119,7 @@ def test_rankers_are_compared_over_the_same_folds(data):
     assert same.means == comparison.means
     assert [pair.p for pair in same.pairs] == [pair.p for pair in comparison.pairs]
     assert "trees" in str(found)
-    again = cross_validate(clone(rankers["trees"]), data, "nDCG@10", folds=3, random_state=4)
+    again = cross_validate(clone(rankers["trees"]), data, "nDCG@10", cv=3, random_state=4)
     np.testing.assert_array_equal(again.scores["ObliviousBoosting"], found.scores["trees"])
     with refused(InvalidInputError, argument="measure"):
         found.compare("AP")
@@ -127,7 +127,7 @@ def test_rankers_are_compared_over_the_same_folds(data):
 
 def test_learners_are_compared_over_repeated_folds(data):
     rankers = {"ridge": RidgeRanker(), "theirs": Ridge()}
-    found = cross_validate(rankers, data, "nDCG@10", folds=3, repeats=4, random_state=4)
+    found = cross_validate(rankers, data, "nDCG@10", cv=3, repeats=4, random_state=4)
     m = np.subtract(*(found.fold_means[name]["nDCG@10"] for name in rankers))
     assert m.shape == (12,)
     comparison = found.compare(about="learners")
@@ -136,7 +136,7 @@ def test_learners_are_compared_over_repeated_folds(data):
     assert pair.p == pytest.approx(2 * stats.t.sf(abs(t), 2))
     assert (pair.low <= 0 <= pair.high) == (pair.p >= 0.05)
     assert "learning procedures on data like these" in str(comparison)
-    once = cross_validate(rankers, data, "nDCG@10", folds=3, random_state=4)
+    once = cross_validate(rankers, data, "nDCG@10", cv=3, random_state=4)
     np.testing.assert_array_equal(once.scores["ridge"], found.scores["ridge"])
     assert found.fold_means["ridge"]["nDCG@10"][:3] == once.fold_means["ridge"]["nDCG@10"]
     with refused(InvalidInputError, argument="about"):
@@ -157,18 +157,18 @@ def test_learners_with_equal_differences_in_all_folds_have_no_p_and_no_interval(
 
 def test_folds_do_not_depend_on_the_order_of_the_rows(data):
     grouped = data.take_queries(np.arange(data.n_queries)[::-1])
-    one, two = (cross_validate(Ridge(), each, "AP", folds=3) for each in (data, grouped))
+    one, two = (cross_validate(Ridge(), each, "AP", cv=3) for each in (data, grouped))
     np.testing.assert_allclose(one.per_query["Ridge"]["AP"][::-1], two.per_query["Ridge"]["AP"], atol=1e-12)
 
 
 def test_validation_queries_go_to_rankers_that_use_them(data):
     stops = ObliviousBoosting(n_estimators=40, patience=2)
-    found = cross_validate({"stops": stops, "ridge": RidgeRanker()}, data, "AP", folds=3, validate=True)
+    found = cross_validate({"stops": stops, "ridge": RidgeRanker()}, data, "AP", cv=3, validate=True)
     assert np.isfinite(found.scores["stops"]).all()
     with refused(InvalidInputError, argument="patience"):
-        cross_validate(stops, data, folds=3)
-    with refused(InvalidInputError, argument="folds"):
-        cross_validate(stops, data, folds=2, validate=True)
+        cross_validate(stops, data, cv=3)
+    with refused(InvalidInputError, argument="cv"):
+        cross_validate(stops, data, cv=2, validate=True)
     with refused(InvalidInputError, argument="data"):
         cross_validate(stops, data.X)
     for nothing in ({}, object()):

@@ -24,7 +24,7 @@ def worth():
 
 @pytest.fixture(scope="module")
 def evidence(worth):
-    return cross_validate_fusion(worth[2], n_folds=3)
+    return cross_validate_fusion(worth[2], cv=3)
 
 
 def test_values_are_those_of_fitting_and_evaluating_by_hand(worth, evidence):
@@ -70,7 +70,7 @@ def test_advice_follows_the_figures(worth, evidence):
     assert low <= means["learned"] <= high
     # Grades drawn at random: nothing to learn, and nothing may be claimed.
     pool = RunPool(random_runs(0, n_topics=20, ties=False), random_qrels(1, n_topics=20))
-    chance = cross_validate_fusion(pool, n_folds=4)
+    chance = cross_validate_fusion(pool, cv=4)
     assert chance.recommended != "learned"
     assert "no difference shown" in chance.reason
 
@@ -98,7 +98,7 @@ def test_advice_compares_with_the_best_run_too():
 def test_order_of_topics_plays_no_part(worth, evidence):
     pool = worth[2]
     order = np.random.default_rng(0).permutation(pool.n_queries)
-    again = cross_validate_fusion(pool.take(order), n_folds=3)
+    again = cross_validate_fusion(pool.take(order), cv=3)
     np.testing.assert_allclose(
         again.per_query["MAP"]["learned"], evidence.per_query["MAP"]["learned"][order], atol=1e-6
     )
@@ -110,7 +110,7 @@ def test_what_no_run_found_counts(worth):
     cut = {name: {topic: dict(list(one.items())[:3]) for topic, one in run.items()} for name, run in runs.items()}
     short = RunPool(cut, qrels)
     assert (short.unretrieved > 0).sum() > 0
-    values = cross_validate_fusion(short, n_folds=3, measures="R@1000").per_query["R@1000"]["rrf"]
+    values = cross_validate_fusion(short, cv=3, measures="R@1000").per_query["R@1000"]["rrf"]
     for i in range(short.n_queries):
         rows = slice(short.offsets[i], short.offsets[i + 1])
         there, lost = (short.grades[rows] > 0).sum(), short.unretrieved[
@@ -125,7 +125,7 @@ def test_errors(worth):
     with refused(InvalidInputError, argument="qrels"):
         cross_validate_fusion(RunPool(runs))
     with refused(InvalidInputError, code="too-few-queries"):
-        cross_validate_fusion(pool, n_folds=99)
+        cross_validate_fusion(pool, cv=99)
 
 
 def test_runs_of_different_topics_need_a_rule(worth):
@@ -137,8 +137,8 @@ def test_runs_of_different_topics_need_a_rule(worth):
     assert pool.topics_without_runs == ["t03"]
     with refused(InvalidInputError, argument="topics", code="different-topics", remedy={"topics": "common"}):
         cross_validate_fusion(pool)
-    common = cross_validate_fusion(pool, n_folds=3, topics="common")
-    everything = cross_validate_fusion(pool, n_folds=3, topics="all")
+    common = cross_validate_fusion(pool, cv=3, topics="common")
+    everything = cross_validate_fusion(pool, cv=3, topics="all")
     assert (common.coverage.used, len(common.query_ids), common.coverage.qrels) == (20, 20, 30)
     assert (everything.coverage.used, len(everything.query_ids)) == (30, 30)
     fused = fuse(short, "rrf")
@@ -148,6 +148,6 @@ def test_runs_of_different_topics_need_a_rule(worth):
         assert str(evidence.coverage) in str(evidence)
     assert "convention trec" in str(common)
     assert "corrected by max-T and Holm, 4 : 1, for 14 comparisons (7 pairs × 2 measures), **" in str(common)
-    both = cross_validate_fusion(pool, n_folds=3, topics="common", measures="AP AP@1000").comparisons
-    alone = cross_validate_fusion(pool, n_folds=3, topics="common", measures="AP").comparisons
+    both = cross_validate_fusion(pool, cv=3, topics="common", measures="AP AP@1000").comparisons
+    alone = cross_validate_fusion(pool, cv=3, topics="common", measures="AP").comparisons
     assert all(a.p_adjusted >= b.p_adjusted for a, b in zip(both["MAP"].pairs, alone["MAP"].pairs))

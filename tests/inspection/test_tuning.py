@@ -22,7 +22,7 @@ def data():
 
 def test_the_best_mean_over_the_folds_is_kept(data):
     alphas = [1e-3, 10.0, 1e7]
-    found = tune(RidgeRanker(), data, {"alpha": alphas}, measure="AP", folds=4, random_state=5)
+    found = tune(RidgeRanker(), data, {"alpha": alphas}, measure="AP", cv=4, random_state=5)
     measure = parse_measure("AP").tie_averaged()
     means = []
     for alpha in alphas:
@@ -38,7 +38,7 @@ def test_the_best_mean_over_the_folds_is_kept(data):
 
 
 def test_a_measure_of_errors_is_made_small(data):
-    found = tune(RidgeRanker(), data, {"alpha": [1.0, 1e9]}, measure="pairs(1,0)", folds=3, refit=False)
+    found = tune(RidgeRanker(), data, {"alpha": [1.0, 1e9]}, measure="pairs(1,0)", cv=3, refit=False)
     assert found.best_value == min(trial["mean"] for trial in found.trials)
 
 
@@ -47,7 +47,7 @@ def test_a_search_goes_on_after_an_interrupt(data, tmp_path):
     space = {"alpha": Between(1e-3, 1e5, log=True), "scale": ["auto", "never"]}
 
     def run(name, watch=None):
-        return tune(RidgeRanker, data, space, trials=6, folds=3, state=tmp_path / name, watch=watch, refit=False)
+        return tune(RidgeRanker, data, space, trials=6, cv=3, state=tmp_path / name, watch=watch, refit=False)
 
     whole = run("whole.jsonl")
 
@@ -66,10 +66,10 @@ def test_a_search_goes_on_after_an_interrupt(data, tmp_path):
     run("parts.jsonl", seen.append)
     assert seen == []
     with refused(InvalidInputError, code="other-trials"):
-        tune(RidgeRanker, data, space, trials=6, folds=4, state=tmp_path / "parts.jsonl")
+        tune(RidgeRanker, data, space, trials=6, cv=4, state=tmp_path / "parts.jsonl")
     (tmp_path / "other").write_bytes(b"\x1f\x8b\xff")
     with refused(DataFileError, code="other-lines", line=1):
-        tune(RidgeRanker, data, space, trials=6, folds=3, state=tmp_path / "other")
+        tune(RidgeRanker, data, space, trials=6, cv=3, state=tmp_path / "other")
     (tmp_path / "other.jsonl").write_text("[1]\n")
     with refused(DataFileError, code="not-trials"):
         run("other.jsonl")
@@ -77,23 +77,23 @@ def test_a_search_goes_on_after_an_interrupt(data, tmp_path):
 
 def test_folds_at_once_change_nothing(data):
     one, two = (
-        tune(RidgeRanker(), data, {"alpha": [0.1, 100.0]}, folds=4, jobs=jobs, refit=False).trials for jobs in (1, 2)
+        tune(RidgeRanker(), data, {"alpha": [0.1, 100.0]}, cv=4, jobs=jobs, refit=False).trials for jobs in (1, 2)
     )
     assert one == two
 
 
 def test_rounds_of_early_stopping_are_kept_for_the_last_fit(data):
     ranker = ObliviousBoosting("constant", depth=2, n_estimators=30, patience=3, learning_rate=0.5)
-    found = tune(ranker, data, {"depth": [2]}, folds=3)
+    found = tune(ranker, data, {"depth": [2]}, cv=3)
     assert found.trials[0]["rounds"] == found.best_params["n_estimators"] == found.ranker.n_iter_
 
 
 def test_settings_that_fail_do_not_win(data):
-    found = tune(RidgeRanker(), data, {"alpha": [-1.0, 1.0]}, folds=3, refit=False)
+    found = tune(RidgeRanker(), data, {"alpha": [-1.0, 1.0]}, cv=3, refit=False)
     assert found.best_params == {"alpha": 1.0}
     assert "alpha" in found.trials[0]["error"]
     with refused(InvalidInputError, code="nothing-fitted"):
-        tune(RidgeRanker(), data, {"alpha": [-1.0]}, folds=3)
+        tune(RidgeRanker(), data, {"alpha": [-1.0]}, cv=3)
     with refused(InvalidInputError, argument="space"):
         tune(RidgeRanker(), data, {})
     with refused(InvalidInputError, argument="data"):
@@ -101,12 +101,12 @@ def test_settings_that_fail_do_not_win(data):
 
 
 def test_a_tuple_of_names_is_a_list_and_of_numbers_a_range(data):
-    assert len(tune(RidgeRanker(), data, {"scale": ("auto", "never")}, folds=3, refit=False).trials) == 2
+    assert len(tune(RidgeRanker(), data, {"scale": ("auto", "never")}, cv=3, refit=False).trials) == 2
     pytest.importorskip("optuna")
-    found = tune(RidgeRanker(), data, {"alpha": (1.0, 2.0)}, trials=1, folds=3, refit=False)
+    found = tune(RidgeRanker(), data, {"alpha": (1.0, 2.0)}, trials=1, cv=3, refit=False)
     assert 1.0 <= found.best_params["alpha"] <= 2.0
     trees = ObliviousBoosting("constant", n_estimators=1, depth=1)
-    found = tune(trees, data, {"clip": (False, True)}, folds=2, refit=False)
+    found = tune(trees, data, {"clip": (False, True)}, cv=2, refit=False)
     assert [trial["params"] for trial in found.trials] == [{"clip": False}, {"clip": True}]
 
 
@@ -115,15 +115,15 @@ def test_the_data_of_a_search_are_told_apart_when_sparse_too(data, tmp_path):
 
     X = sparse.csr_matrix(np.eye(6)[np.arange(data.n_rows) % 6])
     one, other = (data.replaced(X=m, feature_names=None) for m in (X, X[:, ::-1].tocsr()))
-    tune(RidgeRanker(), one, {"alpha": [1.0]}, folds=3, state=tmp_path / "s.jsonl", refit=False)
+    tune(RidgeRanker(), one, {"alpha": [1.0]}, cv=3, state=tmp_path / "s.jsonl", refit=False)
     with refused(InvalidInputError, code="other-trials"):
-        tune(RidgeRanker(), other, {"alpha": [1.0]}, folds=3, state=tmp_path / "s.jsonl", refit=False)
+        tune(RidgeRanker(), other, {"alpha": [1.0]}, cv=3, state=tmp_path / "s.jsonl", refit=False)
 
 
 def test_a_search_is_of_its_weights_and_of_every_parameter(data, tmp_path):
     def search(data, signs):
         trees = ObliviousBoosting("constant", n_estimators=1, depth=1, monotone=signs)
-        tune(trees, data, {"alpha": [1.0]}, folds=2, state=tmp_path / "s.jsonl", refit=False)
+        tune(trees, data, {"alpha": [1.0]}, cv=2, state=tmp_path / "s.jsonl", refit=False)
 
     signs = [0] * data.n_features
     search(data, signs)
@@ -139,11 +139,11 @@ def test_a_search_is_of_its_weights_and_of_every_parameter(data, tmp_path):
 
 
 def test_pipelines_and_rankers_of_others(data):
-    found = tune(lambda s: RankerPipeline("z-score-in-query", RidgeRanker(**s)), data, {"alpha": [1.0, 10.0]}, folds=3)
+    found = tune(lambda s: RankerPipeline("z-score-in-query", RidgeRanker(**s)), data, {"alpha": [1.0, 10.0]}, cv=3)
     assert isinstance(found.ranker, RankerPipeline)
     lightgbm = pytest.importorskip("lightgbm")
     theirs = lightgbm.LGBMRanker(n_estimators=3, num_leaves=4, verbose=-1, n_jobs=1)
-    assert tune(theirs, data, {"num_leaves": [3, 7]}, folds=3).ranker.n_estimators == 3
+    assert tune(theirs, data, {"num_leaves": [3, 7]}, cv=3).ranker.n_estimators == 3
 
 
 def test_command_tunes_and_keeps_the_model(tmp_path, capsys):
@@ -153,7 +153,7 @@ def test_command_tunes_and_keeps_the_model(tmp_path, capsys):
 
     data = load_sample().take_queries(range(30))
     write_letor(data, tmp_path / "all.txt")
-    words = ["tune", str(tmp_path / "all.txt"), "--ranker", "ridge", "--space", "alpha=[1,1000]", "--splits", "3",
+    words = ["tune", str(tmp_path / "all.txt"), "--ranker", "ridge", "--space", "alpha=[1,1000]", "--cv", "3",
              "--model", str(tmp_path / "m.json"), "--state", str(tmp_path / "t.jsonl")]  # fmt: skip
     assert main([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -177,7 +177,7 @@ def test_out_of_fold_scores_are_in_the_order_of_the_file(tmp_path, capsys):
     write_letor(data, tmp_path / "all.txt")
     lines = (tmp_path / "all.txt").read_text().splitlines(keepends=True)
     (tmp_path / "mixed.txt").write_text("".join(lines[::2] + lines[1::2]))  # every query in two pieces
-    words = ["cross-validate", str(tmp_path / "mixed.txt"), "--ranker", "ridge", "--splits", "3", "--scores"]
+    words = ["cross-validate", str(tmp_path / "mixed.txt"), "--ranker", "ridge", "--cv", "3", "--scores"]
     assert main([*words, str(tmp_path / "s.txt"), "--json"]) == 0
     means = json.loads(capsys.readouterr().out)
     assert main(["evaluate", "--data", str(tmp_path / "mixed.txt"), "--scores", str(tmp_path / "s.txt"), "--measures",
@@ -187,14 +187,14 @@ def test_out_of_fold_scores_are_in_the_order_of_the_file(tmp_path, capsys):
 
 
 def test_adarank_is_tuned_too(data):
-    assert tune(AdaRank(n_estimators=5), data, {"update": ["paper", "adaboost"]}, folds=3).ranker.n_iter_ <= 5
+    assert tune(AdaRank(n_estimators=5), data, {"update": ["paper", "adaboost"]}, cv=3).ranker.n_iter_ <= 5
 
 
 def test_of_more_trials_in_the_state_than_asked_for_the_first_count(tmp_path):
     pytest.importorskip("optuna")
     data = load_sample().take_queries(range(20))
     space, state = {"alpha": Between(1e-3, 1e9, log=True)}, tmp_path / "state.jsonl"
-    settings = {"folds": 3, "random_state": 0, "refit": False}
+    settings = {"cv": 3, "random_state": 0, "refit": False}
     six = tune(RidgeRanker, data, space, trials=6, state=state, **settings)
     two = tune(RidgeRanker, data, space, trials=2, **settings)
     assert six.trials[:2] == two.trials

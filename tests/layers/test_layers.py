@@ -28,7 +28,7 @@ OF_LAYERS = {  # code that imports the layer's libraries, and a command
     ),
     "zstd": ("import zstandard", "convert rows.txt OUT.txt.zst"),
     "onnx": ("import onnx", "export model.json --to onnx -o OUT.onnx"),
-    "tune": ("import optuna", "tune rows.txt --ranker ridge --trials 2 --folds 2 --model OUT.json"),
+    "tune": ("import optuna", "tune rows.txt --ranker ridge --trials 2 --cv 2 --model OUT.json"),
     "cluster": ("import truerank.cluster.data, distributed", "train rows.txt --ranker ridge --model OUT.json"),
     "all": ("truerank.MeasureSVM", "evaluate model.json --data rows.parquet --training-queries keep"),
 }

@@ -144,7 +144,7 @@ def test_the_command_line(judged, tmp_path, capsys):
     assert main(["predict", "--format", "run", model, file, "-o", str(tmp_path / "run")]) == 0
     assert main(["calibrate", model, file, "--method", "platt", "--cv", "2", "-o", calibrated]) == 0
     assert main(["decide", calibrated, file, "-o", str(tmp_path / "decided")]) == 0
-    assert main(["cross-validate", file, *words, "--splits", "3", "--grid", "C=[0.1,1]", "--json"]) == 0
+    assert main(["cross-validate", file, *words, "--cv", "3", "--grid", "C=[0.1,1]", "--json"]) == 0
     assert main(["train", file, "--ranker", "rank-svm", "--prepare", "bins", "--model", model]) == 2
     assert ", ".join(TRANSFORMERS) in capsys.readouterr().err
 

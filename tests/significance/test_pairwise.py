@@ -225,7 +225,7 @@ def test_a_geometric_mean_is_refused_wherever_means_are_tested():
 def test_cross_validation_aggregates_each_measure_as_a_report_does():
     data = load_sample().take_queries(range(20))
     rankers = {"first": SingleFeature(1), "second": SingleFeature(2)}
-    found = cross_validate(rankers, data, "GMAP NumRet AP", folds=2)
+    found = cross_validate(rankers, data, "GMAP NumRet AP", cv=2)
     per_query = found.per_query["first"]
     assert found.means["first"]["GMAP"] == pytest.approx(np.exp(np.log(np.maximum(per_query["AP"], 1e-5)).mean()))
     assert found.means["first"]["NumRet"] == data.n_rows == sum(found.fold_means["first"]["NumRet"])

@@ -369,7 +369,7 @@ def test_the_reported_log_loss_is_of_rankers_that_had_not_seen_the_test_fold(col
 
     monkeypatch.setattr(pipeline, "_scored", recorded)
     words = ["text", "pipeline", "--documents", str(collection / "d.jsonl"), "--queries", str(collection / "q.jsonl")]
-    words += ["--qrels", str(collection / "qrels"), "--ranker", "ridge", "--families", "coverage", "--splits", "3"]
+    words += ["--qrels", str(collection / "qrels"), "--ranker", "ridge", "--families", "coverage", "--cv", "3"]
     assert main([*words, "--out", str(collection / "nested"), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     tests, inner = [test for _, test in calls[:3]], calls[3:]

@@ -207,6 +207,8 @@ def read_data(
 ) -> RankingData:
     """A LETOR file (`.gz`, `.xz`, `.zst`; `-` is stdin), or a table by its ending (.csv .parquet .arrow .feather).
 
+    A folder of published folds is read whole, but not by commands that would train on its test queries.
+
     Its columns are those of `like`, a model or training data that know theirs by name; else what `--features` and
     `--exclude` say, else all; with `features=False` a table's are not read. `groups` is a file of the group sizes of
     LETOR text without qid, where it has another name than the text. What `like` knows of the columns of query, grade
@@ -215,6 +217,10 @@ def read_data(
     from truerank.data.columns import reading_of
     from truerank.io.group_sizes import read_group_sizes, with_query_ids, with_sizes_beside
 
+    if os.path.isdir(path) and (hasattr(args, "folds") or not hasattr(args, "ranker")):
+        settings: dict[str, Any] = {"like": like, "features": features, "dtype": dtype, "comments": comments}
+        again = partial(read_data, args=args, graded=graded, reading=reading, **settings)
+        return resolve("truerank.io.letor.folds:read_folds")(path, read=lambda file: again(str(file)))
     columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     known = reading_of(like) if reading is None else dict(reading)

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "S_k-1, train on the other three), or one file that is split by query",
     )
     options.add_ranker_options(parser)
-    add("--against NAME …", "rankers with default parameters, to compare with --ranker over one file", default=[])
+    add("--against NAME …", "rankers with default parameters, to compare with --ranker over the same folds", default=[])
     against = options.adder(parser, to="against", why="compares rankers: give --against NAME")
     text = "with --against: test the fitted rankers over queries, or the learners over folds (default: rankers)"
     against("--about", text, choices=("rankers", "learners"))
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scores OUT", text, writes=_written)
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
-    options.share(parser, "grades", "splits", "cluster", "out-of-core", "position", "json")
+    options.share(parser, "grades", "cv", "cluster", "out-of-core", "position", "json")
     options.refuse(parser, "grid select scores cluster position categorical", "against")
     options.refuse(parser, "grid select scores cluster position", "curve")
     options.refuse(parser, "position scores prepare", "cluster")
@@ -57,18 +58,17 @@ def run(args: argparse.Namespace) -> int:
     settings = ranker_options.parse_settings(args.set)
     place = Path(args.folds)
     if args.against or args.curve:
-        if not place.is_file():
-            option = "--against" if args.against else "--curve"
-            raise common.UsageError(f"{option} divides the queries of one file, and {args.folds} is none")
-        settle_splits(args)
+        if args.curve and not place.is_file():
+            raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is none")
+        settle_cv(args)
         return _compared(args, settings) if args.against else _curve(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
     select = parse_measure(args.select or "AP", convention=args.convention).tie_averaged()
-    settle_splits(args)
-    if args.splits < 3:
-        raise common.UsageError(f"--splits must be at least 3 (train, validation, test), got {args.splits}")
+    settle_cv(args)
+    if args.cv < 3:
+        raise common.UsageError(f"--cv must be at least 3 (train, validation, test), got {args.cv}")
     whole = None if args.cluster is not None or place.is_dir() else common.read_graded(args.folds, args)
     folds = _folds(place, args) if whole is None else _folds_of(whole, args)
     results, tied = [], []
@@ -150,11 +150,12 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     }
     data = common.read_graded(args.folds, args)
     found = truerank.cross_validate(
-        rankers, data, args.measures, folds=args.splits, repeats=args.repeats or 1, validate=True,
-        convention=args.convention, random_state=args.seed or 0,
+        rankers, data, args.measures, cv=None if Path(args.folds).is_dir() else args.cv, repeats=args.repeats or 1,
+        validate=True, convention=args.convention, random_state=args.seed or 0,
     )  # fmt: skip
     test = found.compare(about=args.about or "rankers", baseline=args.ranker)
-    report = {"means": found.means, "convention": args.convention, "folds": args.splits, "repeats": found.repeats}
+    report = {"means": found.means, "convention": args.convention, "folds": int(found.folds.max()) + 1}
+    report |= {"repeats": found.repeats}
     report |= {"about": test.about, "comparison": test.to_dict()}
     text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}\n\n{test}"
     return common.show(args, report, text)
@@ -170,7 +171,7 @@ def _curve(args: argparse.Namespace, settings: dict[str, Any]) -> int:
     data = common.read_graded(args.folds, args)
     if args.categorical:
         common.set_categorical(ranker, data, args)
-    held_out = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)[0]
+    held_out = query_folds(data.n_queries, args.cv, random_state=args.seed, query_ids=data.query_ids)[0]
     train = data.take_queries(np.setdiff1d(np.arange(data.n_queries), held_out))
     found = truerank.learning_curve(
         ranker, train, data.take_queries(held_out), measure=args.measures.split()[0], convention=args.convention,
@@ -211,18 +212,15 @@ def _folds(place: Path, args: argparse.Namespace) -> Iterator[tuple[str, Any, An
         with common.cluster_of(args) as client:
             yield from _folds_of(common.read_graded(args.folds, args, client=client), args)
         return
-    folders = fold_folders(place)
-    if folders:
-        for folder in folders:
-            train, valid, test = (
-                common.read_graded(str(file_of(folder, stem)), args) for stem in ("train", "vali", "test")
-            )
-            yield folder.name, train, valid, test
-        return
-    data = [common.read_graded(str(file_of(place, f"S{k}")), args) for k in range(1, 6)]
-    for k in range(5):
-        train = truerank.RankingData.concatenate([data[(k + shift) % 5] for shift in (1, 2, 3)])
-        yield f"test S{k + 1}", train, data[(k - 1) % 5], data[k]
+    from truerank.io.letor.folds import fold_files, fold_folders
+
+    def read(path: Path) -> Any:
+        return common.read_graded(str(path), args)
+
+    each = read if fold_folders(place) else cache(read)  # each of five parts is in five folds
+    for name, *files in fold_files(place):
+        train, valid, test = (truerank.RankingData.concatenate([*map(each, paths)]) for paths in files)
+        yield name, train, valid, test
 
 
 def _folds_of(data: truerank.RankingData, args: argparse.Namespace) -> Iterator[tuple[str, Any, Any, Any]]:
@@ -231,30 +229,15 @@ def _folds_of(data: truerank.RankingData, args: argparse.Namespace) -> Iterator[
 
     from truerank.data.splits import query_folds
 
-    parts = query_folds(data.n_queries, args.splits, random_state=args.seed, query_ids=data.query_ids)
+    parts = query_folds(data.n_queries, args.cv, random_state=args.seed, query_ids=data.query_ids)
     for k, test in enumerate(parts):
         valid = parts[k - 1]
         train = np.setdiff1d(np.arange(data.n_queries), np.concatenate([test, valid]))
         yield f"{k + 1}", data.take_queries(train), data.take_queries(valid), data.take_queries(test)
 
 
-def settle_splits(args: argparse.Namespace) -> None:
+def settle_cv(args: argparse.Namespace) -> None:
     """Set the default of five folds; a folder has folds of its own."""
     if Path(args.folds).is_dir():
-        common.refuse_idle(args, ["splits"], f"divides one file into folds, and {args.folds} is a folder of folds")
-    args.splits = 5 if args.splits is None else args.splits
-
-
-def fold_folders(place: Path) -> list[Path]:
-    """The folders Fold1, Fold2 … inside, by name."""
-    return sorted(folder for folder in place.iterdir() if folder.is_dir() and folder.name.lower().startswith("fold"))
-
-
-def file_of(folder: Path, stem: str) -> Path:
-    """The file of this name with any of the endings that are read."""
-    from truerank.io.streams import find_file
-
-    path = find_file(folder, f"{stem}.txt")
-    if path is None:
-        raise common.InvalidInputError(f"{folder}: no file {stem}.txt (also .gz, .xz, .zst) in this folder")
-    return path
+        common.refuse_idle(args, ["cv"], f"divides one file into folds, and {args.folds} is a folder of folds")
+    args.cv = 5 if args.cv is None else args.cv

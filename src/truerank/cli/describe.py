@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from truerank.cli import common, options
-from truerank.cli.cross_validate import fold_folders
 from truerank.core.errors import DataFileError, alternatives
 
 _ENDINGS = (".txt", ".txt.gz", ".txt.xz", ".txt.zst", ".csv", ".parquet", ".arrow", ".feather")
@@ -180,6 +179,8 @@ def _grades(data: Any) -> dict[str, int]:
 
 def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
     """Files that should share no query, by group: the named files, and each fold of a folder."""
+    from truerank.io.letor.folds import fold_folders
+
     folders = [path for path in paths if path != "-" and Path(path).is_dir()]
     named = [path for path in paths if path not in folders]
     groups: list[tuple[str | None, list[str]]] = [(None, named)] if named else []

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learn("--nonnegative", "learn one weight of at least 0 for each run, as search engines require")
     learn("--training-depth N", "learn from the first N ranks of each run (default: 200)", type=int)
-    learn("--folds N", "folds of topics (default: 5)", type=int, dest="n_folds")
+    learn("--cv N", "folds of topics (default: 5)", type=int)
     learn("--measures NAME …", 'measures (default: "AP nDCG@10")')
     options.share(group, "topics", why=of_learning)
     learn("--seed N", "seed of folds, training and tests (default: 0)", type=int)
@@ -142,7 +142,7 @@ def _learn(args: argparse.Namespace) -> int:
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(
         pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
-        random_state=args.seed, **common.given(args, "n_folds"),
+        random_state=args.seed, **common.given(args, "cv"),
     )  # fmt: skip
     model.fit(pool)
     assert pool.unretrieved is not None

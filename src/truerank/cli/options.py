@@ -311,7 +311,7 @@ SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "threads": ("--threads N", "threads (default: 1); -1 uses all processors", {"type": threads}),
     "replace": ("--replace", "overwrite files of the same names in the folder", {}),
     "query-field": ("--query-field FIELD", "the field that is the query (TREC: title, desc, narr)", {}),
-    "splits": ("--splits --folds K", "folds of a single file (default: 5)", {"type": int}),
+    "cv": ("--cv K", "folds of a single file (default: 5)", {"type": int}),
     "bad": (
         "--bad",
         "what to do with a document that has no id or the id of another one, is not JSON or UTF-8, or exceeds 64 MiB: "

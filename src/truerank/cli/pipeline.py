@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--out DIR", "folder of index, model, probabilities, summary", type=options.OutputFolder, required=True)
     add("--families FAMILY …", "families of features: all, papers (those of the two papers), or names", default=["all"])
     add("--depth N", "candidates of each function", type=options.positive, default=1000)
-    add("--splits K", "folds of queries, 3 or more", default=5)
+    add("--cv K", "folds of queries, 3 or more", default=5)
     options.share(parser, "threads", "replace", "bad", "json")
 
 
@@ -65,9 +65,9 @@ def run(args: argparse.Namespace) -> int:
 
     names_of_families = families(args.families)
     candidates = _candidates(args)
-    if args.splits < 3:
+    if args.cv < 3:
         raise common.UsageError(
-            f"--splits must be at least 3, got {args.splits}: one fold tests, one chooses settings, the others train"
+            f"--cv must be at least 3, got {args.cv}: one fold tests, one chooses settings, the others train"
         )
     out = common.made_folder(args, args.out, OUTPUTS)
     qrels = common.read_qrels(args)
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     common.note(f"{data.n_rows} candidates of {data.n_queries} queries, {data.n_features} features")
     if nothing:
         common.note(_about_nothing(nothing))
-    parts = query_folds(data.n_queries, args.splits, random_state=args.seed)
+    parts = query_folds(data.n_queries, args.cv, random_state=args.seed)
     values, scores, chosen, folds = _cross_validated(args, candidates, data, parts)
     baselines, names, bm25 = _baselines(index, queries, qrels, parts, args)
     values, *others = (np.append(each, np.zeros(len(nothing))) for each in (values, *baselines.values()))
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         "documents": index.n_documents,
         "queries": len(values),
         "queries_without_candidates": nothing,
-        "folds": args.splits,
+        "folds": args.cv,
         "candidates": data.n_rows,
         "features": {"columns": data.n_features, "families": names_of_families},
         "settings": chosen,
@@ -159,10 +159,10 @@ def _answered_queries(args: argparse.Namespace, qrels: Qrels) -> tuple[list[Docu
     answered = set(qrels.query_ids[query_of_rows(qrels.offsets)[qrels.grades > 0]].tolist())
     asked = truerank.read_queries(args.queries, field=args.query_field)
     queries = [query for query in asked if query.id in answered]
-    if len(queries) < args.splits:
+    if len(queries) < args.cv:
         raise common.InvalidInputError(
-            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.splits} are needed "
-            "for as many folds (--splits, 3 at least); do the ids of the two files agree?"
+            f"{args.queries}, {args.qrels}: {len(queries)} queries have relevant documents; {args.cv} are needed "
+            "for as many folds (--cv, 3 at least); do the ids of the two files agree?"
         )
     return queries, len(asked)
 

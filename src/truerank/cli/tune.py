@@ -10,15 +10,15 @@ from typing import Any
 
 import truerank
 from truerank.cli import common, options, ranker_options
-from truerank.cli.cross_validate import file_of, fold_folders, settle_splits
+from truerank.cli.cross_validate import settle_cv
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
     add(
         "folds FOLDS",
-        "one file (or table) that is split by query, a folder with five parts S1.txt … S5.txt, or a folder with "
-        "Fold*/{train,vali}.txt (test files are not read)",
+        "one file (or table) that is split by query, or a folder of published folds: Fold*/{train,vali,test}.txt or "
+        "S1.txt … S5.txt (test queries are not used)",
     )
     options.add_ranker_options(parser)
     text = "values to choose from: depth=4,6 or a range, depth=3..8, learning_rate=0.01..0.3:log (default: by ranker)"
@@ -28,18 +28,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--jobs N", "folds to fit at once", default=1)
     text = "file of finished trials, as JSON lines, from which the same command continues"
     add("--state FILE", text, type=options.OutputFile)
-    text = "output file of the best model, fitted to all queries (of Fold*/: to those of Fold1)"
+    text = "output file of the best model, fitted to all queries (of published folds: to those of the first)"
     add("--model FILE", text, type=options.OutputFile, required=True)
     options.add_convention(parser, "ranklib")
     options.add_data_options(parser, categorical=True)
-    options.share(parser, "grades", "splits", "position", "json")
+    options.share(parser, "grades", "cv", "position", "json")
 
 
 def run(args: argparse.Namespace) -> int:
     """Try, choose, fit the best to all queries, save."""
     from truerank.inspection.importance import measure_of
 
-    settle_splits(args)
+    settle_cv(args)
     fixed = ranker_options.parse_settings(args.set)
     first = ranker_options.make_ranker(args.ranker, fixed, None, args.prepare)
     seeded = args.seed if "random_state" in first.get_params() or "ranker__random_state" in first.get_params() else None
@@ -54,12 +54,11 @@ def run(args: argparse.Namespace) -> int:
 
     objectives = [{"objective": one} for one in space.get("objective", [])] or [{}]
     data = _data(args, [ranker_options.make_ranker(args.ranker, fixed | one) for one in objectives])
-    train = data[0][0] if isinstance(data, list) else data
 
     def make(settings: dict[str, Any]) -> Any:
         ranker = ranker_options.make_ranker(args.ranker, fixed | settings, seeded, args.prepare)
         if args.categorical:
-            common.set_categorical(ranker, train, args)
+            common.set_categorical(ranker, data, args)
         return ranker
 
     found = truerank.tune(
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         data,
         space,
         measure=measure,
-        folds=args.splits,
+        cv=None if Path(args.folds).is_dir() else args.cv,
         random_state=args.seed,
         watch=watch,
         **common.given(args, "convention", "trials", "jobs", "state"),
@@ -140,19 +139,11 @@ def parse_space(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _data(args: argparse.Namespace, rankers: list[Any]) -> Any:
-    """One data set, or (training, held-out) pairs."""
-    place = Path(args.folds)
+    """One data set, which may have published folds."""
 
     def read(path: Path) -> Any:
         rows = common.read_graded(str(path), args)
         return rows if args.position is None else common.with_position(rows, args, rankers)
 
-    if not place.is_dir():
-        return read(place)
-    folders = fold_folders(place)
-    if folders:
-        return [tuple(read(file_of(folder, stem)) for stem in ("train", "vali")) for folder in folders]
-    parts = [read(file_of(place, f"S{k}")) for k in range(1, 6)]
-    if len({part.n_features for part in parts}) > 1:
-        raise common.InvalidInputError(f"{place}: the parts have different numbers of features; give --n-features")
-    return [(truerank.RankingData.concatenate(parts[:k] + parts[k + 1 :]), parts[k]) for k in range(5)]
+    place = Path(args.folds)
+    return truerank.read_folds(place, read=read) if place.is_dir() else read(place)

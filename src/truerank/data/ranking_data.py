@@ -181,7 +181,7 @@ class RankingData(Grouping):
 
         With `order=None` the grouped order becomes the caller's.
         """
-        made = type(self).__new__(type(self))
+        made = RankingData.__new__(RankingData)
         for name in (*Grouping.__slots__, *RankingData.__slots__):
             setattr(made, name, changes.pop(name) if name in changes else getattr(self, name))
         if changes:

@@ -1,9 +1,11 @@
-"""Folds of whole queries."""
+"""Folds of whole queries: drawn, by time, and those of a collection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,7 +13,8 @@ from truerank.core.checks import check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, RandomState
-from truerank.data.grouping import group_rows, name_order
+from truerank.data.grouping import Grouping, group_rows, name_order
+from truerank.data.ranking_data import RankingData
 
 
 def query_folds(
@@ -38,7 +41,142 @@ def query_folds(
     return [np.sort(part) for part in np.array_split(order, n_splits)]
 
 
-class QueryKFold:
+class Fold(NamedTuple):
+    """A fold: its name, and numbers of its training, validation and test queries; `valid` may be empty."""
+
+    name: str
+    train: np.ndarray
+    valid: np.ndarray
+    test: np.ndarray
+
+
+class FoldedData(RankingData):
+    """Judged rankings with published folds, as `read_folds` returns them; parts of it are plain `RankingData`.
+
+    `cross_validate` and `tune` use the `folds` (a tuple of `Fold`) unless `cv` is given.
+    """
+
+    __slots__ = ("folds",)
+
+    folds: tuple[Fold, ...]
+
+    @classmethod
+    def of(cls, data: RankingData, folds: Sequence[Fold]) -> FoldedData:
+        """Return the data with these folds, without a copy."""
+        self = cls.__new__(cls)
+        for name in (*Grouping.__slots__, *RankingData.__slots__):
+            setattr(self, name, getattr(data, name))
+        self.folds = tuple(folds)
+        return self
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn's form."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        """Yield the numbers of training and test rows."""
+
+
+CV = int | Splitter | Sequence[Fold]
+
+
+def folds_of(
+    data: Any, cv: CV | None = None, *, validate: bool = False, random_state: RandomState = None
+) -> list[Fold]:
+    """Return the folds of the queries of data, for `cv` of `cross_validate`.
+
+    Parameters
+    ----------
+    data : RankingData or RowSource
+    cv : int, splitter or sequence of Fold, optional
+        A number k of folds that are drawn by the names of queries; a splitter, which splits queries (their ids are its
+        groups); or folds. The default is the published folds of the data, else 5.
+    validate : bool, default False
+        Of a number of folds, use the one before the tested one for validation.
+
+    Raises
+    ------
+    InvalidInputError
+        If a query is tested twice.
+    """
+    cv = getattr(data, "folds", 5) if cv is None else cv
+    none, every = np.zeros(0, dtype=np.int64), np.arange(data.n_queries)
+    if hasattr(cv, "split"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of splitters that do not use groups
+            splits = list(cv.split(np.zeros((data.n_queries, 1)), None, data.query_ids))
+        folds = [Fold(str(k), train, none, test) for k, (train, test) in enumerate(splits, 1)]
+    elif isinstance(cv, Sequence):
+        folds = list(cv)
+    else:
+        k = check_positive_int(cv, "cv", 3 if validate else 2)
+        tests = query_folds(data.n_queries, k, random_state=random_state, query_ids=data.query_ids)
+        folds = []
+        for k, test in enumerate(tests):
+            valid = tests[k - 1] if validate else none
+            folds.append(Fold(str(k + 1), np.setdiff1d(every, np.concatenate([test, valid])), valid, test))
+    if len(np.concatenate([none, *(fold.test for fold in folds)])) > len(tested_queries(folds)):
+        raise InvalidInputError("cv: a query is in the tests of two folds; test each query once", argument="cv")
+    return folds
+
+
+def tested_queries(folds: Sequence[Fold]) -> np.ndarray:
+    """Return the numbers of the queries that a fold tests, ascending."""
+    return np.unique(np.concatenate([fold.test for fold in folds])) if folds else np.zeros(0, dtype=np.int64)
+
+
+class _QuerySplitter:
+    """Splits of whole queries, for scikit-learn's model selection; `_parts` returns training and test queries."""
+
+    n_splits: int
+
+    def _parts(self, grouping: Grouping) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        raise NotImplementedError
+
+    def split(
+        self,
+        X: Matrix | Sequence[Any],
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the row numbers of the training and the test rows of each fold, in the caller's row order.
+
+        Raises
+        ------
+        InvalidInputError
+            Without `qid` and `groups`, and with fewer queries than folds.
+        """
+        qid = groups if qid is None else qid
+        if qid is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} needs the query of each row: pass qid (with scikit-learn's metadata routing "
+                "on: sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; GridSearchCV: fit(X, y, "
+                "qid=qid)) or groups=qid",
+                argument="qid",
+            )
+        grouping = group_rows(qid, X.shape[0] if hasattr(X, "shape") else len(X))
+        query = grouping.restore(grouping.query_index)
+        for sides in self._parts(grouping):
+            train, test = (np.flatnonzero(np.isin(query, side)) for side in sides)
+            yield train, test
+
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None, *, qid: object = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
+
+    def get_metadata_routing(self) -> Any:
+        """Return the request for `qid` and `groups`, which scikit-learn passes to `split`."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=type(self).__name__)
+        request.split.add_request(param="qid", alias=True)
+        request.split.add_request(param="groups", alias=True)
+        return request
+
+
+class QueryKFold(_QuerySplitter):
     """k folds of whole queries, for scikit-learn's model selection. Their sizes differ by at most one query.
 
     With metadata routing (`sklearn.set_config(enable_metadata_routing=True)`), `GridSearchCV(ranker, grid,
@@ -63,52 +201,71 @@ class QueryKFold:
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
         self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
 
-    def split(
-        self,
-        X: Matrix | Sequence[Any],
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the row numbers of the training and the test rows of each fold, in the caller's row order.
-
-        Raises
-        ------
-        InvalidInputError
-            Without `qid` and `groups`, and with fewer queries than folds.
-        """
-        qid = groups if qid is None else qid
-        if qid is None:
-            raise InvalidInputError(
-                "QueryKFold needs the query of each row: pass qid (with scikit-learn's metadata routing on: "
-                "sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; GridSearchCV: fit(X, y, "
-                "qid=qid)) or groups=qid",
-                argument="qid",
-            )
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        grouping = group_rows(qid, n_rows)
-        query, n_queries = grouping.restore(grouping.query_index), grouping.n_queries
-        for fold in query_folds(
-            n_queries, self.n_splits, shuffle=self.shuffle, random_state=self.random_state, query_ids=grouping.query_ids
-        ):
-            in_test = np.zeros(n_queries, dtype=bool)
-            in_test[fold] = True
-            test = in_test[query]
-            yield np.flatnonzero(~test), np.flatnonzero(test)
-
-    def get_n_splits(self, X: object = None, y: object = None, groups: object = None, *, qid: object = None) -> int:
-        """Return the number of folds."""
-        return self.n_splits
-
-    def get_metadata_routing(self) -> Any:
-        """Return the request for `qid` and `groups`, which scikit-learn passes to `split`."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        request = MetadataRequest(owner=type(self).__name__)
-        request.split.add_request(param="qid", alias=True)
-        request.split.add_request(param="groups", alias=True)
-        return request
+    def _parts(self, grouping: Grouping) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        every, n = np.arange(grouping.n_queries), grouping.n_queries
+        settings = {"shuffle": self.shuffle, "random_state": self.random_state}
+        for test in query_folds(n, self.n_splits, query_ids=grouping.query_ids, **settings):  # type: ignore[arg-type]
+            yield np.setdiff1d(every, test), test
 
     def __repr__(self) -> str:
         return f"QueryKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state!r})"
+
+
+class QueryTimeSplit(_QuerySplitter):
+    """Splits of whole queries by time (forward chaining): each fold tests a period, and trains on all earlier queries.
+
+    The queries are divided into `n_splits` + 1 periods with about equal numbers of queries. Queries of the same time
+    are in the same period. The first period is never tested.
+
+    Parameters
+    ----------
+    time : mapping of query id to time, or array-like (n,)
+        Numbers, dates, or anything that can be sorted; of each row that is split, and constant within a query
+        (`cross_validate(cv=…)` splits queries, in the order of `data.query_ids`).
+    n_splits : int, default 5
+
+    Examples
+    --------
+    >>> splitter = QueryTimeSplit({"a": 2024, "b": 2022, "c": 2023}, n_splits=2)
+    >>> [(train.tolist(), test.tolist()) for train, test in splitter.split(range(3), groups=["a", "b", "c"])]
+    [([1], [2]), ([1, 2], [0])]
+    """
+
+    def __init__(self, time: Mapping[Any, Any] | ArrayLike, n_splits: int = 5) -> None:
+        self.time, self.n_splits = time, check_positive_int(n_splits, "n_splits")
+
+    def _parts(self, grouping: Grouping) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        rank = self._ranks(grouping)
+        order = np.argsort(rank, kind="stable")
+        shares = np.arange(1, self.n_splits + 1) / (self.n_splits + 1)
+        borders = rank[order[(shares * len(order)).astype(np.int64)]]  # the first time of each later period
+        if len(order) <= self.n_splits or borders[0] == 0 or (np.diff(borders) <= 0).any():
+            raise InvalidInputError(
+                f"cannot make {self.n_splits + 1} periods of {grouping.n_queries} queries with {rank.max() + 1} "
+                "different times; there must be several times in each",
+                argument="n_splits", remedies=["give a smaller n_splits"], code="too-few-times",
+            )  # fmt: skip
+        for start, stop in pairwise([*borders, rank.max() + 1]):
+            yield np.flatnonzero(rank < start), np.flatnonzero((rank >= start) & (rank < stop))
+
+    def _ranks(self, grouping: Grouping) -> np.ndarray:
+        """Return the number of the time of each query among all times, int (m,)."""
+        if isinstance(self.time, Mapping):
+            lacking = [query for query in grouping.query_ids.tolist() if query not in self.time]
+            if lacking:
+                raise InvalidInputError(f"time has no entry for query {lacking[0]!r}", argument="time")
+            times = np.array([self.time[query] for query in grouping.query_ids.tolist()])
+        else:
+            given = np.asarray(self.time)
+            if len(given) != grouping.n_rows:
+                raise InvalidInputError(
+                    f"time must have one entry for each row, got {len(given)} for {grouping.n_rows}", argument="time"
+                )
+            given = grouping.grouped(given)
+            times = given[grouping.offsets[:-1]]
+            if (np.repeat(times, np.diff(grouping.offsets)) != given).any():
+                raise InvalidInputError("time must be constant within a query", argument="time")
+        return np.asarray(np.unique(times, return_inverse=True)[1])
+
+    def __repr__(self) -> str:
+        return f"QueryTimeSplit(n_splits={self.n_splits})"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from truerank.measures.coverage import Coverage, check_topics, covered_topics, o
 from truerank.measures.evaluation import Evaluations, evaluate_judged
 from truerank.measures.names import parse_measures
 from truerank.measures.ranking import Ranking
+
+if TYPE_CHECKING:
+    from truerank.significance.comparison import MeasuredValues
 
 PAIRS = ("baseline", "all")
 
@@ -151,7 +154,7 @@ class Experiment:
     @classmethod
     def of_values(
         cls,
-        per_query: Mapping[str, ArrayLike],
+        per_query: Mapping[str, ArrayLike] | Sequence[MeasuredValues],
         *,
         measure: str = "",
         convention: str = "",
@@ -161,6 +164,7 @@ class Experiment:
     ) -> Experiment:
         """Return the experiment of values (m,) by system, of the same queries in the same order, such as estimates.
 
+        Values by several measures are `MeasuredValues`, which have their own measure, convention and direction.
         `compare` and `power` are possible, `evaluate` and `report` are not.
 
         Examples
@@ -172,11 +176,15 @@ class Experiment:
         from truerank.significance.comparison import MeasuredValues
 
         self = cls.__new__(cls)
-        values = {str(name): np.asarray(own, dtype=np.float64) for name, own in per_query.items()}
-        self._given = [MeasuredValues(values, measure, convention, higher_is_better)]
-        self.judged, self.models, self.measures, self.data, self.note = {}, {}, {}, None, ""
+        self._one_measure = isinstance(per_query, Mapping)
+        if isinstance(per_query, Mapping):
+            values = {str(name): np.asarray(own, dtype=np.float64) for name, own in per_query.items()}
+            per_query = [MeasuredValues(values, measure, convention, higher_is_better)]
+        self._given = list(per_query)
+        self.judged, self.models, self.data, self.note = {}, {}, None, ""
+        self.measures = {} if self._one_measure else {one.measure: one.by for one in self._given}
         self.convention, self.topics, self.segments, self._checks = convention, None, None, []
-        self.training, self.coverage, self.several, self._one_measure = None, None, True, True
+        self.training, self.coverage, self.several = None, None, True
         self.query_ids = None if query_ids is None else np.asarray(query_ids)
         self.baseline = self._checked_baseline(baseline)
         return self

@@ -11,18 +11,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from truerank.core.checks import check_choice, check_positive_int
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, Remedy
+from truerank.core.names import resolve
 from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
 from truerank.core.types import MeasureLike, RandomState, Scorer
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.row_source import Rows
-from truerank.data.splits import query_folds
+from truerank.data.splits import CV, folds_of, tested_queries
 from truerank.inspection.importance import measure_of
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
-from truerank.significance.comparison import compare_values
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import mean_interval
 from truerank.significance.paired import LEVEL, deviation_of, differences_of
@@ -32,14 +32,14 @@ from truerank.significance.paired import LEVEL, deviation_of, differences_of
 class CrossValidation(Result):
     """The result of `cross_validate`, by ranker and measure.
 
-    `per_query` (m,) holds the value of each query by rankers that were not trained on it, averaged over the repeats.
-    `scores` (n,) are out-of-fold scores in the first repeat, in the caller's row order (for a cluster in that of
-    `predict`).
+    `per_query` (m,) holds the value of each query by rankers that were not trained on it, averaged over the repeats;
+    NaN for queries that no fold tests. `scores` (n,) are out-of-fold scores in the first repeat, in the caller's row
+    order (for a cluster in that of `predict`), so that `compare(data, result.scores)` compares them.
     """
 
     per_query: dict[str, dict[str, np.ndarray]] = field(repr=False)
     scores: dict[str, np.ndarray] = field(repr=False)
-    folds: np.ndarray = field(repr=False)  # int64 (m,): the fold, from 0, that tested a query in the first repeat
+    folds: np.ndarray = field(repr=False)  # int64 (m,): the fold, from 0, that tested a query first; -1 for none
     query_ids: np.ndarray = field(repr=False)
     convention: str
     measures: dict[str, Measure] = field(repr=False)  # by their given names
@@ -92,17 +92,20 @@ class CrossValidation(Result):
         options.setdefault("baseline", None)
         higher = self.measures[name].check_mean().higher_is_better
         if about == "learners":
+            if (self.folds < 0).any():
+                raise InvalidInputError(
+                    "the test of learners is for folds that test every query once, and these do not",
+                    argument="about", remedies=[Remedy("to compare the fitted rankers", about="rankers")],
+                )  # fmt: skip
             folds = {ranker: own[name] for ranker, own in self.fold_means.items()}
             means = {ranker: own[name] for ranker, own in self.means.items()}
             return compare_learners(folds, means, name, self.convention, self.repeats, higher, **options)
-        found = compare_values(
-            {ranker: own[name] for ranker, own in self.per_query.items()},
-            measure=name,
-            convention=self.convention,
-            query_ids=self.query_ids,
-            higher_is_better=higher,
-            **options,
-        )
+        baseline = options.pop("baseline")
+        experiment = resolve("truerank.experiments.experiment:Experiment").of_values(
+            {ranker: own[name] for ranker, own in self.per_query.items()}, measure=name, convention=self.convention,
+            query_ids=self.query_ids, higher_is_better=higher, baseline=baseline,
+        )  # fmt: skip
+        found = experiment.compare(pairs="all" if baseline is None else "baseline", **options)
         found.about = (
             f"about the fitted rankers on {found.pairs[0].queries} queries: {found.test} test over queries; training "
             'is not part of its uncertainty; about="learners" includes it'
@@ -123,7 +126,7 @@ def cross_validate(
     data: Any,
     measures: str | Sequence[Any] = "AP nDCG@10",
     *,
-    folds: int = 5,
+    cv: CV | None = None,
     repeats: int = 1,
     validate: bool = False,
     convention: str = "ranklib",
@@ -139,23 +142,26 @@ def cross_validate(
     data : RankingData or ClusterRankingData
         On a cluster, only truerank's own rankers can be trained.
     measures, convention
-    folds : int in 2 … m, default 5
-        Folds of whole queries, drawn by their names.
+    cv : int, splitter, or sequence of Fold, optional
+        A number in 2 … m of folds of whole queries, drawn by their names; a splitter of queries, such as `QueryKFold`
+        and `QueryTimeSplit`, or scikit-learn's (queries are the rows that it splits); or folds. By default the
+        published folds of the data (`read_folds`), else 5.
     repeats : int, default 1
-        Number of draws of the folds. With ten, `compare(about="learners")` depends less on the draw.
+        Number of draws of the folds, for a number. With ten, `compare(about="learners")` depends less on the draw.
     validate : bool, default False
-        Use the fold before the tested one as validation queries for rankers that support them, else for training.
+        Use the fold before the tested one, or the published validation queries, as validation queries for rankers
+        that support them, else for training.
     random_state : None, int or generator
         Seed of the folds.
 
     Raises
     ------
     InvalidInputError
-        On data without grades, fewer queries than folds, and objects that are not rankers.
+        On data without grades, fewer queries than folds, a query that is tested twice, and objects that are no rankers.
 
     Notes
     -----
-    `folds * repeats` fits for each ranker. Models of different folds share training queries, so a statement about
+    `cv * repeats` fits for each ranker. Models of different folds share training queries, so a statement about
     learners requires `compare(about="learners")`.
 
     Examples
@@ -163,47 +169,50 @@ def cross_validate(
     >>> from truerank.data.samples import load_sample
     >>> from truerank.rankers.baselines import RidgeRanker, SingleFeature
     >>> rankers = {"ridge": RidgeRanker(), "best column": SingleFeature()}
-    >>> found = cross_validate(rankers, load_sample().take_queries(range(60)), "nDCG@10", folds=3)
+    >>> found = cross_validate(rankers, load_sample().take_queries(range(60)), "nDCG@10", cv=3)
     >>> sorted(found.means), found.scores["ridge"].shape == (load_sample().take_queries(range(60)).n_rows,)
     (['best column', 'ridge'], True)
     """
     named = dict(rankers) if isinstance(rankers, Mapping) else {type(rankers).__name__: rankers}
     if not named:
         raise InvalidInputError("cross_validate got no rankers")
-    folds = check_positive_int(folds, "folds", 3 if validate else 2)
     if not isinstance(data, Rows):
         check_ranking_data(data)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades
     query = data.query_index
-    seed, every = seed_of(random_state), np.arange(data.n_queries)
+    seed = seed_of(random_state)
+    stated = getattr(data, "folds", 5) if cv is None else cv
+    if check_positive_int(repeats, "repeats") > 1 and not isinstance(stated, int | np.integer):
+        raise InvalidInputError("repeats draws folds again, and cv or the data state them", argument="repeats")
     sums: dict[str, dict[str, np.ndarray]] = {name: dict.fromkeys(parsed, np.zeros(1)) for name in named}
     fold_means: dict[str, dict[str, list[float]]] = {name: {label: [] for label in parsed} for name in named}
-    for repeat in range(check_positive_int(repeats, "repeats")):
+    for repeat in range(repeats):
         drawn = seed if repeat == 0 else stream(seed, "repeat", repeat)
-        parts = query_folds(data.n_queries, folds, random_state=drawn, query_ids=data.query_ids)
-        own_scores = {name: np.empty(data.n_rows) for name in named}
-        for k, part in enumerate(parts):
-            rest, test = np.setdiff1d(every, part), data.take_queries(part)
-            rows = np.isin(query, part)
+        folds = folds_of(data, cv, validate=validate, random_state=drawn)
+        own_scores = {name: np.full(data.n_rows, np.nan) for name in named}
+        for fold in folds:
+            test, rows = data.take_queries(fold.test), np.isin(query, fold.test)
             for name, ranker in named.items():
-                valid = None
-                own = rest
-                if validate and getattr(ranker, "uses_eval_set", False):
-                    valid, own = data.take_queries(parts[k - 1]), np.setdiff1d(rest, parts[k - 1])
+                valid, own = None, np.union1d(fold.train, fold.valid)
+                if validate and len(fold.valid) and getattr(ranker, "uses_eval_set", False):
+                    valid, own = data.take_queries(fold.valid), fold.train
                 own_scores[name][rows] = ranker_scores(fit_ranker(ranker, data.take_queries(own), valid), test)
+        tested = tested_queries(folds)
+        judged, rows = judgements.take_queries(tested)
         for name, of_rows in own_scores.items():
             for label, measure in parsed.items():
-                values = measure.per_query(judgements, of_rows)
+                values = np.full(data.n_queries, np.nan)
+                values[tested] = measure.per_query(judged, of_rows[rows])
                 sums[name][label] = sums[name][label] + values
-                fold_means[name][label] += [float(measure.aggregate(values[part])) for part in parts]
+                fold_means[name][label] += [float(measure.aggregate(values[fold.test])) for fold in folds]
         if repeat == 0:
-            scores, tested = own_scores, np.empty(data.n_queries, dtype=np.int64)
-            for k, part in enumerate(parts):
-                tested[part] = k
+            scores, number = own_scores, np.full(data.n_queries, -1)
+            for k, fold in enumerate(folds):
+                number[fold.test] = k
     per_query = {name: {label: total / repeats for label, total in own.items()} for name, own in sums.items()}
     restored = {name: data.restore(own) for name, own in scores.items()}
-    return CrossValidation(per_query, restored, tested, data.query_ids, convention, parsed, fold_means, repeats)
+    return CrossValidation(per_query, restored, number, data.query_ids, convention, parsed, fold_means, repeats)
 
 
 class LearnerPair(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.printing import progress, styled_table
 from truerank.core.results import Result
 from truerank.core.types import MeasuresLike, RandomState
@@ -22,7 +23,7 @@ from truerank.measures.base import Measure
 from truerank.measures.coverage import Coverage, covered_topics
 from truerank.rankers.run_fusion import RunFusion
 from truerank.significance import measure_interval
-from truerank.significance.comparison import MeasuredValues, compare_measures
+from truerank.significance.comparison import MeasuredValues
 from truerank.significance.paired import LEVEL
 from truerank.significance.tables import PairComparison, remarks_below
 
@@ -71,8 +72,9 @@ class FusionEvidence(Result):
             MeasuredValues(values, name, measures[name].convention, measures[name].higher_is_better, by=measures[name])
             for name, values in per_query.items()
         ]
-        found = compare_measures(measured, baseline=LEARNED, random_state=random_state, query_ids=query_ids)
-        self.comparisons = dict(zip(per_query, found))
+        of_values = resolve("truerank.experiments.experiment:Experiment").of_values
+        experiment = of_values(measured, baseline=LEARNED, query_ids=query_ids)
+        self.comparisons = dict(experiment.compare(random_state=random_state))
         self.intervals = {
             name: {method: measure_interval(measures[name], one) for method, one in values.items()}
             for name, values in per_query.items()
@@ -170,7 +172,7 @@ def cross_validate_fusion(
     *,
     measures: MeasuresLike = "AP nDCG@10",
     convention: str = "trec",
-    n_folds: int = 5,
+    cv: int = 5,
     depth: int = DEPTH,
     topics: str | None = None,
     random_state: RandomState = 0,
@@ -185,7 +187,7 @@ def cross_validate_fusion(
     measures, convention
         Lists are cut at `depth`. Relevant documents that are not in a list count against it, also those that no run
         found. A topic without documents has the value 0.
-    n_folds : int, default 5
+    cv : int, default 5
         Folds of topics, drawn by the seed and the topics' names.
     depth : int, default 1000
     topics : "common", "all" or None, default None
@@ -214,7 +216,7 @@ def cross_validate_fusion(
     best_runs, best_run = [], {name: np.zeros(pool.n_queries) for name in measured}
     first = next(iter(parsed))
     order = np.argsort(pool.query_ids, kind="stable")  # independent of the order of topics in a file
-    parts = query_folds(pool.n_queries, n_folds, random_state=random_state)
+    parts = query_folds(pool.n_queries, cv, random_state=random_state)
     for part in progress(parts, "folds"):
         fold = np.sort(order[part])
         train = np.setdiff1d(np.arange(pool.n_queries), fold)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from truerank.calibration.ranker import CalibratedRanker
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result
 from truerank.core.types import ArrayLike, MeasureLike, RandomState, Scorer
@@ -24,7 +25,7 @@ from truerank.measures.base import Measure
 from truerank.rankers.base import Ranker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 from truerank.rankers.pipeline import RankerPipeline, fit_ranker, ranker_scores
-from truerank.significance.comparison import compare_values, resamples_for
+from truerank.significance.comparison import resamples_for
 from truerank.significance.history import History, judgement_digests, level_of, results_digest
 from truerank.significance.intervals import Verdict, decided, failing_loss
 from truerank.significance.paired import OF_MEANS, TESTS, paired_differences, paired_tests, signed_ranks
@@ -240,11 +241,10 @@ def retrain(
     values = {name: judged.per_query(judgements, ranker_scores(model, held_out)) for name, model in models.items()}
     results = results_digest({plain.name: values}, test, margin, level)
     look = history.look(digests, results)
-    comparison = compare_values(
+    comparison = resolve("truerank.experiments.experiment:Experiment").of_values(
         {name: values[name] for name in ("candidate", "production")}, baseline="production", measure=plain.name,
-        convention=plain.convention, test=test, random_state=seed, query_ids=held_out.query_ids,
-        higher_is_better=judged.higher_is_better,
-    )  # fmt: skip
+        convention=plain.convention, query_ids=held_out.query_ids, higher_is_better=judged.higher_is_better,
+    ).compare(test=test, random_state=seed)  # fmt: skip
     other, against = values["production"], "production"
     if "reference" in values:
         other, against = values["reference"], "the last model that was promoted as better"

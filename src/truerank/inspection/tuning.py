@@ -29,7 +29,7 @@ from truerank.core.printing import plain
 from truerank.core.random_streams import seed_of
 from truerank.core.types import MeasureLike, PathLike, RandomState
 from truerank.data.ranking_data import RankingData, check_ranking_data
-from truerank.data.splits import query_folds
+from truerank.data.splits import CV, folds_of
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 
@@ -96,7 +96,7 @@ def tune(
     measure: MeasureLike = "nDCG@10",
     convention: str = "ranklib",
     trials: int | None = None,
-    folds: int = 5,
+    cv: CV | None = None,
     random_state: RandomState = None,
     jobs: int = 1,
     state: PathLike | None = None,
@@ -110,7 +110,7 @@ def tune(
     make : class, ranker, or function of a dict of settings
         A function returns a ranker, such as `lambda s: RankerPipeline("z-score-in-query", RankSVM(**s))`.
     data : RankingData, or (training, held-out) pairs of these
-        A single data set is split into `folds` by query.
+        A single data set is split by query, as `cv` says.
     space : dict of setting to list of values, `Between`, or (low, high), two numbers
         If all are lists, every combination is tried. With a range, or with `trials`, Optuna searches (tree-structured
         Parzen estimator).
@@ -119,6 +119,9 @@ def tune(
     trials : int, optional
         Number of settings to try. The default is the whole grid, or 30 settings with a range. Of more trials in
         `state`, only the first ones count.
+    cv : int, splitter, or sequence of Fold, optional
+        As in `cross_validate`. Published folds have validation queries, which are the held-out ones here: the test
+        queries of their folds are not used.
     random_state : seed of the folds and the search
     jobs : int, default 1
         Folds that are fitted at the same time. The result is the same for any number of them.
@@ -143,7 +146,7 @@ def tune(
     --------
     >>> from truerank.data.samples import load_sample
     >>> from truerank.rankers.baselines import RidgeRanker
-    >>> found = tune(RidgeRanker(), load_sample().take_queries(range(30)), {"alpha": [0.1, 1e6]}, folds=3)
+    >>> found = tune(RidgeRanker(), load_sample().take_queries(range(30)), {"alpha": [0.1, 1e6]}, cv=3)
     >>> len(found.trials), found.best_params["alpha"] in (0.1, 1e6), found.ranker.n_queries_in_
     (2, True, 30)
     """
@@ -154,7 +157,7 @@ def tune(
     if state is not None:
         check_target(state)
     seed = seed_of(random_state)
-    pairs, whole = _pairs(data, folds, seed)
+    pairs, whole = _pairs(data, cv, seed)
     search = trials is not None or any(isinstance(values, Between) for values in ranges.values())
     n_trials = check_positive_int(30 if trials is None else trials, "trials") if search else None
     jobs = check_positive_int(jobs, "jobs")
@@ -215,12 +218,13 @@ def _checked_space(space: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _pairs(data: Any, folds: int, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
+def _pairs(data: Any, cv: CV | None, seed: int) -> tuple[list[tuple[RankingData, RankingData]], RankingData]:
     """Return (training, held-out) pairs, and the queries for the final fit."""
     if isinstance(data, RankingData):
-        parts = query_folds(data.n_queries, folds, random_state=seed, query_ids=data.query_ids)
-        every = np.arange(data.n_queries)
-        return [(data.take_queries(np.setdiff1d(every, part)), data.take_queries(part)) for part in parts], data
+        folds = folds_of(data, cv, random_state=seed)
+        held = [fold.valid if len(fold.valid) else fold.test for fold in folds]
+        pairs = [(data.take_queries(fold.train), data.take_queries(own)) for fold, own in zip(folds, held)]
+        return pairs, data if not len(folds[0].valid) else RankingData.concatenate(list(pairs[0]))
     pairs = list(data)
     if not pairs:
         raise InvalidInputError("data: got no (training, held-out) pairs", argument="data")

@@ -1,0 +1,198 @@
+"""Folds: a number, splitters by query and by time, and published folds as one value, in Python and in commands."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GroupKFold, KFold
+from tests.support.refusals import refused
+
+import truerank
+from truerank import FoldedData, QueryKFold, QueryTimeSplit, RankingData, cross_validate, read_folds, tune
+from truerank.cli import main
+from truerank.core.errors import InvalidInputError
+from truerank.rankers.baselines import RidgeRanker
+
+DATA = truerank.load_sample().take_queries(range(30))
+
+
+class Known(RidgeRanker):
+    """Remembers the queries of each fit."""
+
+    fits: list = []  # noqa: RUF012
+
+    def fit(self, X, *args, **more):
+        Known.fits.append(
+            (X.query_ids.tolist(), None if "eval_set" not in more else more["eval_set"].query_ids.tolist())
+        )
+        return super().fit(X, *args, **more)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """The same collection as Fold1 … Fold5 and as five parts."""
+    root = tmp_path_factory.mktemp("collections")
+    parts = [DATA.take_queries(np.arange(30)[k::5]) for k in range(5)]
+    (root / "parts").mkdir()
+    for k in range(5):
+        truerank.write_letor(parts[k], root / "parts" / f"S{k + 1}.txt")
+        fold = root / "folds" / f"Fold{k + 1}"
+        fold.mkdir(parents=True)
+        truerank.write_letor(parts[k], fold / "test.txt")
+        truerank.write_letor(parts[k - 1], fold / "vali.txt")
+        rest = RankingData.concatenate([parts[(k + shift) % 5] for shift in (1, 2, 3)])
+        truerank.write_letor(rest, fold / "train.txt")
+    return root
+
+
+@pytest.mark.parametrize("kind", ["folds", "parts"])
+def test_published_folds_are_one_value(folders, kind):
+    data = read_folds(folders / kind)
+    assert isinstance(data, FoldedData)
+    assert sorted(map(str, data.query_ids)) == sorted(map(str, DATA.query_ids))
+    assert data.n_rows == DATA.n_rows
+    names = data.query_ids.tolist()
+    for k, fold in enumerate(data.folds):
+        sides = [[str(names[q]) for q in side] for side in fold[1:]]
+        expected = [str(q) for q in DATA.query_ids[k::5]]
+        assert sorted(sides[2]) == sorted(expected)
+        assert sorted(sides[1]) == sorted(str(q) for q in DATA.query_ids[(k - 1) % 5 :: 5])
+        assert sorted([*sides[0], *sides[1], *sides[2]]) == sorted(map(str, names))
+    assert type(data.take_queries([0])) is RankingData
+
+
+def test_published_folds_are_trained_and_tested_as_their_files_are(folders):
+    data = read_folds(folders / "folds")
+    for validate in (False, True):
+        Known.fits = []
+        Known.uses_eval_set = validate
+        found = cross_validate(Known(), data, "AP", validate=validate)
+        for fold, (train, valid) in zip(data.folds, Known.fits, strict=True):
+            own = fold.train if validate else np.union1d(fold.train, fold.valid)
+            assert train == data.query_ids[own].tolist()
+            assert valid == (data.query_ids[fold.valid].tolist() if validate else None)
+        for k, fold in enumerate(data.folds):
+            assert (found.folds[fold.test] == k).all()
+    by_hand = []
+    for k in range(1, 6):
+        train, vali, test = (
+            truerank.read_letor(folders / "folds" / f"Fold{k}" / f"{stem}.txt") for stem in ("train", "vali", "test")
+        )
+        ranker = RidgeRanker().fit(RankingData.concatenate([train, vali]))
+        by_hand += truerank.evaluate(test, ranker, "AP", convention="ranklib").per_query["AP"].tolist()
+    values = cross_validate(RidgeRanker(), data, "AP").per_query["RidgeRanker"]["AP"]
+    assert values == pytest.approx(by_hand)
+
+
+def test_scores_of_a_cross_validation_are_compared_on_the_collection(folders):
+    data = read_folds(folders / "parts")
+    found = cross_validate({"ridge": RidgeRanker(), "weak": RidgeRanker(alpha=1e9)}, data, "AP")
+    compared = truerank.compare(data, found.scores, "AP", baseline="weak", test="t")
+    assert compared.pairs[0].difference == pytest.approx(found.means["ridge"]["AP"] - found.means["weak"]["AP"])
+    own = found.compare(baseline="weak", test="t")
+    assert own.experiment is not None
+    assert (own.pairs[0].p, own.pairs[0].low) == pytest.approx((compared.pairs[0].p, compared.pairs[0].low))
+
+
+def test_a_number_is_the_splitter_by_query():
+    number = cross_validate(RidgeRanker(), DATA, "AP", cv=3, random_state=4)
+    for cv in (QueryKFold(3, random_state=4), truerank.data.splits.folds_of(DATA, 3, random_state=4)):
+        found = cross_validate(RidgeRanker(), DATA, "AP", cv=cv)
+        assert found.folds.tolist() == number.folds.tolist()
+        assert found.scores["RidgeRanker"].tolist() == number.scores["RidgeRanker"].tolist()
+    for cv in (KFold(3), GroupKFold(3)):
+        assert sorted(np.bincount(cross_validate(RidgeRanker(), DATA, "AP", cv=cv).folds)) == [10, 10, 10]
+
+
+def test_a_split_by_time_leaves_the_first_period_untested():
+    times = dict(zip(DATA.query_ids.tolist(), np.random.default_rng(0).permutation(30).tolist()))
+    Known.fits, Known.uses_eval_set = [], False
+    found = cross_validate({"one": Known(), "two": Known(alpha=1e6)}, DATA, "AP", cv=QueryTimeSplit(times, 4))
+    when = np.array([times[query] for query in DATA.query_ids.tolist()])
+    assert (found.folds == when // 6 - 1).all()
+    for k, (train, _) in enumerate(Known.fits[::2]):
+        assert max(times[query] for query in train) < 6 * (k + 1)
+        assert len(train) == 6 * (k + 1)
+    untested = found.folds < 0
+    assert np.isnan(found.per_query["one"]["AP"][untested]).all()
+    assert not np.isnan(found.per_query["one"]["AP"][~untested]).any()
+    assert np.isnan(DATA.grouped(found.scores["one"])[np.repeat(untested, DATA.group_sizes)]).all()
+    assert found.means["one"]["AP"] == pytest.approx(np.nanmean(found.per_query["one"]["AP"]))
+    assert found.compare().pairs[0].queries == 24
+    with refused(InvalidInputError, argument="about"):
+        found.compare(about="learners")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=2, max_size=40), st.integers(1, 6))
+def test_no_period_trains_on_its_future(times, n_splits):
+    splitter = QueryTimeSplit(times, n_splits)
+    try:
+        splits = list(splitter.split(range(len(times)), groups=range(len(times))))
+    except InvalidInputError:
+        return
+    times, tested = np.array(times), np.zeros(len(times), dtype=int)
+    assert len(splits) == n_splits
+    for train, test in splits:
+        assert len(train)
+        assert len(test)
+        assert times[train].max() < times[test].min()
+        assert set(np.flatnonzero(times < times[test].min())) == set(train)
+        tested[test] += 1
+    assert tested.max() == 1
+    assert (tested[times > times[splits[0][1]].min()] == 1).all()
+
+
+def test_what_folds_cannot_be(folders, tmp_path):
+    with refused(InvalidInputError, argument="cv"):
+        cross_validate(RidgeRanker(), DATA, cv=1)
+    fold = truerank.Fold("one", np.arange(20), np.arange(0), np.arange(20, 30))
+    with refused(InvalidInputError, argument="cv"):
+        cross_validate(RidgeRanker(), DATA, cv=[fold, fold])
+    with refused(InvalidInputError, argument="repeats"):
+        cross_validate(RidgeRanker(), DATA, cv=QueryKFold(3), repeats=2)
+    with refused(InvalidInputError, argument="repeats"):
+        cross_validate(RidgeRanker(), read_folds(folders / "parts"), repeats=2)
+    with refused(InvalidInputError, argument="time"):
+        cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit({"no": 1}))
+    with refused(InvalidInputError, code="too-few-times"):
+        cross_validate(RidgeRanker(), DATA, cv=QueryTimeSplit(np.arange(30) % 2, 3))
+    with refused(InvalidInputError, code="no-file"):
+        read_folds(tmp_path)
+    for stem, rows in (("train", 5), ("vali", 4), ("test", 3)):
+        (tmp_path / "Fold1").mkdir(exist_ok=True)
+        (tmp_path / "Fold1" / f"{stem}.txt").write_text("0 qid:1 1:2\n" * rows)
+    with refused(InvalidInputError, code="different-rows"):
+        read_folds(tmp_path)
+
+
+def test_a_search_holds_out_the_validation_queries(folders):
+    data = read_folds(folders / "folds")
+    Known.fits, Known.uses_eval_set = [], False
+    found = tune(Known(), data, {"alpha": [1.0]}, measure="AP")
+    trained = [train for train, _ in Known.fits]
+    assert trained[:5] == [data.query_ids[fold.train].tolist() for fold in data.folds]
+    first = data.folds[0]
+    assert sorted(trained[5]) == sorted(data.query_ids[np.union1d(first.train, first.valid)].tolist())
+    assert len(found.trials[0]["values"]) == 5
+
+
+@pytest.mark.parametrize("kind", ["folds", "parts"])
+def test_commands_accept_the_folder(folders, kind, capsys):
+    place = str(folders / kind)
+    words = ["--ranker", "ridge", "--against", "random", "--measures", "AP", "--json"]
+    assert main(["cross-validate", place, *words]) == 0
+    told = json.loads(capsys.readouterr().out)
+    data = read_folds(place)
+    expected = cross_validate(RidgeRanker(), data, "AP", validate=True)
+    assert told["means"]["ridge"]["AP"] == pytest.approx(expected.means["RidgeRanker"]["AP"])
+    assert told["folds"] == 5
+    assert main(["compare", "--data", place, "--scores", "bm25", "length_title", "--measures", "AP", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["means"] == pytest.approx(
+        truerank.compare(data, {"bm25": "bm25", "length_title": "length_title"}, "AP").means
+    )
