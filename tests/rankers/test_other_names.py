@@ -79,9 +79,8 @@ def test_a_script_for_xgboost_runs(sets):
 
 def test_a_script_for_lightgbm_runs(sets):
     train, valid, _ = sets
-    gbm = LGBMRanker(
-        n_estimators=6, reg_alpha=0.0, subsample_freq=0, colsample_bytree=0.8, max_bin=63
-    )  # fmt: skip
+    with pytest.warns(TruerankWarning, match="objective is .mse. here; LGBMRanker"):
+        gbm = LGBMRanker(n_estimators=6, reg_alpha=0.0, subsample_freq=0, colsample_bytree=0.8, max_bin=63)
     gbm.fit(
         train.X,
         train.y,
@@ -134,10 +133,7 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
     [
         ({"lambdarank_unbiased": True, "objective": "rank:pairwise"}, "goes with objective='rank:ndcg'"),
         ({"langevin": True}, "nothing like it here"),
-        ({"num_leaves": 31}, "depth=5"),
-        ({"min_child_samples": 20}, "small_leaf_penalty"),
         ({"reg_alpha": 0.5}, "alpha is the squared one"),
-        ({"max_depth": -1}, "depth=6"),
         ({"max_depth": 3, "depth": 4}, "give depth only"),
         ({"n_estimatros": 3}, "did you mean 'n_estimators'"),
         ({"booster": "dart"}, "rank-svm"),
@@ -146,6 +142,70 @@ def test_objects_of_other_libraries_say_what_to_pass(sets):
 def test_what_differs_is_named_with_ours_beside_it(arguments, words):
     with pytest.raises(InvalidInputError, match=words.replace("(", r"\(")):
         ObliviousBoosting(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ours"),
+    [
+        ({"num_leaves": 31}, {"depth": 5}),
+        ({"max_leaves": 0, "max_depth": 4}, {"depth": 4}),
+        ({"num_leaves": 255, "max_depth": 4}, {"depth": 4}),
+        ({"num_leaves": 8, "max_depth": 6}, {"depth": 3}),
+        ({"max_depth": -1}, {"depth": 6}),
+        ({"max_depth": 40}, {"depth": 12}),
+        ({"min_child_samples": 20}, {"small_leaf_penalty": 1.0}),
+        ({"min_child_weight": 5, "small_leaf_penalty": 0.5}, {"small_leaf_penalty": 0.5}),
+        ({"colsample_bylevel": 0.5}, {"feature_fraction": 0.5}),
+        ({"cat_features": (1, 2)}, {"categorical": [1, 2]}),
+        ({"metric": "ndcg,map"}, {"validation_measure": ["ndcg", "map"]}),
+        ({"metric": "ndcg", "eval_at": [1, 5]}, {"validation_measure": ["ndcg@1", "ndcg@5"]}),
+        ({"loss_function": "LambdaMart:metric=NDCG;top=5"}, {"objective": "lambdarank", "measure": "nDCG@5"}),
+    ],
+)
+def test_what_is_near_is_translated_with_one_warning(arguments, ours):
+    with pytest.warns(TruerankWarning) as seen:
+        params = ObliviousBoosting(**arguments).get_params()
+    assert len(seen) == 1
+    assert {name: params[name] for name in ours} == ours
+
+
+def test_one_error_has_all_parameters_and_a_constructor_that_is_accepted():
+    with pytest.raises(InvalidInputError) as refusal:
+        ObliviousBoosting(reg_alpha=0.5, gamma=1.0, langevin=True, num_leaves=31, learning_rat=0.2, eta=0.3, seed=1)
+    text = str(refusal.value)
+    assert all(name in text for name in ("reg_alpha=0.5", "gamma=1.0", "langevin=True", "learning_rat=0.2"))
+    line = text[text.index("Write: ") :].splitlines()[0].removeprefix("Write: ")
+    params = eval(line).get_params()  # what the user pastes
+    assert (params["depth"], params["learning_rate"], params["random_state"]) == (5, 0.3, 1)
+
+
+def test_one_error_of_fit_has_all_arguments(sets):
+    lightgbm = pytest.importorskip("lightgbm")
+    with pytest.raises(InvalidInputError) as refusal:
+        ObliviousBoosting(n_estimators=2, depth=3).fit(
+            sets[0].X, sets[0].y, qid=sets[0].qid, init_score=[0.0], learning_rate=0.3, pairs=[],
+            callbacks=[lightgbm.reset_parameter(bagging_fraction=[0.5, 0.6])],
+        )  # fmt: skip
+    text = str(refusal.value)
+    assert all(name in text for name in ("init_score", "pairs", "callbacks", "constructor"))
+    assert "ObliviousBoosting(depth=3, n_estimators=2, learning_rate=0.3).fit(X, y, qid=qid" in text
+
+
+def test_callbacks_of_other_libraries_set_what_they_set_there(sets):
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    train, valid, test = sets
+    record = {}
+    rates = [0.3, 0.2, 0.1, 0.05]
+    ours = ObliviousBoosting("constant", n_estimators=4, learning_rate=rates, patience=2).fit(train, eval_set=valid)
+    for callbacks in (
+        [lightgbm.early_stopping(2, verbose=False), lightgbm.reset_parameter(learning_rate=rates),
+         lightgbm.record_evaluation(record)],
+        [xgboost.callback.EarlyStopping(rounds=2), xgboost.callback.LearningRateScheduler(lambda place: rates[place])],
+    ):  # fmt: skip
+        theirs = ObliviousBoosting("constant", n_estimators=4).fit(train, eval_set=valid, callbacks=callbacks)
+        np.testing.assert_array_equal(theirs.predict(test), ours.predict(test))
+        assert (theirs.patience, theirs.learning_rate) == (None, 0.1)
+    np.testing.assert_array_equal(record["valid_0"]["ndcg@10"], ours.validation_scores_)
 
 
 def test_rankers_without_callbacks_in_the_constructor_say_where_they_go():
@@ -162,7 +222,7 @@ def refusal(**arguments):
     return ""
 
 
-@pytest.mark.filterwarnings("ignore:.*has no effect")
+@pytest.mark.filterwarnings("ignore:ObliviousBoosting")
 @pytest.mark.parametrize("name", ["xgboost.XGBRanker", "lightgbm.LGBMRanker", "catboost.CatBoostRanker"])
 def test_every_parameter_of_theirs_is_taken_or_explained(name):
     library, _, ranker = name.partition(".")
@@ -172,8 +232,7 @@ def test_every_parameter_of_theirs_is_taken_or_explained(name):
     for ours in ("args", "kwargs", "params", *ObliviousBoosting().get_params()):
         theirs.pop(ours, None)
     assert len(theirs) > 10
-    explained = ("num_leaves", "max_depth", "min_child_weight", "min_child_samples")
-    assert [one for one, default in theirs.items() if one not in explained and refusal(**{one: default})] == []
+    assert [one for one, default in theirs.items() if refusal(**{one: default})] == []
     assert [one for one in theirs if "it has leaves" in refusal(**{one: 12345})] == []
 
 
@@ -250,7 +309,7 @@ def test_a_column_qid_of_an_arrow_table_says_the_queries(sets):
 
 def test_validation_sets_in_the_words_of_newer_releases(sets):
     train, valid, test = sets
-    gbm = LGBMRanker(n_estimators=4, ndcg_eval_at=[1, 3])
+    gbm = LGBMRanker(n_estimators=4, ndcg_eval_at=[1, 3], objective="mse")
     gbm.fit(
         train.X, train.y, group=np.array(train.group_sizes, dtype=float), feature_name="auto",
         categorical_feature="auto", eval_set=[(valid.X, valid.y), (test.X, test.y)],
@@ -310,7 +369,7 @@ def test_rankers_without_the_setting_say_so():
         ({"eval_metric": "ndcg"}, "eval_set, which is missing"),
         ({"n_estimators": 5}, "constructor"),
         ({"use_best_model": False}, "patience=None keeps all trees"),
-        ({"shuffle": False}, "does not accept 'shuffle'"),
+        ({"shuffle": False}, "does not accept shuffle"),
         ({"grup": [3]}, "did you mean 'group'"),
         ({"group": [0.5, 1.5]}, "number of rows of each query"),
         ({"eval_qid": [[1]]}, "eval_set=.*missing"),
@@ -336,11 +395,11 @@ def test_group_and_qid_say_the_same_once(sets):
 
 def test_clone_pickle_and_set_params_keep_working(sets):
     ranker = ObliviousBoosting(max_depth=3, objective="rank:pairwise")
+    with refused(InvalidInputError, code="unknown-parameter"):
+        ranker.set_params(langevin=True)
     assert clone(ranker).get_params()["depth"] == 3
     assert pickle.loads(pickle.dumps(ranker)).objective == "pairwise-logistic"
     assert ranker.set_params(eta=0.5, max_depth=2).get_params()["learning_rate"] == 0.5
-    with refused(InvalidInputError, code="unknown-parameter"):
-        ranker.set_params(num_leaves=31)
 
 
 @pytest.mark.parametrize(

@@ -89,16 +89,14 @@ def make_ranker(
 
     Unknown names and parameters are misuse; a seed without a use for it gets a line on stderr.
     """
-    from truerank.compat.other_names import advice, depth_of_leaves
+    from truerank.compat.other_names import advice
 
     cls = ranker_class(name)
     known = cls().get_params(deep=False)
     unknown = list(filterfalse(known.__contains__, settings))
     if unknown:
         theirs = advice(cls, unknown[0])
-        hint = (
-            f": {theirs}{depth_of_leaves(unknown[0], settings[unknown[0]])}" if theirs else nearest(unknown[0], known)
-        )
+        hint = f": {theirs}" if theirs else nearest(unknown[0], known)
         raise UsageError(f"{name} has no parameter {unknown[0]!r}{hint}; it has: {', '.join(known)}")
     if seed is not None:
         # Scripts pass one seed to all commands, so a seed without effect is a note and no error.

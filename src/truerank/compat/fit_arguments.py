@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from truerank.compat.other_names import INSTEAD, SAME, WARNED, asks_for_nothing, by_name, measure_of
+from truerank.compat.name_table import CALLBACKS, INSTEAD, INSTEAD_IN_FIT, NEAR, SAME, WARNED
+from truerank.compat.other_names import asks_for_nothing, measure_of, ready
 from truerank.core.checks import check_function, check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError, warn
 from truerank.core.names import nearest
@@ -26,30 +27,6 @@ _FOREIGN_DATA = (
     "qid_valid)), predict(X)"
 )
 _OTHERS = "a function of `truerank.core.rounds.Round` (round, measures, arrays), which stops the fit by returning True"
-# Name of a callback without underscores and "Callback" -> its replacement.
-_CALLBACKS = {
-    "EarlyStopping": "early_stopping_rounds=N",
-    "LogEvaluation": "verbose=N, a line every N rounds",
-    "EvaluationMonitor": "verbose=N, a line every N rounds",
-    "RecordEvaluation": "nothing: evals_result_ has the values by round",
-    "ResetParameter": "learning_rate=[…] in the constructor, one number for each round",
-    "LearningRateScheduler": "learning_rate=[…] in the constructor, one number for each round",
-}
-INSTEAD_IN_FIT = by_name(
-    {
-        "trees go on from a model (ObliviousBoosting); rankers with warm_start begin at their last fit": (
-            "init_model xgb_model"
-        ),
-        "it does not weigh single rows; weigh queries with query_weight": "sample_weight",
-        "scores to start from are not supported; add them as a feature": (
-            "init_score base_margin base_margin_eval_set eval_init_score baseline"
-        ),
-        "pairs come from grades; give grades that order these pairs": "pairs pairs_weight",
-        "weights of queries go to query_weight, one for each query or row": "group_weight",
-        "names come with a data frame, or RankingData(X, y, qid, feature_names=…)": "feature_name",
-        "validation queries are not weighed": "eval_sample_weight sample_weight_eval_set",
-    }
-)
 
 
 @dataclass
@@ -61,6 +38,8 @@ class FitCall:
     settings: dict[str, Any] = field(default_factory=dict)  # parameters for this fit alone
     measures: list[Any] = field(default_factory=list)  # of `evals_result_`, besides the one that chooses
     cutoffs: list[int] = field(default_factory=list)  # of nDCG in `evals_result_`
+    refused: dict[str, str] = field(default_factory=dict)  # arguments without a counterpart, and advice
+    records: list[dict[str, Any]] = field(default_factory=list)  # to which `evals_result()` is added
 
 
 def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[str, Any]) -> tuple[Any, Any, FitCall]:
@@ -81,17 +60,10 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
                 argument="eval_X",
             )
         eval_set = list(zip(rows, grades)) if isinstance(rows, tuple) else [(rows, grades)]
+    verbose = [known.get("verbose")]
     for given in (known.get("callbacks"), other.pop("callbacks", None)):
         for one in [] if given is None else given if isinstance(given, list | tuple) else [given]:
-            other_name = type(one).__name__.strip("_").removesuffix("Callback")
-            instead = _CALLBACKS.get(other_name, _OTHERS)
-            _refuse_foreign(one, f"{name}.fit: the callback {{}} is of {{}}; write {instead}")
-            if not callable(one):
-                raise InvalidInputError(
-                    f"{name}.fit: callbacks must be functions, got {type(one).__name__}", argument="callbacks"
-                )
-            check_function(one, f"{name}.fit: a callback", "round")
-            call.callbacks.append(one)
+            _read_callback(one, name, known, call, verbose)
     for key in ("early_stopping_rounds", "early_stopping_round"):
         if other.get(key) is not None and "patience" in known:
             call.settings["patience"] = other.pop(key)
@@ -105,7 +77,6 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         _read_measures(call, metric, f"{name}.fit: eval_metric")
     elif isinstance(known.get("validation_measure"), list | tuple):
         _read_measures(call, known["validation_measure"], f"{name}: validation_measure")
-    verbose = [known.get("verbose")]
     for key in ("verbose", "verbose_eval"):
         if isinstance(other.get(key), bool | int | np.bool_ | np.integer):
             verbose.append(other.pop(key))
@@ -116,7 +87,44 @@ def fit_call(ranker: Any, X: Matrix, qid: object, eval_set: object, other: dict[
         qid, call.sets = _read_sets(name, qid, eval_set, other)
         _drop_what_asks_for_nothing(name, other)
         call.cutoffs = other.pop("eval_at", None) or []
+    _read_categories(name, known, call, other)
     return X, qid, call
+
+
+def _read_callback(one: Any, name: str, known: Mapping[str, Any], call: FitCall, verbose: list[Any]) -> None:
+    """Read a callback: a function of ours, or an object of another library, whose setting is taken from it."""
+    kind = type(one).__name__.strip("_").removesuffix("Callback")
+    attribute, ours, instead = CALLBACKS.get(kind, ("", "", _OTHERS))
+    value = next((getattr(one, own) for own in attribute.split() if hasattr(one, own)), None)
+    if isinstance(value, Mapping) and ours == "learning_rate":
+        value = value.get(ours) if len(value) == 1 else None
+    if value is None or (ours not in known and ours not in ("verbose", "records")):
+        libraries = [base.__module__.partition(".")[0] for base in type(one).__mro__]
+        if any(library in _LIBRARIES for library in libraries) or kind in CALLBACKS:
+            call.refused[f"callbacks: {type(one).__name__}"] = f"write {instead}"
+            return
+        if not callable(one):
+            raise InvalidInputError(
+                f"{name}.fit: callbacks must be functions, got {type(one).__name__}", argument="callbacks"
+            )
+        check_function(one, f"{name}.fit: a callback", "round")
+        call.callbacks.append(one)
+    elif ours == "verbose":
+        verbose.append(value)
+    elif ours == "records":
+        call.records.append(value)
+    elif ours == "learning_rate" and callable(value):
+        call.settings[ours] = [float(value(place)) for place in range(known["n_estimators"])]
+    else:
+        call.settings[ours] = value
+
+
+def _read_categories(name: str, known: Mapping[str, Any], call: FitCall, other: dict[str, Any]) -> None:
+    """Read the columns of categories that LightGBM and CatBoost name in `fit`."""
+    for key in ("cat_features", "categorical_feature"):
+        if "categorical" in known and other.get(key) is not None:
+            call.settings["categorical"] = list(other.pop(key))
+            warn(f"{name}.fit: {key} is categorical={call.settings['categorical']!r:.60} here: {NEAR[key][2]}")
 
 
 def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None) -> tuple[Any, Any]:
@@ -125,6 +133,7 @@ def without_query_column(X: Any, qid: Any, features: Iterable[str] | None = None
     The column stays if it is in the `features` (names) of a fitted ranker. A column that differs from `qid` raises
     `InvalidInputError`.
     """
+    X = X.data if hasattr(X, "fit_arguments") else X
     _refuse_foreign(X, _FOREIGN_DATA)
     labels = column_labels(X)
     if QUERY_COLUMN not in labels or (features is not None and QUERY_COLUMN in list(features)):
@@ -197,6 +206,7 @@ def _read_sets(name: str, qid: object, eval_set: object, other: dict[str, Any]) 
     sizes = _of_each(eval_group, len(sets), "eval_group", name)
     settled = []
     for label, one, ids, counts in zip(names, sets, queries, sizes):
+        one = getattr(one, "as_set", one)
         _refuse_foreign(one, _FOREIGN_DATA)
         if isinstance(one, tuple | list) and len(one) == 2 and (ids is not None or counts is not None):
             if ids is not None and counts is not None:
@@ -244,8 +254,8 @@ def check_predict_arguments(ranker: Scorer, other: Mapping[str, Any]) -> None:
             )
         if value not in without_effect[key]:
             raise InvalidInputError(
-                f"predict does not accept {key}={value!r}: it uses all trees of the model; staged_predict gives the "
-                "scores after each",
+                f"predict does not accept {key}={value!r}: it uses all {trees} trees of the model (best_iteration_; "
+                "best_iteration counts from 0). staged_predict gives the scores after each",
                 code="all-trees",
             )
 
@@ -288,19 +298,30 @@ def _drop_what_asks_for_nothing(name: str, other: dict[str, Any]) -> None:
             other.pop(key)
 
 
-def refuse_unknown(ranker: Any, other: dict[str, Any]) -> None:
-    """Raise an error for the first argument of `other`, which says what to write instead."""
-    name = type(ranker).__name__
+def refuse_unknown(ranker: Any, other: Mapping[str, Any], refused: Mapping[str, str] | None = None) -> None:
+    """Raise one error for all arguments of `other` and all `refused` ones, which ends in calls that are accepted."""
+    name, known = type(ranker).__name__, ranker.get_params(deep=False)
+    problems, settings = dict(refused or {}), dict[str, Any]()
     for key, value in other.items():
-        if key in INSTEAD_IN_FIT:
-            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD_IN_FIT[key]}", argument=key)
         ours = SAME.get(key, key)
-        if ours in ranker.get_params(deep=False):
-            raise InvalidInputError(
-                f"{name}.fit does not accept {key}: settings go to the constructor, {name}({ours}={value!r:.60})",
-                argument=key,
-            )
-        if key in INSTEAD:
-            raise InvalidInputError(f"{name}.fit does not accept {key}: {INSTEAD[key]}", argument=key)
-        known = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_group"]
-        raise InvalidInputError(f"{name}.fit does not accept {key!r}{nearest(key, known)}", argument=key)
+        if key in INSTEAD_IN_FIT or (key in INSTEAD and ours not in known):
+            problems[key] = (INSTEAD_IN_FIT | INSTEAD)[key]
+        elif ours in known:
+            settings[ours] = value
+            problems[key] = f"settings go to the constructor, {ready(name, {ours: value})}"
+        else:
+            taken = [*inspect.signature(type(ranker).fit).parameters, "group", "eval_group"]
+            problems[key] = nearest(key, taken).lstrip(", ") or "unknown"
+    if not problems:
+        return
+    default = (
+        type(ranker)().get_params(deep=False) if not inspect.signature(type(ranker)).parameters.keys() - known else {}
+    )
+    changed = {key: value for key, value in known.items() if key in default and value is not default[key]}
+    changed = {key: value for key, value in changed.items() if repr(value) != repr(default[key])} | settings
+    lines = "".join(f"\n  {key}: {why}" for key, why in problems.items())
+    raise InvalidInputError(
+        f"{name}.fit does not accept {', '.join(problems)}:{lines}\nWrite: {ready(name, changed)}.fit(X, y, qid=qid, "
+        "eval_set=(X_valid, y_valid, qid_valid))",
+        argument=next(iter(problems)),
+    )

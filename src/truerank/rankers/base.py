@@ -176,8 +176,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             alone = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
             self._refuse_beside(**alone, eval_at=call.cutoffs or None, **other, **more)
             sets, call.measures = watched_elsewhere(sets, call.measures), []
-        elif other:
-            refuse_unknown(self, other)
+        else:
+            refuse_unknown(self, other, call.refused)
         if sets and not self.uses_eval_set:
             raise InvalidInputError(
                 f"eval_set: {type(self).__name__} has nothing that validation queries could choose (no early stopping, "
@@ -212,6 +212,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
                 fresh._fit(data, valid, **more)
                 if watched:
                     fresh.evals_result_ = values_by_round(fresh, watched, call.cutoffs, call.measures)
+            for record in call.records:
+                record.update(getattr(fresh, "evals_result_", {}))
             begun = self if getattr(self, "warm_start", False) else more.get("init_model")
             fresh._keep_sketch(data if told.outermost else None, begun)
             if there is None and type(self)._predict is not Ranker._predict:  # a ranker inside warns in its own fit
@@ -398,7 +400,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         if not all(name in known for name in params) or "objective" in params:
             nested = {name: value for name, value in params.items() if "__" in name}
             own = {name: value for name, value in params.items() if "__" not in name}
-            params = nested | translated(type(self), self.get_params(deep=False), own)
+            params = nested | translated(type(self), self.get_params(deep=False), own, begun=True)
         return super().set_params(**params)
 
     # A subclass implements these.

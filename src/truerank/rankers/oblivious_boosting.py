@@ -268,6 +268,8 @@ class ObliviousBoosting(FittedTrees):
             Model to continue on other data (also `xgb_model`): its trees, statistics of categories, scales and fuzzy
             places stay, and `n_estimators` trees are added. Leaves and `depth` must be those of the model.
         """
+        if hasattr(X, "fit_arguments"):  # a Dataset, DMatrix or Pool of compat/port.py
+            return self.fit(**X.fit_arguments(), eval_set=eval_set, init_model=init_model, **other)
         theirs = other.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
         if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_") and elsewhere(X) is None:

@@ -1,0 +1,155 @@
+"""Names of LightGBM, XGBoost and CatBoost, for scripts in which only the import changes.
+
+    from truerank.compat import port as lgb  # or as xgb; or: from truerank.compat.port import CatBoostRanker, Pool
+
+The rankers are `ObliviousBoosting` with the objective that the library trains by default. `Dataset`, `DMatrix` and
+`Pool` hold the rows, `train` fits a ranker to them, and callbacks set what they set there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
+from truerank.data.grouping import queries_of_sizes
+
+_HARMLESS = (
+    "params", "free_raw_data", "nthread", "thread_count", "silent", "max_bin", "ref", "reference", "missing",
+    "feature_name", "feature_names", "feature_types", "enable_categorical", "column_description",
+)  # fmt: skip
+
+
+def _ranker(objective: str) -> Any:
+    def ranker(params: Mapping[str, Any] | None = None, **settings: Any) -> Any:
+        """Return an `ObliviousBoosting` of parameters in the words of another library."""
+        given = {**(params or {}), **settings}
+        default = {} if {"objective", "loss_function"} & given.keys() else {"objective": objective}
+        return resolve("truerank.rankers.oblivious_boosting:ObliviousBoosting")(**default, **given)
+
+    return ranker
+
+
+LGBMRanker, XGBRanker, XGBRFRanker = _ranker("lambdarank"), _ranker("lambdarank"), _ranker("lambdarank")
+CatBoostRanker, CatBoost = _ranker("yetirank"), _ranker("mse")
+
+
+class Rows:
+    """Rows, grades and queries in one object: `Dataset`, `DMatrix` and `Pool`."""
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        *,
+        group: Any = None,
+        qid: Any = None,
+        group_id: Any = None,
+        weight: Any = None,
+        group_weight: Any = None,
+        cat_features: Any = None,
+        categorical_feature: Any = None,
+        **other: Any,
+    ) -> None:
+        unknown = [name for name, value in other.items() if value is not None and name not in _HARMLESS]
+        if unknown:
+            raise InvalidInputError(
+                f"{', '.join(unknown)}: there is no counterpart here. Write ObliviousBoosting().fit(X, y, qid=qid)",
+                argument=unknown[0],
+                code="unknown-argument",
+            )
+        self.data, self.label, self.group = data, label, group
+        self.qid = qid if qid is not None else group_id
+        self.weights = {"sample_weight": weight, "query_weight": group_weight}
+        self.categorical = categorical_feature if cat_features is None else cat_features
+
+    def set_group(self, group: Any) -> Rows:
+        """Set the sizes of consecutive queries."""
+        self.group = group
+        return self
+
+    def get_label(self) -> Any:
+        """Return the grades."""
+        return self.label
+
+    @property
+    def as_set(self) -> tuple[Any, Any, Any]:
+        """The rows, grades and queries as a validation set of `fit`."""
+        return self.data, self.label, self.qid if self.group is None else queries_of_sizes(self.group, "group", 0)
+
+    def fit_arguments(self) -> dict[str, Any]:
+        """Return the arguments of `fit` that these rows are."""
+        found = dict(zip(("X", "y", "qid"), self.as_set)) | self.weights
+        return found | ({} if self.categorical in (None, "auto") else {"cat_features": self.categorical})
+
+
+Dataset = DMatrix = QuantileDMatrix = Pool = Rows
+
+
+def train(
+    params: Mapping[str, Any] | None = None,
+    train_set: Any = None,
+    num_boost_round: int = 100,
+    *,
+    valid_sets: Any = None,
+    valid_names: Any = None,
+    evals: Any = (),
+    evals_result: dict[str, Any] | None = None,
+    dtrain: Any = None,
+    pool: Any = None,
+    eval_set: Any = None,
+    callbacks: Any = None,
+    **other: Any,
+) -> Any:
+    """Return a fitted `ObliviousBoosting`: `train` of LightGBM, XGBoost (`evals`) or CatBoost (`pool`, `eval_set`)."""
+    listed = valid_sets if isinstance(valid_sets, list | tuple) else [] if valid_sets is None else [valid_sets]
+    names = [valid_names] if isinstance(valid_names, str) else valid_names or [f"valid_{k}" for k in range(len(listed))]
+    sets = dict(zip(names, listed)) | {name: one for one, name in evals}
+    sets |= {} if eval_set is None else {"eval": eval_set}
+    settings = dict(params or {})
+    if "alpha" in settings:  # XGBoost's absolute penalty, which is not ours of that name
+        settings["reg_alpha"] = settings.pop("alpha")
+    if (
+        not {"n_estimators", "num_iterations", "iterations", "num_trees", "num_boost_round", "num_round"}
+        & settings.keys()
+    ):
+        settings["n_estimators"] = num_boost_round
+    ranker = LGBMRanker(settings) if pool is None else CatBoost(settings)
+    heard = [*(callbacks or []), *([] if evals_result is None else [RecordEvaluation(evals_result)])]
+    rows = next(one for one in (train_set, dtrain, pool) if one is not None)
+    return ranker.fit(rows, eval_set=sets or None, callbacks=heard or None, **other)
+
+
+class EarlyStopping:
+    """Stop after so many rounds without a gain."""
+
+    def __init__(self, stopping_rounds: int | None = None, *_: Any, rounds: int | None = None, **__: Any) -> None:
+        self.stopping_rounds = rounds if stopping_rounds is None else stopping_rounds
+
+
+class EvaluationMonitor:
+    """Print a line every so many rounds."""
+
+    def __init__(self, period: int = 1, *_: Any, **__: Any) -> None:
+        self.period = period
+
+
+class RecordEvaluation:
+    """Keep the values by round in a dict."""
+
+    def __init__(self, eval_result: dict[str, Any]) -> None:
+        self.eval_result = eval_result
+
+
+class LearningRateScheduler:
+    """Set the learning rate of each round, by a list or a function of the round."""
+
+    def __init__(self, learning_rate: Any) -> None:
+        self.learning_rates = learning_rate
+
+
+early_stopping, log_evaluation, print_evaluation = EarlyStopping, EvaluationMonitor, EvaluationMonitor
+record_evaluation, reset_parameter = RecordEvaluation, LearningRateScheduler
+callback = sklearn = sys.modules[__name__]  # `xgb.callback.EarlyStopping`, `xgb.sklearn.XGBRanker`
