@@ -121,7 +121,8 @@ def test_compare_scores(files, capsys):
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "(baseline)" in out
-    assert "other loses most against scores" in out
+    assert "queries that differ most" in out
+    assert "other against scores" in out
     assert "convention ranklib (the default for judged rows)" in out
     assert "randomisation test, two-sided (8 resamples); p corrected by max-T for 1 comparison," in out
     assert as_json(capsys, *command, "--all-pairs")["baseline"] is None

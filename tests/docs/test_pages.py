@@ -31,7 +31,11 @@ from truerank.models.registry import RANKERS
 ROOT = Path(__file__).parents[2]
 EVERY_PAGE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = [ROOT / "docs" / name for name in ("howto", "methods", "tutorials")]
-PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in folder.glob("*.md"))]
+PAGES = [
+    "README.md",
+    "docs/cheat-sheet.md",
+    *sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in folder.glob("*.md")),
+]
 NOTEBOOKS = sorted((ROOT / "docs" / "gallery").glob("*.ipynb"))
 BLOCK = re.compile(
     r"(<!-- (not run: (?P<reason>[^\n]+)|(?P<cranfield>with the Cranfield collection)) -->\n+)?"

@@ -90,6 +90,7 @@ def main(argv: list[str] | None = None) -> int:
     from importlib import import_module
 
     from truerank.cli.guard import as_program, guarded
+    from truerank.cli.terminal import fitted
 
     if argv is None:
         return as_program(lambda: main(sys.argv[1:]))
@@ -134,7 +135,8 @@ def main(argv: list[str] | None = None) -> int:
         code: int | None = module.run(args)
         return code
 
-    return guarded(name, run, argv, wording, getattr(module, "FAILURE", 1))
+    with fitted(argv):
+        return guarded(name, run, argv, wording, getattr(module, "FAILURE", 1))
 
 
 def _named(argv: list[str]) -> tuple[str, list[str]]:

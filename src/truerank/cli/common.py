@@ -451,7 +451,7 @@ def over_statistics(model: Any, *data: Any) -> list[Any]:
 def output(path: str | None) -> Iterator[IO[str]]:
     """A text stream to `path`, written atomically and compressed by its ending; None or `-` is stdout."""
     if path is None or path == "-":
-        yield sys.stdout
+        yield getattr(sys.stdout, "whole", sys.stdout)
         return
     from truerank.io.streams import open_output
 

@@ -104,11 +104,13 @@ def description(module: ModuleType, summary: str) -> str:
 
 
 def finish_help(parser: argparse.ArgumentParser, rare: Collection[str], shows_all: bool) -> None:
-    """Add `--help-all`, hide the options `rare` unless it is given, and set a usage of one line.
+    """Add `--help-all` and `--wide`, hide the options `rare` unless all are shown, and set a usage of one line.
 
     The usage has the arguments and the required options of the command; its help lists all options.
     """
     words, text = [parser.prog], argparse.SUPPRESS
+    if "--json" in parser._option_string_actions:
+        parser.add_argument("--wide", action="store_true", help="print all columns of tables, wider than the terminal")
     for action in parser._actions:
         name = action.metavar if isinstance(action.metavar, str) else action.dest
         if action.dest in rare:

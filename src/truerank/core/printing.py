@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 # Control characters but tabs and line ends, marks that turn the direction of writing, halves of surrogate pairs.
@@ -60,25 +63,111 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def note(message: str) -> None:
-    """Write a message to stderr; it is dropped if nobody reads stderr."""
+_width: int | None = None  # columns that tables and notes may have; None: any number
+
+
+@contextmanager
+def fitted_to(width: int | None) -> Iterator[None]:
+    """Fit the tables and notes of the block to a number of columns; None leaves them as they are."""
+    global _width
+    before, _width = _width, width
     try:
-        sys.stderr.write(f"{shown(message)}\n")
+        yield
+    finally:
+        _width = before
+
+
+def wrapped(text: str) -> str:
+    r"""Break lines that are wider than the output; a command goes on after a backslash, so that it can be pasted.
+
+    >>> with fitted_to(24):
+    ...     print(wrapped("next: truerank train parts/train.parquet --model model.json"))
+    next: truerank train \
+          parts/train.parquet \
+          --model model.json
+    """
+    return text if _width is None else "\n".join(map(_broken, text.split("\n")))
+
+
+def _broken(line: str) -> str:
+    if _width is None or len(line) <= _width:
+        return line
+    command = re.match(r"(next: |try: | *)(?=truerank (?![\w -]*:))", line)
+    if command:
+        further, end = " " * max(2, command.end()), " \\"
+    else:
+        further, end = re.match(r" *(-> )?", line).group().replace("->", "  "), ""  # type: ignore[union-attr]
+    lines = textwrap.wrap(
+        line, _width - len(end), subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+    )
+    return f"{end}\n".join(lines)
+
+
+def note(message: str) -> None:
+    """Write a message to stderr, above the progress bars; it is dropped if nobody reads stderr."""
+    try:
+        text = f"{wrapped(shown(message))}\n"
+        if "tqdm" in sys.modules and sys.stderr.isatty():
+            sys.modules["tqdm"].tqdm.write(text, file=sys.stderr, end="")
+        else:
+            sys.stderr.write(text)
         sys.stderr.flush()
     except (OSError, AttributeError, ValueError):  # closed, a pipe without a reader, a full disk
         pass
 
 
-def table(rows: list[list[Any]], header: list[str]) -> str:
-    """Format a text table: numbers are aligned to the right, floats have four digits, None and nan are empty."""
+_NARROWEST = 8  # columns of a text that is broken
+
+
+def table(rows: list[list[Any]], header: list[str], spare: Sequence[str] = ()) -> str:
+    """Format a text table: numbers are aligned to the right, floats have four digits, None and nan are empty.
+
+    A table that is wider than the output loses the columns named in `spare`, from the first on, and names them below;
+    if that is not enough, long texts continue on the next line.
+    """
     cells = [[_cell(cell) for cell in row] for row in rows]
-    widths = [max(len(line[i]) for line in [header, *cells]) for i in range(len(header))]
-    right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
+    kept = list(range(len(header)))
+    widths = [max(len(line[i]) for line in [header, *cells]) for i in kept]
+    right = [all(not isinstance(row[i], str) for row in rows) for i in kept]
+
+    def excess() -> int:
+        return 0 if _width is None else sum(widths[i] + 2 for i in kept) - 2 - _width
+
+    left_out = []
+    for name in spare:
+        if excess() > 0 and name in header:
+            kept.remove(header.index(name))
+            left_out.append(name)
+    while excess() > 0:
+        widest = max(kept, key=lambda i: 0 if right[i] else widths[i])
+        if right[widest] or widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
 
     def line(texts: list[str]) -> str:
-        return "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right)).rstrip()
+        parts = {i: _parts(texts[i], widths[i]) for i in kept}
+        return "\n".join(
+            "  ".join(
+                one.rjust(widths[i]) if right[i] else one.ljust(widths[i])
+                for i in kept
+                for one in [parts[i][k] if k < len(parts[i]) else ""]
+            ).rstrip()
+            for k in range(max(map(len, parts.values())))
+        )
 
-    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, cells)])
+    body = [line(header), line(["-" * width for width in widths]), *map(line, cells)]
+    return "\n".join([*body, *([wrapped(f"without the columns {', '.join(left_out)}")] if left_out else [])])
+
+
+def _parts(text: str, width: int) -> list[str]:
+    """Break a cell after a comma, else at a blank, else after a sign of names, else anywhere."""
+    parts, rest = [], text
+    while len(rest) > width:
+        found = (list(re.finditer(sign, rest[: width + 1])) for sign in (", ", " ", "[/._-]"))
+        place = next((places[-1].end() for places in found if places and places[-1].end() <= width + 1), width)
+        parts.append(rest[:place].rstrip()[:width])
+        rest = rest[len(parts[-1]) :].lstrip()
+    return [*parts, rest]
 
 
 STYLES = ("text", "markdown", "latex", "html")
@@ -90,10 +179,12 @@ def latex_escaped(text: str) -> str:
     return text.replace("\\", "/").translate(_SPECIAL)
 
 
-def styled_table(rows: list[list[Any]], header: list[str], style: str = "text", caption: str = "") -> str:
+def styled_table(
+    rows: list[list[Any]], header: list[str], style: str = "text", caption: str = "", spare: Sequence[str] = ()
+) -> str:
     """Format as `table` does, as text, Markdown, a LaTeX tabular (a table if there is a caption) or an HTML table."""
     if style == "text":
-        return table(rows, header) + (f"\n\n{caption}" if caption else "")
+        return table(rows, header, spare) + (f"\n\n{caption}" if caption else "")
     cells = [[_cell(cell) for cell in row] for row in rows]
     right = [all(not isinstance(row[i], str) for row in rows) for i in range(len(header))]
     if style == "markdown":

@@ -7,6 +7,7 @@ unless it is `unheard`.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,11 +22,14 @@ _LONGEST = 60.0
 
 
 class _Local(threading.local):
-    """The running fits of a thread, the outermost first, and how many there are with those that `unheard` hides."""
+    """The running fits of a thread, the outermost first, how many there are with those that `unheard` hides, and what
+    the hidden ones are for.
+    """
 
     def __init__(self) -> None:
         self.fits: list[Fit] = []
         self.depth = 0
+        self.stage = ""
 
 
 _local = _Local()
@@ -81,6 +85,7 @@ class Fit:
     watched: tuple[str, str] = ("valid_0", "validation")  # names of the validation set and its measure
     started: float = field(default_factory=time.monotonic)
     outermost: bool = True
+    stage: str = ""
     latest: Round | None = None
     arrays: Callable[[], dict[str, Any]] = dict
 
@@ -90,7 +95,7 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
     """Register a fit and its callbacks for the block; `tell` inside it calls them."""
     global _thread
     stack = _local.fits
-    fit = Fit(name, callbacks, outermost=_local.depth == 0)
+    fit = Fit(name, callbacks, outermost=_local.depth == 0, stage=_local.stage)
     stack.append(fit)
     _local.depth += 1
     with _lock:
@@ -112,13 +117,14 @@ def fitting(name: str, callbacks: Sequence[Callback] = ()) -> Iterator[Fit]:
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
-    """Hide the rounds of the block from the callbacks of outer fits: they belong to a trial."""
+def unheard(stage: str) -> Iterator[None]:
+    """Hide the rounds of the block from the callbacks of outer fits: they belong to a trial, which `stage` names."""
     outside, _local.fits = _local.fits, []
+    before, _local.stage = _local.stage, stage
     try:
         yield
     finally:
-        _local.fits = outside
+        _local.fits, _local.stage = outside, before
 
 
 def tell(round: int, of: int | None = None, validation: float | None = None, **values: float) -> bool:
@@ -177,7 +183,7 @@ class Lines:
 
 @contextmanager
 def shown_progress(write: Callable[[str], None] = note) -> Iterator[None]:
-    """Print the progress of fits of more than two seconds in the block, at least once a minute."""
+    """Show the progress of fits of more than two seconds in the block: a bar on a terminal, else rare lines."""
     _shown.append(write)
     try:
         yield
@@ -193,21 +199,36 @@ def show_line(line: str) -> bool:
 
 
 def _show() -> None:
-    """Print the progress of the running fits until there are none."""
+    """Show the progress of the running fits until there are none."""
     due: dict[int, float] = {}
+    shown: Fit | None = None
+    bar: Any = None
     while True:
         time.sleep(0.1)
         with _lock:
-            if not _running or not _shown:
-                return
-            fits = list(_running)
-            write = _shown[-1]
+            ended = not _running or not _shown
+            fits, write = list(_running), _shown[-1:]
+        if bar is not None and (ended or fits[-1] is not shown):
+            bar.close()
+            bar = shown = None
+        if ended:
+            return
         now = time.monotonic()
-        due = {id(fit): due.get(id(fit), FIRST) for fit in fits}
         fit, outer = fits[-1], fits[0]
         taken = now - outer.started
-        if taken >= due[id(outer)]:
+        due = {id(each): due.get(id(each), FIRST) for each in fits}
+        if taken < due[id(outer)]:
+            continue
+        inside = "" if fit is outer or fit.name == outer.name else f" in {outer.name}"
+        name = f"fitting {fit.name}{inside}" + (f", {fit.stage}" if fit.stage else "")
+        if write[0] is note and sys.stderr is not None and sys.stderr.isatty():
+            if bar is None and fit.latest is not None:
+                from tqdm import tqdm
+
+                bar, shown = tqdm(desc=name, total=fit.latest.of, leave=False, file=sys.stderr, unit="round"), fit
+            if bar is not None and fit.latest is not None:
+                bar.update(fit.latest.round - bar.n)
+        else:
             due[id(outer)] = taken + min(_LONGEST, max(FIRST, taken))
-            inside = "" if fit is outer or fit.name == outer.name else f" in {outer.name}"
             how_far = "" if fit.latest is None else f": {fit.latest}"
-            write(f"truerank: fitting {fit.name}{inside}{how_far} ({taken:.0f} s)")
+            write[0](f"truerank: {name}{how_far} ({taken:.0f} s)")

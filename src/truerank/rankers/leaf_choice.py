@@ -54,7 +54,7 @@ def choose_leaves(ranker: Any, read: Callable[[], RankingData]) -> tuple[str, di
         weights.append(valid.weight_by_query)
         for kind in list(tried):
             try:
-                with unheard(), warnings.catch_warnings():
+                with unheard(f"choosing leaves, trial of {kind}"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of a small part; the whole fit warns itself
                     scores = type(ranker)(**settings | {"leaves": kind}).fit(train).predict(valid)
             except InvalidInputError:  # diverges from the first trees on

@@ -12,7 +12,7 @@ import numpy as np
 
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
-from truerank.core.printing import counted, plain, styled_table
+from truerank.core.printing import counted, plain, styled_table, table
 from truerank.core.results import Result, data_frame
 from truerank.data.checkup import FORBIDS, Remark, in_order
 from truerank.measures.conventions import titled
@@ -25,6 +25,8 @@ from truerank.significance.unjudged import about_unjudged
 if TYPE_CHECKING:
     from truerank.significance.bayes import Practical
 
+SPARE = ("Cohen's d", "detectable, 80 % power", "ties averaged", "W/L/T", "95% interval", "p")
+"""Columns that a table loses first where it is too wide."""
 CHOSEN = "If you chose among systems on these queries, put all of them into one comparison."
 _INTERVAL_OF = {"sign": "share of wins", "wilcoxon": "pseudo-median"}
 _MOVED_BY_TIES = 0.0005  # the fourth digit may change by rounding alone
@@ -438,7 +440,7 @@ class Comparison(Result):
             elif pair is not None:
                 row += [*pair.cells(self.test)[1:], pair.p, pair.marked, plain(pair.effect), *_verdict(pair)]
             rows.append(row)
-        return styled_table(rows, header, style, "" if style == "text" else self.caption)
+        return styled_table(rows, header, style, "" if style == "text" else self.caption, SPARE)
 
     @property
     def _pair_columns(self) -> list[str]:
@@ -455,7 +457,8 @@ class Comparison(Result):
 
     def pairs_table(self, style: str = "text") -> str:
         """Return the table of the pairs that were compared, in a style of `systems_table`."""
-        return styled_table(self._pair_rows(), self._pair_columns, style, "" if style == "text" else self.caption)
+        caption = "" if style == "text" else self.caption
+        return styled_table(self._pair_rows(), self._pair_columns, style, caption, SPARE)
 
     def _table(self, style: str) -> str:
         return self.systems_table(style)
@@ -470,8 +473,7 @@ class Comparison(Result):
             groups = ". Systems that share a letter in `group` do not" if self.groups else ""
             ranks = f". {RANKS}" if self.rank_sets else ""
             parts.append(f"{shown} of {counted(len(self.pairs), 'pair')} differ significantly{groups}{ranks}")
-        for pair in self.pairs if len(self.pairs) <= 5 else []:
-            parts += self._by_queries(pair)
+        parts += self._by_queries(self.pairs if len(self.pairs) <= 5 else [])
         detectable = sorted(pair.detectable for pair in self.pairs if not math.isnan(pair.detectable))
         power = "no detectable difference, because fewer than five queries differ, or all differ by the same amount"
         if detectable:
@@ -497,20 +499,22 @@ class Comparison(Result):
             parts.append(f"{self.measure}: means over queries here; `truerank evaluate` prints the total")
         return "\n\n".join([*parts, *self.unjudged[1]])
 
-    def _by_queries(self, pair: PairComparison) -> list[str]:
-        """Return the queries that move a pair most, and the one that alone decides it."""
-        parts = []
-        for word, queries_moved in zip(("gains", "loses"), self.moved_most(pair.a, pair.b)):
-            if queries_moved:
-                moved = ", ".join(f"{query} {difference:+.4f}" for query, difference in queries_moved)
-                parts.append(f"{pair.a} {word} most against {pair.b}: {moved}")
-        one = self.influence(pair.a, pair.b)
-        if one is not None and one.changes:
-            parts.append(
-                f"query {one.query} alone decides {pair.a} against {pair.b}: without it the difference is "
-                f"{one.difference:+.4f} (corrected p {one.p_adjusted:.4f})"
-            )
-        return parts
+    def _by_queries(self, pairs: Sequence[PairComparison]) -> list[str]:
+        """Return the queries that move each pair most, and those that alone decide one."""
+        rows, parts = [], []
+        for pair in pairs:
+            moved = [
+                ", ".join(f"{query} {difference:+.4f}" for query, difference in some)
+                for some in self.moved_most(pair.a, pair.b)
+            ]
+            rows += [[f"{pair.a} against {pair.b}", *moved]] if any(moved) else []
+            one = self.influence(pair.a, pair.b)
+            if one is not None and one.changes:
+                parts.append(
+                    f"query {one.query} alone decides {pair.a} against {pair.b}: without it the difference is "
+                    f"{one.difference:+.4f} (corrected p {one.p_adjusted:.4f})"
+                )
+        return [*([table(rows, ["queries that differ most", "gains", "losses"])] if rows else []), *parts]
 
     def __str__(self) -> str:
         return "\n\n".join([self.summary, self.text(), CHOSEN])

@@ -40,18 +40,25 @@ class Unjudged(NamedTuple):
     high: float | None
     n_pairs: int = 1
 
-    def __str__(self) -> str:
-        text = f"{self.a} against {self.b}: "
+    @property
+    def about(self) -> str:
+        """What is in doubt."""
         if np.isnan(self.p) and self.share_a != self.share_b:
-            text += "shares of judged documents differ by the same amount on every topic"
+            text = "shares of judged documents differ by the same amount on every topic"
         elif self.p < 0.05:
             correction = f", Holm over {self.n_pairs} pairs" if self.n_pairs > 1 else ""
-            text += f"shares of judged documents differ (paired t-test{correction}, p = {self.p:.3g})"
+            text = f"shares of judged documents differ (paired t-test{correction})"
         else:
-            text += "most documents are not judged"
+            text = "most documents are not judged"
         if self.low is None or self.high is None:
             return f"{text}; bounds for the unjudged documents are known for {', '.join(BOUNDED)} only"
-        return f"{text}; depending on the unjudged documents, the difference is {self.low:+.4f} to {self.high:+.4f}"
+        return f"{text}; depending on the unjudged documents, a difference lies within the bounds"
+
+    def __str__(self) -> str:
+        """The pair with its figures."""
+        p = f", p = {self.p:.3g}" if self.p < 0.05 else ""
+        bounds = "" if self.low is None or self.high is None else f", {self.low:+.4f} to {self.high:+.4f}"
+        return f"{self.a} against {self.b}{p}{bounds}"
 
 
 def judged_shares(measure: Measure, judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -103,7 +110,11 @@ def about_unjudged(
     first = "" if measure.cutoff is None else f" in the first {measure.cutoff}"
     topics = {one.sizes.astype(bool).tobytes() for one, _ in judged.values()}
     over = "" if len(topics) == 1 else ", over a run's own topics"
-    lines = [f"share of judged documents{first}{over}: {shown}", *map(str, doubtful[:_SHOWN])]
+    grouped: dict[str, list[str]] = {}
+    for pair in doubtful[:_SHOWN]:
+        grouped.setdefault(pair.about, []).append(str(pair))
+    lines = [f"share of judged documents{first}{over}: {shown}"]
+    lines += [f"{about}: {'; '.join(each)}" for about, each in grouped.items()]
     return {"judged": means, "unjudged": [pair._asdict() for pair in doubtful]}, lines
 
 
