@@ -24,7 +24,7 @@ def fitted(argv: list[str]) -> Iterator[None]:
         yield
         return
     before = sys.stdout
-    sys.stdout = Wrapping(before)  # type: ignore[assignment]
+    sys.stdout = Wrapping(before)
     try:
         with fitted_to(shutil.get_terminal_size().columns):
             yield

@@ -70,7 +70,8 @@ class Chart:
     def _drawn(self, ending: str) -> str | bytes:
         import vl_convert
 
-        settings: dict[str, Any] = {"png": {"scale": 2}, "html": {"bundle": True}}.get(ending, {})
+        own: dict[str, dict[str, Any]] = {"png": {"scale": 2}, "html": {"bundle": True}}
+        settings = own.get(ending, {})
         drawn: str | bytes = getattr(vl_convert, _WRITERS[ending])(self.to_dict(), **settings)
         return drawn
 

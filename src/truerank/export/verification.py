@@ -90,7 +90,7 @@ class Verification:
         """Whether all orders are equal, `share` is at most `tolerance`, and `says_order` is true."""
         return self.says_order and self.orders_equal == self.queries and self.share <= self.tolerance
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As a dict, for JSON, without the rankings."""
         own = {name: value for name, value in vars(self).items() if name != "rankings"}
         return own | {"share": self.share, "says_order": self.says_order, "passed": self.passed}

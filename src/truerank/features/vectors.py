@@ -70,9 +70,9 @@ def retrieve_vectors(
         rows = _nearest(held, block, depth + _SPARE, similarity)
         found += [_scored(held, own, query, depth, similarity) for own, query in zip(rows, block)]
     offsets = offsets_of([len(rows) for rows, _ in found])
-    rows = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, dtype=np.int64)
+    places = np.concatenate([rows for rows, _ in found]) if found else np.zeros(0, dtype=np.int64)
     scores = np.concatenate([scores for _, scores in found]) if found else np.zeros(0)
-    return Run(np.array(asked.ids.texts.tolist(), dtype=str), offsets, held.ids.take(rows), scores, tag)
+    return Run(np.array(asked.ids.texts.tolist(), dtype=str), offsets, held.ids.take(places), scores, tag)
 
 
 def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) -> RankingData:

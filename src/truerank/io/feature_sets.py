@@ -172,6 +172,7 @@ def _parameters(features: list[dict[str, Any]]) -> dict[str, str]:
 
 def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
     """Return the feature set that the LTR plugin or Solr has under a name; None if there is none, or no plugin."""
+    form: dict[str, Any]
     place, form = f"_ltr/_featureset/{quoted(name)}", {"_source": {"featureset": {"features": [dict]}}}
     if solr:
         place, form = f"schema/feature-store/{quoted(name)}", {"features": [dict]}

@@ -188,7 +188,8 @@ def leaderboard(
         if restore and one.NAME in SUMS and one.NAME != "R":
             restored = _restored(human, {judge: label}, systems, one, shared, stream(seed_of(random_state), judge))
         means = dict(zip(systems, own.mean(axis=0).tolist()))
-        found.append(JudgeOrder(judge, *agreed, swapped, swaps, restored, means))
+        tau, tau_ap, rbo = agreed
+        found.append(JudgeOrder(judge, tau, tau_ap, rbo, swapped, swaps, restored, means))
     return Leaderboard(name, one.convention, n, dict(zip(systems, values[0].mean(axis=0).tolist())), found)
 
 
@@ -253,7 +254,7 @@ def _swapped(human: np.ndarray, judge: np.ndarray, random_state: RandomState) ->
         return []
     p = step_down_max_t(d, np.repeat([0, 1], len(pairs)), random_state=random_state).p_adjusted.reshape(2, -1)
     ordered = np.where((first > 0)[:, None], pairs, pairs[:, ::-1])
-    return [(*map(int, ordered[k]), bool((p[:, k] < LEVEL).all())) for k in swapped]
+    return [(int(ordered[k, 0]), int(ordered[k, 1]), bool((p[:, k] < LEVEL).all())) for k in swapped]
 
 
 def _restored(
