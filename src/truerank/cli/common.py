@@ -219,8 +219,10 @@ def read_data(
 
     if os.path.isdir(path) and (hasattr(args, "folds") or not hasattr(args, "ranker")):
         settings: dict[str, Any] = {"like": like, "features": features, "dtype": dtype, "comments": comments}
-        again = partial(read_data, args=args, graded=graded, reading=reading, **settings)
-        return resolve("truerank.io.letor.folds:read_folds")(path, read=lambda file: again(str(file)))
+        settings |= {"graded": graded, "reading": reading}
+        return resolve("truerank.io.letor.folds:read_folds")(
+            path, read=lambda one: read_data(str(one), args, **settings)
+        )
     columns = _columns(args, like)
     categories = getattr(like, "category_names", None) or getattr(args, "categorical", None)
     known = reading_of(like) if reading is None else dict(reading)

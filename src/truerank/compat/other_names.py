@@ -80,6 +80,7 @@ def translated(cls: type, known: Mapping[str, Any], given: Mapping[str, Any], *,
 def _approximate(name: str, value: Any, given: Mapping[str, Any], result: dict[str, Any], notes: list[str]) -> None:
     """Add the parameter that is near to one of another library, unless it was given; of two depths the smaller."""
     ours, how, difference = NEAR[name]
+    found: Any
     if how == "depth":
         found = min(max(round(math.log2(value)), 1), 12) if isinstance(value, int) and value >= 2 else None
     elif how == "limited":
@@ -122,7 +123,7 @@ def ready(name: str, settings: Mapping[str, Any]) -> str:
     return f"{name}({', '.join(shown)})"
 
 
-def asks_for_nothing(name: str, value: object) -> bool:
+def asks_for_nothing(name: str, value: Any) -> bool:
     """Return whether a setting of another library can be ignored."""
     if value is None and any(name in names for names in (WITHOUT_EFFECT, WARNED, NEAR, INSTEAD, NOTHING_LIKE_IT)):
         return True

@@ -49,7 +49,7 @@ def _file(folder: Path, stem: str) -> Path:
     return path
 
 
-def read_folds(folder: PathLike, *, read: Callable[[Path], RankingData] | None = None, **settings: Any) -> FoldedData:
+def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = None, **settings: Any) -> FoldedData:
     """Read a collection with published folds as one value.
 
     Parameters
@@ -71,11 +71,11 @@ def read_folds(folder: PathLike, *, read: Callable[[Path], RankingData] | None =
     InvalidInputError
         If a file is missing, or a query has different numbers of rows in two files.
     """
-    reader: Callable[[Path], RankingData] = (lambda path: read_letor(path, **settings)) if read is None else read
+    reader: Callable[[Any], RankingData] = (lambda path: read_letor(path, **settings)) if read is None else read
     files = fold_files(folder)
     parts: list[RankingData] = []
-    number: dict[Any, tuple[int, int, Path]] = {}  # by query: its number, its rows and its first file
-    of_file: dict[Path, np.ndarray] = {}
+    number: dict[Any, tuple[int, int, str | Path]] = {}  # by query: its number, its rows and its first file
+    of_file: dict[str | Path, np.ndarray] = {}
     for path in dict.fromkeys(path for kind in (3, 2, 1) for fold in files for path in fold[kind]):
         part = reader(path)
         new = []
