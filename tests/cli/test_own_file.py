@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -48,6 +49,44 @@ def test_all_problems_of_a_table_come_at_once_with_the_options_that_solve_them(s
     out, err = capsys.readouterr()
     assert json.loads(out)["queries"] == 40
     assert OPTIONS in err
+
+
+@pytest.mark.parametrize("names", [("search", "product"), ("suche", "artikel")])
+def test_texts_are_proposed_as_query_and_document_before_categories(names, tmp_path, monkeypatch, capsys):
+    """By their names, and by content where the rows of a query are together."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    frame = pandas.DataFrame({
+        names[0]: [f"query {k // 8}" for k in range(96)],
+        names[1]: [f"p{k % 8:03d}" for k in range(96)],
+        "price": random.random(96),
+        "grade": random.integers(0, 3, 96),
+    })  # fmt: skip
+    frame.to_csv("own.csv", index=False)
+    assert main(["train", "own.csv", "--model", "m.json"]) == 1
+    advice = f"--query-column {names[0]} --grade-column grade --document-column {names[1]}"
+    assert capsys.readouterr().err.endswith(f"Add {advice}\n")
+    assert main(["train", "own.csv", "--model", "m.json", "--ranker", "ridge", *advice.split()]) == 0
+    capsys.readouterr()
+    # In another order of rows, and with other ids, nothing shows which text the query is.
+    frame.sample(frac=1.0, random_state=0).rename(columns={names[0]: "a", names[1]: "b"}).to_csv("own.csv", index=False)
+    assert main(["train", "own.csv", "--model", "m.json"]) == 1
+    error = capsys.readouterr().err
+    assert error.endswith("Add --query-column NAME --grade-column grade\n")
+    assert "--categorical" not in error
+
+
+def test_several_files_to_train_on_are_joined_by_the_command_of_the_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("S1.txt", "S2.txt"):
+        Path(name).write_text(f"1 qid:{name} 1:0.5\n0 qid:{name} 1:0.7\n")
+    assert main(["train", "S1.txt", "S2.txt", "--model", "m.json"]) == 2
+    assert "cat FILE FILE | truerank train - --model model.json" in capsys.readouterr().err
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(b"".join(Path(f"S{k}.txt").read_bytes() for k in (1, 2))))
+    )
+    assert main(["train", "-", "--model", "m.json", "--ranker", "ridge"]) == 0
+    assert load_model("m.json").training_sketch_.ids.size == 2
 
 
 def test_three_commands_to_a_model_with_evidence(shop, capsys):

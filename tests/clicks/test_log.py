@@ -12,6 +12,7 @@ import pytest
 from support.refusals import refused
 from truerank import ClickLog, read_clicks
 from truerank.clicks.checkup import examine_log
+from truerank.clicks.log import NO_TIME
 from truerank.core.errors import DataFileError, InvalidInputError
 
 ROWS = {
@@ -288,3 +289,13 @@ def test_ubi_as_one_json_value_and_as_a_bulk_request(tmp_path, form):
     path.write_text(texts[form].replace('"query_id"', '"query_id', 1))
     with pytest.raises(DataFileError, match="line"):
         read_clicks(path, format="ubi")
+
+
+@pytest.mark.parametrize("times", [[1.0, np.nan, 3.0, 4.0], ["2026-01-01", "", "2026-01-02", None]])
+def test_rows_without_a_time_are_counted_where_others_have_one(times):
+    log = ClickLog([1, 1, 2, 2], ["q"] * 4, list("abab"), [1, 2, 1, 2], [0, 1, 0, 1], time=times)
+    absent = sum(value in ("", None) or value != value for value in times)
+    assert log.time is None
+    assert log.skipped == {NO_TIME: absent}
+    assert any(f"{NO_TIME}): {absent}" in str(text) for text in examine_log(log))
+    assert ClickLog([1, 1], ["q"] * 2, ["a", "b"], [1, 2], [0, 1], time=[None, None]).skipped == {}

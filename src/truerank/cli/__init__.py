@@ -130,6 +130,7 @@ def main(argv: list[str] | None = None) -> int:
             else:
                 places = [str(own.metavar or own.dest) for own in parser._get_positional_actions()]
                 more = f"; apart from its options, {name} accepts {' '.join(places) or 'nothing'}"
+                more += getattr(module, "SEVERAL_FILES", "")
             raise UsageError(f"unknown argument {strange[0]!r}{more}")
         check_given(parser, args)
         code: int | None = module.run(args)

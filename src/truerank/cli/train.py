@@ -11,6 +11,11 @@ import truerank
 from truerank.cli import common, options, ranker_options
 from truerank.models.registry import RANKERS
 
+SEVERAL_FILES = (
+    ". Join several LETOR files: cat FILE FILE | truerank train - --model model.json. Of tables make one file "
+    "with one header"
+)
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)

@@ -21,6 +21,7 @@ _DEEPEST = 10_000  # a larger position is a score or an id by mistake
 _LATEST = 2**63 - 1024  # a time in nanoseconds, year 2262
 NO_LIST, NO_QUERY = "queries without hits and without shown documents", "events without query_id"
 NOT_SHOWN = "clicks on documents that were not shown"
+NO_TIME = "all times, because rows have none"
 # What to do about what `ClickLog.skipped` counts; `_CORRECT` where there is nothing special.
 _REMEDIES: dict[str, tuple[Remedy | str, ...]] = {
     "position": (Remedy("if the log counts from 0", first_position=0),),
@@ -29,6 +30,7 @@ _REMEDIES: dict[str, tuple[Remedy | str, ...]] = {
     NO_LIST: ("log query_response_hit_ids", Remedy("to name the event of a shown document", shown_action=...)),
     NO_QUERY: ("log the query_id of each event",),
     NOT_SHOWN: ("log all shown documents",),
+    NO_TIME: ("fill in the times, or leave these rows out",),
 }
 _CORRECT = (Remedy("to see the first such row", bad="error"),)
 
@@ -61,7 +63,7 @@ class ClickLog:
     propensity : array-like (n,) of the probabilities in (0, 1] with which these rankers were chosen, optional
     session : array-like (n,) of ids of sessions or users, optional
     time : array-like (n,) of dates, or of numbers that grow with time, optional
-        The column is ignored if a row has no time.
+        The column is not used if a row has no time; `skipped` counts such rows.
     team : array-like (n,) of ids, optional
         The ranker that contributed this document to an interleaved list; "" for none.
     first_position : {0, 1}, default=1
@@ -82,7 +84,7 @@ class ClickLog:
     offsets : int64 array (n_impressions + 1,)
         First row of each impression.
     skipped : dict of str to int
-        Number of impressions, queries or events that were left out, by reason.
+        Number of impressions, queries or events that were left out, by reason, and of rows whose column was.
 
     Raises
     ------
@@ -120,7 +122,8 @@ class ClickLog:
         columns["position"], columns["clicked"] = _positions(position, 1 - first_position), _clicks(clicked)
         if propensity is not None:
             columns["propensity"] = as_numbers(propensity, "propensity").astype(np.float32)
-        if time is not None and (times := _times(time, place)) is not None:
+        times, untimed = (None, 0) if time is None else _times(time, place)
+        if times is not None:
             columns["time"] = times
         n = len(columns["impression"])
         for name, values in columns.items():
@@ -136,6 +139,7 @@ class ClickLog:
         self.skipped, kept = _check(columns, order, bad, place)
         if self.skipped:
             columns = {name: values[kept] for name, values in columns.items()}
+        self.skipped |= {NO_TIME: untimed} if untimed else {}
         self.ranker, self.session, self.team = map(columns.get, ("ranker", "session", "team"))
         self.propensity, self.time = columns.get("propensity"), columns.get("time")
         self.query, self.document, self.position = columns["query"], columns["document"], columns["position"]
@@ -370,18 +374,18 @@ def _clicks(values: ArrayLike) -> np.ndarray:
     return np.where((numbers == 0) | (numbers == 1), numbers, 2).astype(np.int8)
 
 
-def _times(values: ArrayLike, place: Place) -> np.ndarray | None:
-    """Times as int64, dates as nanoseconds; None if a row has none."""
+def _times(values: ArrayLike, place: Place) -> tuple[np.ndarray | None, int]:
+    """Times as int64, dates as nanoseconds; None and the number of rows without one if only some rows have a time."""
     array = as_array(values, "time")
     texts = array.dtype.kind in "OUT"
-    if any(is_missing(value) or value == "" for value in array.tolist()) if texts else np.isnan(array).any():
-        return None
+    absent = sum(is_missing(value) or value == "" for value in array.tolist()) if texts else int(np.isnan(array).sum())
+    if absent:
+        return None, absent if absent < len(array) else 0
     if texts:
-        return np.array([_time(value, row, place) for row, value in enumerate(array.tolist())], dtype=np.int64)
+        return np.array([_time(value, row, place) for row, value in enumerate(array.tolist())], dtype=np.int64), 0
     numbers = array.astype("datetime64[ns]") if array.dtype.kind == "M" else as_numbers(array, "time")
-    return (
-        numbers.astype(np.int64) if array.dtype.kind in "Mi" else np.clip(numbers, -_LATEST, _LATEST).astype(np.int64)
-    )
+    limited = numbers if array.dtype.kind in "Mi" else np.clip(numbers, -_LATEST, _LATEST)
+    return limited.astype(np.int64), 0
 
 
 def _time(value: object, row: int, place: Place) -> int | float:

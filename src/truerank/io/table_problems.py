@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,18 @@ from truerank.core.names import nearest
 from truerank.data.grouping import is_missing
 
 LIKELY = {
-    "query": ("qid", "query_id", "queryid", "query", "topic", "topic_id", "search_id", "srch_id", "session_id"),
+    "query": (
+        "qid",
+        "query_id",
+        "queryid",
+        "query",
+        "topic",
+        "topic_id",
+        "search_id",
+        "srch_id",
+        "session_id",
+        "search",
+    ),
     "grade": (
         "y",
         "relevance",
@@ -107,10 +118,29 @@ def role_of(name: str, texts: Sequence[str], query: Sequence[Any], grade: Sequen
     return "document" if are_ids and len(set(zip(query, texts))) == len(texts) > len(set(query)) else None
 
 
-def lacking(role: str, wanted: str, names: Sequence[str], *, listed: bool = True) -> Problem:
-    """Return the problem of a missing query, grade or document column; `listed` adds the names of the columns."""
+def query_by_content(columns: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the column of texts by which the rows are grouped and others are ids of documents; None if not only one.
+
+    >>> query_by_content({"item": ["d1", "d2", "d1", "d3"], "term": ["a b", "a b", "c", "c"]})
+    'term'
+    """
+    found = []
+    for name, texts in columns.items():
+        kinds, pieces = len(set(texts)), 1 + sum(a != b for a, b in zip(texts, texts[1:]))
+        if 2 <= kinds == pieces <= len(texts) / 2 and any(
+            role_of(other, own, texts, None) == "document" for other, own in columns.items() if other != name
+        ):
+            found.append(name)
+    return found[0] if len(found) == 1 else None
+
+
+def lacking(role: str, wanted: str, names: Sequence[str], *, found: str | None = None, listed: bool = True) -> Problem:
+    """Return the problem of a missing query, grade or document column; `listed` adds the names of the columns.
+
+    `found` is probably this column; by default a column with a usual name.
+    """
     shown = ". Its columns are " + ", ".join(map(repr, names[:12])) + (", …" if len(names) > 12 else "")
-    found = likely(role, names)
+    found = found or likely(role, names)
     guess = f"; {found!r} is probably the {role}" if found else ""
     text = f"the table has no column {wanted!r} ({role}){nearest(wanted, names)}{guess}{shown if listed else ''}"
     return Problem(text, (Remedy(**{role: found or ...}),))
@@ -126,7 +156,8 @@ def feature_problems(
 ) -> list[Problem]:
     """Return the problems of feature columns: text, and missing values if `missing` is "error".
 
-    `roles` are the columns of query, grade and document. A text column with a role of its own is no category.
+    `roles` are the columns of query, grade and document. A text column with a role of its own is no category, and
+    without the query's column no role is known.
     """
     query, grade, document = (None if name is None else list(map(str, column(name).tolist())) for name in roles)
     problems: list[Problem] = []
@@ -156,7 +187,9 @@ def feature_problems(
         if absent:
             empty.append((name, absent))
     for found, few in ((categories, True), (texts, False)):
-        if found:
+        if found and query is None:
+            problems.append(Problem("; ".join(text for _, text in found)))
+        elif found:
             columns = [name for name, _ in found]
             used = Remedy("to use it" if few else "if the texts are categories", categories=columns)
             ignored = Remedy("to ignore it", exclude=columns)
