@@ -11,6 +11,7 @@ resource = pytest.importorskip("resource")
 from pyarrow import feather, parquet  # noqa: E402
 
 from support.refusals import refused  # noqa: E402
+from truerank.core.errors import DataFileError  # noqa: E402
 from truerank.io.tables import read_table  # noqa: E402
 
 SPACE = 6 << 30  # bytes of addresses that the process may use
@@ -74,6 +75,24 @@ def test_nested_columns_are_no_features(values, kind, tmp_path):
     write(pa.table(columns(10, f1=values)), str(path))
     with refused(ValueError, code="columns"):
         read_table(path)
+
+
+def test_damaged_sizes_of_nested_columns_do_not_end_the_process(tmp_path):
+    """Arrow's metadata of a column with a wrong number of levels would."""
+    path = tmp_path / "t.parquet"
+    lists, objects = pa.array([[1.0, 2.0]] * 20), pa.array([[{"a": "x"}]] * 20)
+    parquet.write_table(pa.table(columns(20, f1=lists, f2=objects)), path)
+    data = path.read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little")
+    rng, refusals = np.random.default_rng(0), set()
+    for _ in range(400):
+        changed = bytearray(data)
+        changed[-8 - int(rng.integers(1, footer + 1))] = rng.integers(256)
+        path.write_bytes(changed)
+        with pytest.raises(DataFileError) as found:  # also unchanged: nested columns are no features
+            read_table(path)
+        refusals.add(str(found.value))
+    assert any("histogram" in text for text in refusals)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

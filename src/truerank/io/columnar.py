@@ -69,20 +69,20 @@ def _of_parquet(file: Any, name: str, columns: list[str] | None, groups: Any) ->
 
     held = ParquetFile(file)
     whole = held.schema_arrow
-    paths = [held.schema.column(k).path for k in range(len(held.schema))]
+    places = list(range(len(held.schema)))
     if columns is not None:
         whole = schema([field for field in whole if field.name in columns], whole.metadata)
         within = tuple(f"{column}." for column in columns)
-        paths = [path for path in paths if path in columns or path.startswith(within)]
+        paths = [held.schema.column(k).path for k in places]
+        places = [k for k in places if paths[k] in columns or paths[k].startswith(within)]
     numbers = list(range(held.num_row_groups) if groups is None else groups)
     parts = [held.metadata.row_group(k) for k in numbers]
     check_expansion(name, file.size(), sum(part.total_byte_size for part in parts))
-    flat = [field.name for field in whole if not types.is_nested(field.type)]
-    for k in numbers if flat else ():
-        # Damaged metadata of a column are an error here, and end the process in Arrow's `column` below. A row of nested
-        # values can have any size, and is not read before it was checked.
-        next(held.iter_batches(batch_size=1, row_groups=[k], columns=flat), None)
-    chunks = [one for part in parts for one in map(part.column, range(part.num_columns)) if one.path_in_schema in paths]
+    for k in numbers:
+        # Without a row, the readers of the columns are made. Damaged metadata of a column are an error here, and end
+        # the process in Arrow's `column` below.
+        next(held.reader.iter_batches(0, row_groups=[k], column_indices=places), None)
+    chunks = [part.column(place) for part in parts for place in places]
     check_expansion(name, file.size(), sum(max(_CELL * one.num_values, one.total_uncompressed_size) for one in chunks))
     kinds = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     shared = any("DELTA_BYTE_ARRAY" in one.encodings for one in chunks)
