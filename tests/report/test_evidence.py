@@ -40,10 +40,11 @@ def made_systems(queries=30, documents=8, systems=2, seed=0):
     return [System(f"system {k}", judgements, grades * k + rng.normal(size=len(grades))) for k in range(systems)]
 
 
-def page_of(systems, measures="nDCG@10 AP RR", convention="trec", **settings):
+def page_of(systems, measures="nDCG@10 AP RR", convention="trec", baseline="system 0", **settings):
     """The page of systems over the judgements of the first one, which is the baseline."""
     scores = {system.name: system.scores for system in systems}
-    experiment = Experiment(systems[0].judgements, scores, measures, convention=convention)
+    baseline = baseline if baseline in scores else None
+    experiment = Experiment(systems[0].judgements, scores, measures, convention=convention, baseline=baseline)
     return make_report(experiment.evidence(), **settings)
 
 
@@ -277,6 +278,25 @@ def test_the_best_of_several_has_a_simultaneous_interval():
     _, low, high = best.simultaneous
     assert f"single step, {low:+.4f} to {high:+.4f})" in page
     assert low < best.low
+
+
+def test_without_a_stated_baseline_the_best_systems_are_the_headline():
+    systems = made_systems(systems=4, queries=60)
+    systems.append(System("twin", systems[3].judgements, systems[3].scores + 0.2 * (np.arange(480) % 7)))
+    scores = {system.name: system.scores for system in systems}
+    stated = [Experiment(systems[0].judgements, scores, "AP", baseline=name).evidence() for name in (None, "system 0")]
+    best, *alike = stated[0].leaders
+    means = {name: stated[0].evaluations[name]["AP"] for name in scores}
+    assert best == max(means, key=means.get)
+    every = Experiment(systems[0].judgements, scores, "AP").compare(pairs="all")
+    p = {frozenset((pair.a, pair.b)): pair.p_adjusted for pair in every.pairs}
+    assert alike == [name for name in sorted(means, key=means.get, reverse=True)
+                     if name != best and p[frozenset((best, name))] >= 0.05]  # fmt: skip
+    assert stated[0].summary.startswith(f"{best} has the best AP")
+    assert all(name in stated[0].summary for name in alike)
+    assert stated[1].leaders == []
+    assert "better than system 0" in stated[1].summary
+    assert stated[0].summary in make_report(stated[0])
 
 
 def test_the_headline_names_judging_and_is_withheld_where_the_unjudged_can_reverse_it():

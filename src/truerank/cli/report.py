@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     settle_systems(args)
     if not args.files:
         raise common.UsageError("name the systems: models or --scores FILE … with --data, runs with --qrels")
-    experiment = experiment_of(args, " ".join(args.measures), baseline=baseline_name(args))
+    experiment = experiment_of(args, " ".join(args.measures), baseline=args.baseline and baseline_name(args))
     evidence = experiment.evidence()
     if experiment.training is not None:
         common.note(experiment.training.text)

@@ -198,8 +198,10 @@ def _comparison(one: Any) -> Chart:
     if isinstance(one, dict):
         one = next(iter(one.values()))
     if len(one.pairs) > 1:
-        rows = ((f"{pair.a} - {pair.b}", pair.difference, pair.low, pair.high) for pair in one.pairs)
-        label = f"{one.measure}: differences with 95 % intervals"
+        against = len({pair.b for pair in one.pairs}) > 1
+        rows = ((f"{pair.a} - {pair.b}" if against else pair.a, pair.difference, pair.low, pair.high)
+                for pair in sorted(one.pairs, key=lambda pair: -pair.difference))  # fmt: skip
+        label = f"{one.measure}: differences {'' if against else f'to {one.pairs[0].b} '}with 95 % intervals"
         return intervals(rows, f"difference in {one.measure}", label, zero=True)
     (pair,) = one.pairs
     a, b = one.per_query[pair.a], one.per_query[pair.b]

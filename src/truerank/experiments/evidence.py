@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError
-from truerank.core.printing import styled_table
+from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
+from truerank.data.checkup import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation
+from truerank.significance.paired import LEVEL
 from truerank.significance.ranks import RANKS, ranks_shown
 
 
@@ -56,7 +58,20 @@ class Evidence(Result):
 
     @property
     def summary(self) -> str:
-        """That of the comparison by the first measure, or of the single system."""
+        """That of the comparison by the first measure, of the `leaders`, or of the single system."""
+        if self.leaders:
+            best, *alike = self.leaders
+            value = self.evaluations[best][self.first]
+            text = f"{best} has the best {self.first}, {value:.4f}"
+            others = len(self.systems) - len(self.leaders)
+            if alike:
+                shown = ", ".join(alike[:3]) + (f" and {len(alike) - 3} more" if len(alike) > 3 else "")
+                text += f"; these queries do not show a difference between it and {shown}"
+            text += f". It is better than {counted(others, 'other system')}" if others else ""
+            doubtful = sum(best in (one["a"], one["b"]) for one in self._all_pairs.unjudged[0].get("unjudged", ()))
+            if doubtful:
+                text += f" (unjudged documents can matter in {doubtful} of its {len(self.systems) - 1} comparisons)"
+            return f"{text}."
         return self.compared[self.first].summary if self.first in self.compared else self.results[0].summary
 
     @property
@@ -72,17 +87,37 @@ class Evidence(Result):
         return self.systems.index(self.compared[self.first].best.a)
 
     @cached_property
+    def _all_pairs(self) -> Any:
+        """The comparison of all pairs of several systems by the first measure."""
+        if len(self.systems) < 3 or self.first not in self.compared:
+            return None
+        return self.experiment.with_measures([self.first]).compare(pairs="all")[self.first]
+
+    @cached_property
     def rank_sets(self) -> dict[str, tuple[int, int]]:
         """The ranks that each system can have by the first measure, all at once; empty for fewer than three systems."""
-        if len(self.systems) < 3 or self.first not in self.compared:
-            return {}
-        found = self.experiment.with_measures([self.first]).compare(pairs="all")[self.first].rank_sets
-        return {name: found[name] for name in self.systems}
+        return {} if self._all_pairs is None else {name: self._all_pairs.rank_sets[name] for name in self.systems}
+
+    @cached_property
+    def leaders(self) -> list[str]:
+        """Where several systems have no stated baseline: the best one, and those that do not differ from it.
+
+        All pairs are tested. Empty where there can be no verdict.
+        """
+        found = self._all_pairs
+        if found is None or self.experiment.states_baseline or any(one.severity == FORBIDS for one in self.remarks):
+            return []
+        sign = 1.0 if found.higher_is_better else -1.0
+        best = max(found.means, key=lambda name: sign * found.means[name])
+        pairs = [pair for pair in found.pairs if best in (pair.a, pair.b) and not pair.p_adjusted < LEVEL]
+        alike = [pair.b if pair.a == best else pair.a for pair in pairs]
+        return [best, *sorted(alike, key=lambda name: -sign * found.means[name])]
 
     def _figures(self) -> dict[str, Any]:
         evaluations = self.evaluations._figures()
         comparison = {name: one._figures() for name, one in self.compared.items()}
         first = {"summary": self.summary, "baseline": self.experiment.baseline, "rank_sets": self.rank_sets}
+        first |= {"leaders": self.leaders} if self.leaders else {}
         return first | evaluations | {"comparison": comparison}
 
     def _table(self, style: str) -> str:

@@ -89,13 +89,17 @@ def make_report(
         for judgements, scores in [experiment.judged[name]]
     ]
     data, compared, convention = experiment.rows, evidence.compared, experiment.convention
-    verdict = headline(evidence.summary) + (paragraph(compared[first].finding) if first in compared else "")
+    verdict, picture = headline(evidence.summary), compared.get(first, results[other])
+    if evidence.leaders:
+        picture = evidence.evaluations
+    elif first in compared:
+        verdict += paragraph(compared[first].finding)
     remarks = [f"{counted(results[0].empty, 'query')} without a relevant document."] if results[0].empty else []
     remarks += (UNRECOGNISED if experiment.training is None else experiment.training.text).split("\n")
     remarks += [] if experiment.coverage is None else [f"{experiment.coverage}."]
     about = "".join(paragraph(line, quiet=True) for line in remarks)
     sections = [
-        Section("summary", "Summary", verdict + chart(compared.get(first, results[other]).plot()) + about),
+        Section("summary", "Summary", verdict + chart(picture.plot()) + about),
         _measures(evidence),
         *_comparison(systems, compared),
         _by_query(systems, results, first, other),
@@ -141,7 +145,8 @@ def _measures(evidence: Evidence) -> Section:
         note += f" {RANKS}, by {first} from tests of all pairs."
     header = ["system", *results[0], *(["ranks"] if ranks else [])]
     text = simple_table(header, rows, "measures") + paragraph(note, quiet=True)
-    return Section("measures", "Measures", text + chart(evidence.evaluations.plot()))
+    text += "" if evidence.leaders else chart(evidence.evaluations.plot())  # stands in the summary
+    return Section("measures", "Measures", text)
 
 
 def _ties(systems: Sequence[System], results: list[Evaluation]) -> Section:
