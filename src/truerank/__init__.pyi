@@ -80,6 +80,7 @@ from .inspection.importance import (
     removal_importance as removal_importance,
 )
 from .inspection.retraining import retrain as retrain
+from .inspection.seeds import SeedComparison as SeedComparison, SeededValidation as SeededValidation
 from .inspection.stability import ranking_stability as ranking_stability
 from .inspection.tuning import tune as tune
 from .io.documents import (
@@ -105,6 +106,7 @@ from .io.vectors import read_vectors as read_vectors
 from .judging.agreement import Agreement as Agreement, agreement as agreement
 from .judging.estimate import Estimate as Estimate, Estimated as Estimated, estimate as estimate
 from .judging.leaderboard import JudgeOrder as JudgeOrder, Leaderboard as Leaderboard, leaderboard as leaderboard
+from .judging.pool import PoolBias as PoolBias, pool_bias as pool_bias
 from .judging.plan import Plan as Plan, plan_judgements as plan_judgements, read_plan as read_plan
 from .links.graph import (
     LinkGraph as LinkGraph,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text = "with --against: test the fitted rankers over queries, or the learners over folds (default: rankers)"
     against("--about", text, choices=("rankers", "learners"))
     against("--repeats N", "with --against: random divisions into folds (default: 1)", type=options.positive)
+    add("--seeds SEEDS", "train with each of these seeds (0-9, or 0,1,5) on the folds of one file", type=_seeds)
+    add("--state FILE", "with --seeds: file of finished fits, with which a killed run resumes", to="seeds")
     add("--curve", "learning curve: train on more and more queries of one file, and test on its first fold")
     add("--grid key=v1,v2,… …", "values to choose from by the validation queries of each fold", default=[])
     add("--select MEASURE", "measure that chooses among --grid (default: AP)")
@@ -39,7 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "grades", "cv", "cluster", "out-of-core", "position", "json")
     options.refuse(parser, "grid select scores cluster position categorical", "against")
     options.refuse(parser, "grid select scores cluster position", "curve")
+    options.refuse(parser, "grid select scores cluster position categorical curve", "seeds")
     options.refuse(parser, "position scores prepare", "cluster")
+
+
+def _seeds(text: str) -> list[int]:
+    """Return the seeds that "0-9" or "0,1,5" name."""
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text):
+        raise argparse.ArgumentTypeError(f"must be numbers such as 0-9 or 0,1,5, got {text!r}")
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return [seed for part in ends for seed in range(part[0], part[-1] + 1)]
 
 
 def _written(args: argparse.Namespace) -> type[str]:
@@ -57,11 +69,11 @@ def run(args: argparse.Namespace) -> int:
     tie_averaged = [measure.tie_averaged() for measure in measures]
     settings = ranker_options.parse_settings(args.set)
     place = Path(args.folds)
-    if args.against or args.curve:
+    if args.against or args.curve or args.seeds:
         if args.curve and not place.is_file():
             raise common.UsageError(f"--curve divides the queries of one file, and {args.folds} is none")
         settle_cv(args)
-        return _compared(args, settings) if args.against else _curve(args, settings)
+        return _curve(args, settings) if args.curve else _compared(args, settings)
     candidates, seed = _candidates(args, settings)
     if len(candidates) == 1:
         common.refuse_idle(args, ["select"], "chooses among several settings; give --grid key=v1,v2")
@@ -149,13 +161,18 @@ def _compared(args: argparse.Namespace, settings: dict[str, Any]) -> int:
         for name in names
     }
     data = common.read_graded(args.folds, args)
-    found = truerank.cross_validate(
+    seeded: dict[str, Any] = {"seeds": args.seeds, "state": args.state} if args.seeds else {}
+    found: Any = truerank.cross_validate(
         rankers, data, args.measures, cv=None if Path(args.folds).is_dir() else args.cv, repeats=args.repeats or 1,
-        validate=True, convention=args.convention, random_state=args.seed or 0,
+        validate=True, convention=args.convention, random_state=args.seed or 0, **seeded,
     )  # fmt: skip
-    test = found.compare(about=args.about or "rankers", baseline=args.ranker)
-    report = {"means": found.means, "convention": args.convention, "folds": int(found.folds.max()) + 1}
-    report |= {"repeats": found.repeats}
+    if args.seeds:
+        common.note(f"{found.fits} fits, {found.cpu_seconds:.1f} CPU seconds")
+        if not args.against:
+            return common.show(args, found.to_dict(), str(found))
+    about = "learners" if args.about == "learners" else "seeds" if args.seeds else "rankers"
+    test = found.compare(about=about, baseline=args.ranker)
+    report = {"means": found.means, "convention": args.convention, "folds": found.n_folds, "repeats": found.repeats}
     report |= {"about": test.about, "comparison": test.to_dict()}
     text = f"{found}\n{args.measures}, convention {args.convention}; {common.size_of(data)}\n\n{test}"
     return common.show(args, report, text)

@@ -2,7 +2,8 @@
 
 plan: draw the documents of TREC runs that people should judge, and write a CSV file to fill in. estimate: print values
 and differences of the runs from the filled file, with intervals that hold for any judges. agree: print how well two
-judges agree. leaderboard: print whether model judges order the runs as people (--qrels) do.
+judges agree. leaderboard: print whether model judges order the runs as people (--qrels) do. pool:
+print what each group of runs would lose if it had not fed the pool of judged documents.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from truerank.core.files import one_step, read_text
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
-    add("action", "task, see above", choices=("plan", "estimate", "agree", "leaderboard"))
+    add("action", "task, see above", choices=("plan", "estimate", "agree", "leaderboard", "pool"))
     add("files [FILE …]", "runs or folders of runs; agree: two qrels")
     add("--runs FILE …", "more runs or folders of runs", default=[])
-    add("--qrels FILE", "leaderboard: human judgements")
+    add("--qrels FILE", "leaderboard and pool: human judgements")
+    add("--groups CSV", "pool: file with the columns run and group")
+    add("--depth N", "pool: depth of the pool (default: 100)", type=options.positive)
     add("--plan CSV", "the judged plan; with plan: the plan of an earlier round")
     add("--judges FILE …", "labels of model judges, as qrels, on any scale")
-    add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10); leaderboard: any mean (default: nDCG@10)")
+    add("--measure NAME", "DCG@k, P@k, RBP or R@k (default: DCG@10); leaderboard, pool: any mean (nDCG@10, AP)")
     add("--budget N", "expected number of judgements (default: 100)", type=float)
     add("-o --output CSV", "output file of the plan", type=options.OutputFile)
     add("--human FILE", "human grades as qrels (default: the grades in the plan)")
@@ -44,8 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "json")
     options.add_convention(parser, shown="trec")
     own, why = "budget output uniform all_values pair page texts queries seed replace", "does not belong to {action}"
-    options.refuse(parser, own.replace("seed ", ""), "action=leaderboard", why)
-    options.refuse(parser, "plan human scale totals", "action=leaderboard", why)
+    options.refuse(parser, own.replace("seed ", ""), "action=leaderboard action=pool", why)
+    options.refuse(parser, "groups depth", "action=plan action=estimate action=agree action=leaderboard", why)
+    options.refuse(parser, "judges seed topics", "action=pool", why)
+    options.refuse(parser, "plan human scale totals", "action=leaderboard action=pool", why)
     options.refuse(parser, "qrels", "action=plan action=estimate action=agree", why)
     options.refuse(parser, own, "action=estimate action=agree", why)
     options.refuse(parser, "pair", "all_values")
@@ -60,6 +65,12 @@ def run(args: argparse.Namespace) -> int:
         raise common.UsageError(f"{args.action} needs files. Name {'two qrels' if args.action == 'agree' else 'runs'}")
     if args.action == "leaderboard":
         return _leaderboard(args)
+    if args.action == "pool":
+        if args.qrels is None or args.groups is None:
+            raise common.UsageError("pool needs judgements and groups: --qrels FILE --groups CSV")
+        given = common.given(args, "measure", "depth") | {"convention": args.convention or "trec"}
+        bias = truerank.pool_bias(args.qrels, common.read_runs(args, args.files), args.groups, **given)
+        return common.show(args, bias.to_dict(), str(bias))
     if args.action == "plan":
         return _plan(args)
     if args.action == "estimate":

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from truerank.core.names import resolve
 from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.results import Result, data_frame
-from truerank.core.types import MeasureLike, RandomState, Scorer
+from truerank.core.types import MeasureLike, PathLike, RandomState, Scorer
 from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, folds_of, tested_queries
 from truerank.inspection.importance import measure_of
+from truerank.inspection.seeds import SeededValidation, Settings, over_seeds
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import holm
@@ -62,11 +64,16 @@ class CrossValidation(Result):
         return {
             "convention": self.convention,
             "queries": len(self.query_ids),
-            "folds": int(self.folds.max(initial=-1)) + 1,
+            "folds": self.n_folds,
             "repeats": self.repeats,
             "means": self.means,
             "fold_means": self.fold_means,
         }
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of one repeat."""
+        return int(self.folds.max(initial=-1)) + 1
 
     @property
     def means(self) -> dict[str, dict[str, float]]:
@@ -121,6 +128,18 @@ class CrossValidation(Result):
         return styled_table(rows, ["ranker", *self.measures], style)
 
 
+@overload
+def cross_validate(
+    rankers: Any, data: Any, measures: str | Sequence[Any] = ..., *, cv: CV | None = ..., repeats: int = ...,
+    validate: bool = ..., seeds: None = None, state: None = None, convention: str = ...,
+    random_state: RandomState = ...,
+) -> CrossValidation: ...  # fmt: skip
+@overload
+def cross_validate(
+    rankers: Any, data: Any, measures: str | Sequence[Any] = ..., *, cv: CV | None = ..., repeats: int = ...,
+    validate: bool = ..., seeds: Sequence[int], state: PathLike | None = ..., convention: str = ...,
+    random_state: RandomState = ...,
+) -> SeededValidation: ...  # fmt: skip
 def cross_validate(
     rankers: Any,
     data: Any,
@@ -129,9 +148,11 @@ def cross_validate(
     cv: CV | None = None,
     repeats: int = 1,
     validate: bool = False,
+    seeds: Sequence[int] | None = None,
+    state: PathLike | None = None,
     convention: str = "ranklib",
     random_state: RandomState = None,
-) -> CrossValidation:
+) -> CrossValidation | SeededValidation:
     """Train and test rankers over the same folds of queries.
 
     Parameters
@@ -151,8 +172,17 @@ def cross_validate(
     validate : bool, default False
         Use the fold before the tested one, or the published validation queries, as validation queries for rankers
         that support them, else for training.
+    seeds : sequence of int, optional
+        Train every ranker on the same folds with each of these as its `random_state`. The result is a
+        `SeededValidation`, with the variance that is due to queries and that due to seeds.
+    state : path, optional
+        With `seeds`, a file that gets the values of each ranker and seed, with which a killed run resumes.
     random_state : None, int or generator
         Seed of the folds.
+
+    Returns
+    -------
+    CrossValidation, or SeededValidation with `seeds`
 
     Raises
     ------
@@ -180,8 +210,14 @@ def cross_validate(
         check_ranking_data(data)
     parsed = parse_measures(measures, convention)
     judgements = data.judgements()  # raises without grades
-    query = data.query_index
-    seed = seed_of(random_state)
+    query, seed = data.query_index, seed_of(random_state)
+    if seeds is not None:
+        drawn_folds = folds_of(data, cv, validate=validate, random_state=seed)
+        settings: dict[str, Any] = {"cv": drawn_folds if repeats == 1 else cv, "repeats": repeats}
+        settings |= {"validate": validate, "convention": convention, "random_state": seed}
+        validated = partial(cross_validate, data=data, measures=measures, **settings)
+        about = Settings(parsed, data.query_ids, convention, repeats, drawn_folds)
+        return over_seeds(validated, named, seeds, state, [named, data, parsed, settings], about)
     stated = getattr(data, "folds", 5) if cv is None else cv
     if check_positive_int(repeats, "repeats") > 1 and not isinstance(stated, int | np.integer):
         raise InvalidInputError("repeats draws folds again, and cv or the data state them", argument="repeats")

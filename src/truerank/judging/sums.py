@@ -109,7 +109,7 @@ class Frame:
         found: list[dict[tuple[int, str], float]] = []
         for run in named.values():
             own: dict[tuple[int, str], float] = {}
-            order = _ordered(run, measure)
+            order = in_ranked_order(run, measure)
             for name, start, stop in zip(run.query_ids.tolist(), run.offsets[:-1].tolist(), run.offsets[1:].tolist()):
                 if (topic := place.get(name)) is None:
                     continue
@@ -200,7 +200,7 @@ def _settled(runs: Mapping[str, Run], topics: str | None, among: list[str] | Non
     return [str(topic) for topic in chosen]
 
 
-def _ordered(run: Run, measure: Measure) -> np.ndarray:
+def in_ranked_order(run: Run, measure: Measure) -> np.ndarray:
     """Rows of a run in ranked order within its topics, which does not depend on grades."""
     judgements = Judgements(np.zeros(run.n_rows), run.offsets, tie_keys=run.doc_ids, query_ids=run.query_ids)
     return Ranking(judgements, run.scores).ordered(measure.setting("ties"), measure.setting("compare")).rows[0]

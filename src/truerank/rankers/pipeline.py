@@ -158,6 +158,19 @@ def transformer_class(name: str) -> type:
     return look_up(TRANSFORMERS, name, "transformer")
 
 
+def with_seed(ranker: Any, seed: int) -> Any:
+    """Return an unfitted clone whose random states, those of its parts too, are `seed`; None if it has none.
+
+    They are the parameters `random_state`, `random_seed` (CatBoost) and `seed`.
+    """
+    if not hasattr(ranker, "get_params"):
+        return None
+    names = [
+        name for name in ranker.get_params() if name.rpartition("__")[2] in ("random_state", "random_seed", "seed")
+    ]
+    return clone(ranker).set_params(**dict.fromkeys(names, seed)) if names else None
+
+
 def fit_ranker(ranker: Scorer, data: RankingData, valid: RankingData | None = None) -> Any:
     """Return a fitted clone of a ranker of truerank or of another library.
 

@@ -246,8 +246,13 @@ class Comparison(Result):
     @property
     def remarks(self) -> list[Remark]:
         """Remarks on the experiment, and on pairs in doubt because of unjudged documents."""
-        pairs = [f"{one['a']} against {one['b']}" for one in self.unjudged[0].get("unjudged", ())]
+        found = self.unjudged[0].get("unjudged", ())
+        pairs = [f"{one['a']} against {one['b']}" for one in found]
         shown = ", ".join(pairs[:3]) + (" …" if len(pairs) > 3 else "")
+        shares = {one[side]: one[f"share_{side}"] for one in found for side in "ab"}
+        outside = [name for name, share in shares.items() if share < 1.0 == max(shares.values())]
+        if outside:  # all that a system in the pool ranks to the pool's depth is judged
+            shown += f"; {', '.join(outside)} probably did not feed the pool (see pool_bias)"
         own = [Remark("unjudged-documents", shown, len(pairs), pairs)] if pairs else []
         return in_order([*super().remarks, *own])
 
