@@ -9,10 +9,11 @@ import pytest
 
 from reference.crossed import crossed
 from support.refusals import refused
-from truerank import PairwiseDescent, cross_validate
+from truerank import PairwiseDescent, cross_validate, write_letor
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.data.samples import load_sample
+from truerank.data.splits import Fold
 from truerank.inspection.seeds import crossed_test
 from truerank.rankers.baselines import RidgeRanker
 
@@ -147,3 +148,21 @@ def test_the_command(tmp_path, capsys):
     assert main([*command[:-3], "--state", str(tmp_path / "t.jsonl")]) == 0
     assert "±" in capsys.readouterr().out
     assert main(["cross-validate", str(tmp_path / "train.parquet"), "--seeds", "a"]) == 2
+
+
+def test_published_folds_of_a_folder(tmp_path, capsys):
+    for k in range(5):
+        part = load_sample().take_queries(range(12 * k, 12 * k + 12))
+        write_letor(part, tmp_path / f"S{k + 1}.txt")
+    command = ["cross-validate", str(tmp_path), "--ranker", "pairwise-descent", "--set", "max_iter=200", "--json"]
+    assert main([*command, "--seeds", "3,5-6", "--measures", "AP"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["seeds"], printed["folds"], printed["queries"]) == ([3, 5, 6], 5, 60)
+    part = load_sample().take_queries(range(60))
+    some = [Fold("1", np.arange(30), np.zeros(0, int), np.arange(30, 45))]
+    found = cross_validate({"a": PairwiseDescent(max_iter=99), "b": RidgeRanker()}, part, "AP", cv=some, seeds=range(3))
+    d = found.values["a"]["AP"] - found.values["b"]["AP"]
+    assert found.n_queries == 15
+    assert found.compare(baseline="b").pairs[0].difference == pytest.approx(d[:, 30:45].mean())
+    with refused(InvalidInputError, argument="about"):
+        found.compare(about="learners")

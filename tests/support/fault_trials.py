@@ -86,6 +86,7 @@ def commands() -> list[Command]:
         Command("features", ["text", "features", "--runs", "a.run", "b.run", "-o", "out.txt"], ["out.txt"]),
         Command("trec-eval", ["trec-eval", "-q", "qrels.txt", "a.run", "b.run"], []),
         Command("power", ["power", "--qrels", "qrels.txt", "a.run", "b.run", "--effect", "0.05", "--json"], []),
+        Command("reproduce", ["reproduce", "record.json"], []),
         Command("clicks", ["clicks", "interleave", "a.run", "b.run", "-o", "out.jsonl"], ["out.jsonl"]),
         Command("judge", ["judge", "plan", "a.run", "b.run", "--budget", "200", "-o", "out.csv", "--page", "out.html",
                            "--replace"], ["out.csv", "out.html"]),
@@ -161,6 +162,10 @@ def prepare(folder: Path) -> None:
         shutil.copy(folder / name, folder / "runs" / name)
     with open(folder / "qrels.txt", "w") as file:
         file.writelines(f"{query} 0 x{document} {document % 3}\n" for query in range(100) for document in range(60))
+    (folder / "record.json").write_text(
+        json.dumps({"schema": "reproduce/1", "command": ["evaluate", "--qrels", "qrels.txt", "a.run", "--json"],
+                    "versions": {}, "files": {}, "figures": {}})
+    )  # fmt: skip
     words_of = ("heat flow wing", "wheat crop tonne", "ship port cargo")
     with open(folder / "docs.jsonl", "w") as file:
         for number in range(120):

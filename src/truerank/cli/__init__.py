@@ -30,6 +30,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("truerank.cli.evaluate", "compute ranking measures of a model, scores or a TREC run"),
     "compare": ("truerank.cli.compare", "test whether models, scores or runs differ"),
     "gate": ("truerank.cli.gate", "pass or fail a new system in continuous integration"),
+    "reproduce": ("truerank.cli.reproduce", "run a recorded comparison or evaluation again, and compare its figures"),
     "power": ("truerank.cli.power", "predict how many queries a test needs to find a difference"),
     "report": ("truerank.cli.report", "write one HTML page of evidence on models, scores or runs"),
     "explain": ("truerank.cli.explain", "show which features matter, and why a document ranks above another"),
@@ -69,7 +70,7 @@ COMMANDS = Table("truerank.commands", _COMMANDS, _command)
 GROUPS: dict[str, tuple[str, ...]] = {
     "Data": ("describe", "convert", "features", "split", "sample"),
     "Learn": ("train", "tune", "cross-validate", "retrain"),
-    "Measure": ("evaluate", "compare", "gate", "power", "report", "explain", "trec-eval"),
+    "Measure": ("evaluate", "compare", "gate", "power", "report", "reproduce", "explain", "trec-eval"),
     "Judge": ("judge", "clicks"),
     "Use": ("predict", "calibrate", "decide", "cutoff", "export", "import", "deploy"),
     "Runs": ("fuse",),
@@ -123,7 +124,8 @@ def main(argv: list[str] | None = None) -> int:
     wording = wording_of(parser)
 
     def run() -> int | None:
-        args, strange = parser.parse_known_args(rest, argparse.Namespace(command=name, wording=wording))
+        parse = parser.parse_known_intermixed_args if parser.intermixed else parser.parse_known_args
+        args, strange = parse(rest, argparse.Namespace(command=name, wording=wording, argv=argv))
         if strange:
             if strange[0].startswith("-"):
                 more = nearest(strange[0].partition("=")[0], wording.options)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from truerank.cli import common, options
 from truerank.cli.judge import from_plan
+from truerank.cli.reproduce import record
 from truerank.cli.systems import baseline_name, experiment_of, settle_systems
 
 
@@ -26,11 +28,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     more = ("intervals", "effects", "ranks")
     add("--show WHAT …", "latex and markdown: also intervals, effect sizes, possible ranks", choices=more, default=[])
     options.add_convention(parser)
-    options.share(parser, "seed", "json")
+    add("--cite", "also print the paragraph of a paper on data, measures, test and correction, with BibTeX")
+    options.share(parser, "seed", "json", "record")
     options.add_data_options(parser, columns=False, to="data", why="belongs to --data")
     options.refuse(parser, "format", "json", "has no effect with --json, which prints no tables")
     options.refuse(parser, "baseline", "all_pairs")
-    options.add_plan(parser, "qrels data scores baseline correction margin history format segments")
+    options.add_plan(
+        parser, "qrels data scores baseline correction margin history format segments rope show cite record"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,19 +60,27 @@ def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
     results = {found.measure: found} if isinstance(found, Comparison) else found
     practical = {} if args.rope is None else {name: one.practical(args.rope) for name, one in results.items()}
+    methods = found.methods_text(args.seed) if args.cite else None
+    more: dict[str, Any] = {"practical": {name: one._figures() for name, one in practical.items()}} if practical else {}
+    more |= {} if methods is None else {"methods": methods}
+    record(args, found.to_dict() | more)
     if args.json:
-        more = {"practical": {name: one._figures() for name, one in practical.items()}} if practical else {}
         common.print_json(found.to_dict() | more)
         return 0
     seen, coverage = experiment.training, experiment.coverage
     if args.format in ("latex", "markdown", "csv"):
         print(paper_table(results, args.format, None if coverage is None else str(coverage), args.show, args.rope))
+        print(*(["", methods] if methods else []), sep="\n", end="\n" * (methods is not None))
         common.note("\n".join(map(str, filter(None, [coverage, UNRECOGNISED if seen is None else seen.text, CHOSEN]))))
         return 0
     about = [] if seen is None else [seen.text]
     about += [] if coverage is None else [f"{coverage}{exceptions(experiment.measures, args.topics)}"]
     about.append(f"convention {titled(experiment.convention)}{default}")
     parts = [found.summary, *about, found.text(args.format or "text")]
-    parts += [*(one._table(args.format or "text") for one in practical.values()), CHOSEN]
+    parts += [
+        *(one._table(args.format or "text") for one in practical.values()),
+        CHOSEN,
+        *([methods] if methods else []),
+    ]
     print("\n\n".join(parts) + (f"\n{UNRECOGNISED}" if seen is None else ""))
     return 0

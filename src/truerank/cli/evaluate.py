@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import truerank
 from truerank.cli import common, options
+from truerank.cli.reproduce import record
 from truerank.cli.systems import experiment_of, settle_systems
 from truerank.measures.conventions import titled
 
@@ -22,11 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--every-convention", "print the values under every convention")
     add("--per-query", "also print the value of each query")
     options.share(parser, "collapse", to="qrels")
-    options.share(parser, "topics", "training", "cluster", "out-of-core", "json")
+    options.share(parser, "topics", "training", "cluster", "out-of-core", "json", "record")
     options.add_convention(parser)
     options.add_data_options(parser, to="data", why="belongs to --data")
-    options.refuse(parser, "convention per_query", "every_convention")
-    options.refuse(parser, "every_convention per_query", "explain")
+    options.refuse(parser, "convention per_query record", "every_convention")
+    options.refuse(parser, "every_convention per_query record", "explain")
     options.refuse(parser, "explain", "data", "needs --qrels FILE and a run")
 
 
@@ -64,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return _every_convention(args, names, experiment)
     (result,) = experiment.evaluate().values()
     report = result.to_dict(per_query=args.per_query) | {"topics": args.topics}
+    record(args, report)
     if args.json:
         return common.show(args, report, "")
     about = [] if seen is None else [seen.text]

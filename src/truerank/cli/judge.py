@@ -18,8 +18,9 @@ from truerank.cli import common, options, ranker_options
 from truerank.core.files import one_step, read_text
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: options.Parser) -> None:
     add = options.adder(parser)
+    parser.intermixed = True  # since files may be given by --runs alone
     add("action", "task, see above", choices=("plan", "estimate", "agree", "leaderboard", "pool"))
     add("files [FILE …]", "runs or folders of runs; agree: two qrels")
     add("--runs FILE …", "more runs or folders of runs", default=[])

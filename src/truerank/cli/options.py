@@ -25,7 +25,9 @@ class UsageError(TruerankError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions."""
+    """A parser whose errors are exceptions; with `intermixed`, files may also follow options."""
+
+    intermixed = False
 
     def error(self, message: str) -> NoReturn:
         """Raise a `UsageError`."""
@@ -230,7 +232,7 @@ def _settle_files(parser: argparse.ArgumentParser, args: argparse.Namespace) -> 
             for folder in filter(os.path.isdir, names if action.dest in _OF_RUNS else ()):
                 read += [entry.path for entry in os.scandir(folder)]  # a folder of runs
             read += filter(os.path.isfile, names)
-    args.outputs = Outputs(read)
+    args.read, args.outputs = list(dict.fromkeys(read)), Outputs(read)
     for option, value in written.items():
         value.check(option)
         if value != "-":
@@ -308,6 +310,11 @@ def share(group: argparse._ActionsContainer, *names: str, **more: Any) -> None:
 
 
 SHARED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "record": (
+        "--record FILE",
+        "also write a file with which `truerank reproduce` runs this again and compares",
+        {"type": OutputFile},
+    ),
     "json": ("--json", "print one JSON object instead of text", {}),
     "seed": ("--seed N", "random seed", {"default": 0}),
     "threads": ("--threads N", "threads (default: 1); -1 uses all processors", {"type": threads}),

@@ -437,6 +437,10 @@ class Experiment:
                 part.training = self.training._replace(keep=np.ones(len(chosen), dtype=bool))
         return part
 
+    def methods_text(self, **settings: Any) -> str:
+        """Return the paragraph of a paper about `compare(**settings)`, and BibTeX of what it used."""
+        return str(self.compare(**settings).methods_text(settings.get("random_state", 0)))
+
     def evidence(self) -> Any:
         """Return values and comparisons together, as `report` writes them; see `truerank.experiments.evidence`."""
         return resolve("truerank.experiments.evidence:Evidence")(self)

@@ -17,6 +17,7 @@ from truerank.core.digests import content_digest
 from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
+from truerank.core.names import resolve
 from truerank.core.printing import counted, plain, styled_table
 from truerank.core.results import Result, data_frame
 from truerank.core.types import PathLike
@@ -213,9 +214,9 @@ class SeededValidation(Result):
                 row.append(f"{means[name][label]:.4f} ± {deviations[name][label]:.4f}{ends}")
             rows.append(row)
         caption = (
-            f"convention {self.about.convention}; ±: standard deviation of the mean over {counted(len(self.seeds), 'seed')} "
-            f"of training; [ ]: 95 % interval over {counted(self.n_queries, 'query')} of the mean over seeds. "
-            "Neither includes other training data"
+            f"convention {self.about.convention}; ±: standard deviation of the mean over "
+            f"{counted(len(self.seeds), 'seed')} of training; [ ]: 95 % interval over "
+            f"{counted(self.n_queries, 'query')} of the mean over seeds. Neither includes other training data"
         )
         return styled_table(rows, ["ranker", *self.measures], style, caption)
 
@@ -231,8 +232,6 @@ class SeededValidation(Result):
         InvalidInputError
             With fewer than two rankers or three seeds, and for a measure that is no mean.
         """
-        from truerank.inspection.cross_validation import compare_learners
-
         check_choice(about, "about", ("seeds", "learners"))
         label = next(iter(self.measures)) if measure is None else measure
         check_choice(label, "measure", list(self.measures))
@@ -244,7 +243,7 @@ class SeededValidation(Result):
                     "the test of learners is for folds that test every query once, and these do not", argument="about"
                 )
             folds = {name: own[label].mean(axis=0).tolist() for name, own in self.fold_means.items()}
-            return compare_learners(
+            return resolve("truerank.inspection.cross_validation:compare_learners")(
                 folds, means, label, self.about.convention, self.repeats, by.higher_is_better, baseline=baseline
             )
         if len(names) < 2:

@@ -342,6 +342,10 @@ class Comparison(Result):
                 better[names.index(winner), names.index(loser)] = True
         return dict(zip(names, rank_sets(better)))
 
+    def methods_text(self, seed: Any = None) -> str:
+        """Return the paragraph of a paper on data, measure, test and correction, and BibTeX of what was used."""
+        return str(resolve("truerank.significance.methods_text:methods_text")({self.measure: self}, self._topics, seed))
+
     def practical(self, rope: float) -> Practical:
         """Return the probabilities of better, equivalent within ±`rope`, and worse of each pair; see `posterior`."""
         pairs = [(pair.a, pair.b) for pair in self.pairs]
@@ -557,6 +561,11 @@ class Comparisons(Result, dict[str, Comparison]):
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
         """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
         return paper_table(self, "latex", next(iter(self.values()))._topics, show, rope)
+
+    def methods_text(self, seed: Any = None) -> str:
+        """Return the paragraph of a paper on data, measures, test and correction, and BibTeX of what was used."""
+        topics = next(iter(self.values()))._topics
+        return str(resolve("truerank.significance.methods_text:methods_text")(self, topics, seed))
 
     def _table(self, style: str) -> str:
         first = next(iter(self.values()))

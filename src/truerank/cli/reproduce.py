@@ -1,0 +1,122 @@
+"""`truerank reproduce`: run a recorded comparison or evaluation again, and compare its figures.
+
+`--record FILE` of compare and evaluate writes the command, versions, SHA-256 of the files that were read, and all
+figures. Run this in the folder where the command ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import math
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from typing import Any
+
+from truerank.cli import common, options
+from truerank.core.errors import DataFileError
+from truerank.core.files import read_text
+
+FAILURE = 2
+_RECORDED = ("compare", "evaluate")  # commands that only read
+_SCHEMA = "reproduce/1"
+_UNLIKE = {"version", "schema"}  # entries of results that may differ
+_CLOSE = 1e-9
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = options.adder(parser)
+    add("record FILE", "file that --record wrote")
+    options.share(parser, "json")
+
+
+def record(args: argparse.Namespace, figures: dict[str, Any]) -> None:
+    """Write `args.record`, if it is given, with the command that runs and its figures."""
+    if args.record is None:
+        return
+    words, kept = iter(args.argv), []
+    for word in words:
+        if word == "--record":
+            next(words)
+        elif not word.startswith("--record="):
+            kept.append(word)
+    read = [path for path in args.read if os.path.isfile(path)]
+    found = {
+        "schema": _SCHEMA,
+        "command": kept,
+        "versions": _versions(),
+        "files": {path: _digest(path) for path in read},
+    }
+    with common.output(args.record) as stream:
+        json.dump(common.plain(found | {"figures": figures}), stream, ensure_ascii=False, indent=1)
+        stream.write("\n")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare files, run the command, and compare figures; 1 if a file or a figure differs."""
+    from truerank.cli import main
+
+    try:
+        told = json.loads(read_text(args.record))
+    except ValueError as error:
+        raise DataFileError(f"not JSON ({error})", args.record, code="record") from error
+    words = told.get("command", []) if isinstance(told, dict) and told.get("schema") == _SCHEMA else []
+    if not words or words[0] not in _RECORDED or any(str(word).startswith(("--record", "--history")) for word in words):
+        raise DataFileError(
+            f"not a record of {' or '.join(_RECORDED)}; write one with --record FILE", args.record, code="record"
+        )
+    files = told.get("files", {})
+    changed = [path for path, digest in files.items() if not os.path.isfile(path) or _digest(path) != digest]
+    versions = {name: [own, now] for name, now in _versions().items() if (own := told["versions"].get(name)) != now}
+    differ: list[list[Any]] = []
+    if not changed:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            code = main([*map(str, words), *([] if "--json" in words else ["--json"])])
+        if code:
+            raise common.UsageError(f"the recorded command ended with exit code {code}")
+        before, after = dict(_leaves(told["figures"])), dict(_leaves(json.loads(printed.getvalue())))
+        differ = [[name, before.get(name), after.get(name)] for name in sorted({*before, *after})
+                  if not _equal(before.get(name), after.get(name))]  # fmt: skip
+    same = not changed and not differ
+    report = {"reproduced": same, "changed_files": changed, "versions": versions, "differences": differ}
+    lines = [f"{'reproduced' if same else 'NOT reproduced'}: truerank {' '.join(map(str, words))}"]
+    lines += [f"{path}: the file is missing or has changed" for path in changed]
+    lines += [f"{name} {now} here, {own} in the record" for name, (own, now) in versions.items()]
+    lines += [common.table(differ[:20], ["figure", "record", "here"])] if differ else []
+    lines += [f"{len(differ) - 20} more figures differ"] if len(differ) > 20 else []
+    common.show(args, report, "\n".join(lines))
+    return 0 if same else 1
+
+
+def _versions() -> dict[str, str]:
+    import numpy
+
+    from truerank import __version__
+
+    return {"truerank": __version__, "python": platform.python_version(), "numpy": numpy.__version__}
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of each number, text or null."""
+    if isinstance(value, dict | list):
+        for key, own in value.items() if isinstance(value, dict) else enumerate(value):
+            if key not in _UNLIKE:
+                yield from _leaves(own, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float | int) and isinstance(b, float | int):
+        return math.isclose(a, b, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return bool(a == b)
