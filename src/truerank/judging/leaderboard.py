@@ -62,9 +62,9 @@ class Leaderboard(Result):
         """The judge whose order is nearest to that of people."""
         best = max(self.judges, key=lambda one: np.nan_to_num(one.tau.estimate, nan=-2.0))
         pairs = len(self.means) * (len(self.means) - 1) // 2
-        which = f"is nearest to people of {counted(len(self.judges), 'judge')}" if len(self.judges) > 1 else "is judged"
+        nearest = f" is nearest to people of {counted(len(self.judges), 'judge')}: it" if len(self.judges) > 1 else ""
         return (
-            f"{best.judge} {which}: it swaps {best.swapped} of {counted(pairs, 'pair')} of systems, {len(best.swaps)} "
+            f"{best.judge}{nearest} swaps {best.swapped} of {counted(pairs, 'pair')} of systems, {len(best.swaps)} "
             f"of them significantly (tau {_shown(best.tau)})."
         )
 
@@ -179,7 +179,8 @@ def leaderboard(
     draws = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples) / n
     found = []
     for judge, own, label in zip(named, values[1:], named.values()):
-        agreed, swapped, swaps = _agreement(values[0], own, draws), 0, []
+        tau, tau_ap, rbo = _agreement(values[0], own, draws)
+        swapped, swaps = 0, list[tuple[str, str]]()
         better = list(systems)
         for i, j, significant in _swapped(values[0], own, random_state):
             swapped += 1
@@ -188,7 +189,6 @@ def leaderboard(
         if restore and one.NAME in SUMS and one.NAME != "R":
             restored = _restored(human, {judge: label}, systems, one, shared, stream(seed_of(random_state), judge))
         means = dict(zip(systems, own.mean(axis=0).tolist()))
-        tau, tau_ap, rbo = agreed
         found.append(JudgeOrder(judge, tau, tau_ap, rbo, swapped, swaps, restored, means))
     return Leaderboard(name, one.convention, n, dict(zip(systems, values[0].mean(axis=0).tolist())), found)
 
