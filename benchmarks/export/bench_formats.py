@@ -8,15 +8,18 @@ Needs TRUERANK_DATA; Java programs take part where Maven is, and the line at the
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.search_server import archive_of, java_home
 from truerank import AdaRank, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, export_model, read_letor
 from truerank.core.printing import table
 from truerank.export.certificate import compare_orders, constant_left_out
@@ -25,7 +28,7 @@ from truerank.export.formats import FORMATS, reason_against
 
 JAVA = Path(__file__).parent.parent.parent / "tests" / "export" / "java"
 JARS = {"ranklib": ("ranklib", "rankymcrankface"), "solr": ("solr",), "vespa": ("vespa",)}
-MAINS = {"solr": "SolrScore", "vespa": "VespaScore"}
+MAINS = {"solr": "SolrScore", "vespa": "VespaScore", "painless": "PainlessScore"}
 
 
 def collections(folder: Path) -> dict[str, tuple[RankingData, RankingData]]:
@@ -52,10 +55,13 @@ def models() -> dict[str, Any]:
 
 
 class JavaPrograms:
-    """RankLib, RankyMcRankFace, Solr's LTR classes and Vespa's evaluator of expressions, fetched by Maven."""
+    """RankLib, RankyMcRankFace, Solr's LTR classes and Vespa's evaluator of expressions, fetched by Maven.
+
+    "painless" is the Painless of OpenSearch's archive, which `benchmarks/search_server.py` finds.
+    """
 
     def __init__(self, folder: Path, names: tuple[str, ...] = ("ranklib", "rankymcrankface", "solr", "vespa")) -> None:
-        self.folder, self.paths = folder, {}
+        self.folder, self.paths, self.java = folder, {}, dict[str, str]()
         self.missing: list[str] = []
         for name in names:
             try:
@@ -65,6 +71,8 @@ class JavaPrograms:
 
     def _build(self, name: str) -> str:
         maven, target = shutil.which("mvn"), self.folder / name
+        if name == "painless":
+            return self._painless(target)
         if maven is None or shutil.which("javac") is None:
             raise OSError("no Maven")
         target.mkdir()
@@ -76,6 +84,22 @@ class JavaPrograms:
         subprocess.run(["javac", "-cp", path, "-d", target, source], check=True, capture_output=True, timeout=300)
         return path
 
+    def _painless(self, target: Path) -> str:
+        try:
+            archive, home = archive_of("opensearch"), java_home() / "bin"
+        except SystemExit as error:
+            raise OSError(str(error)) from None
+        with zipfile.ZipFile(archive) as whole:
+            jars = [own for own in whole.namelist() if re.search(r"/(lib|modules/lang-painless)/[^/]+\.jar$", own)]
+            whole.extractall(target, jars)
+        path = os.pathsep.join([*(str(target / own) for own in jars), str(target)])
+        source = JAVA / "PainlessScore.java"
+        subprocess.run(
+            [home / "javac", "-nowarn", "-cp", path, "-d", target, source], check=True, capture_output=True, timeout=300
+        )
+        self.java["painless"] = str(home / "java")
+        return path
+
     def scores(self, name: str, text: str, rows: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Scores of rows by one program."""
         place = Path(tempfile.mkdtemp(dir=self.folder))
@@ -85,7 +109,16 @@ class JavaPrograms:
         (place / "model").write_text(text)
         more = [str(place / "names")] if name in MAINS else []
         main = MAINS.get(name, "RankLibScore")
-        command = ["java", "-Xmx1g", "-cp", self.paths[name], main, str(place / "rows"), *more, str(place / "model")]
+        command = [
+            self.java.get(name, "java"),
+            "-Xmx1g",
+            "-cp",
+            self.paths[name],
+            main,
+            str(place / "rows"),
+            *more,
+            str(place / "model"),
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=300)
         return np.loadtxt(place / "model.scores", ndmin=1)
 

@@ -17,7 +17,7 @@ from support.refusals import refused
 from truerank import RankingData, RidgeRanker, load_model, save_model
 from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
-from truerank.export.certificate import reference_scores
+from truerank.export.compared_rows import reference_scores
 from truerank.export.form import form_of
 from truerank.io.documents import Document
 from truerank.io.engine import Engine

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import textwrap
 
 import numpy as np
 import pytest
@@ -91,13 +92,12 @@ def test_far_from_the_scores_that_were_seen(method, monotone):
 
 def _probabilities(arrays, scores):
     """By the text that an exported Python file has."""
-    from truerank.export.python import _PROBABILITY
+    from truerank.export.program import _PROBABILITY
 
-    space = {}
-    constants = "\n".join(f"{key} = {value.tolist()!r}" for key, value in arrays.items())
-    imports = "from bisect import bisect_left\nfrom math import exp, log1p\n"
-    exec(imports + constants + _PROBABILITY, space)
-    return np.array([space["_probability"](s) for s in scores.tolist()])
+    space = {key: value.tolist() for key, value in arrays.items()} | {"n_member_kinds": len(arrays["member_kinds"])}
+    text = "from bisect import bisect_left\nfrom math import exp, log1p\ndef probability(total):\n"
+    exec(text + textwrap.indent(_PROBABILITY, "    ") + "    return total\n", space)
+    return np.array([space["probability"](s) for s in scores.tolist()])
 
 
 def test_spikes_and_densities_that_jump_at_their_modes():

@@ -114,7 +114,8 @@ class FakeEngine(BaseHTTPRequestHandler):
         if "rescore" in body:
             script = body["rescore"]["query"]["rescore_query"]["script_score"]["script"]
             rows = np.array([script["params"]["table"][str(i)] for i in range(len(hits))])
-            score = run_painless(json.dumps({"script": script}), self.server.form)
+            script = script | self.server.store[f"/_scripts/{script['id']}"]["script"] | {"params": script["params"]}
+            score = run_painless(json.dumps({"script": script}))
             scores = score(rows) + script["params"]["shift"] - (rows[:, 0] if self.server.broken else 0)
             for hit, value in zip(hits, scores):
                 hit["_score"] = float(np.float32(value))

@@ -24,7 +24,7 @@ from truerank import (
 )
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
-from truerank.export.certificate import missing_cases, reference_scores
+from truerank.export.compared_rows import missing_cases, reference_scores
 from truerank.export.form import form_of
 from truerank.export.formats import FORMATS
 from truerank.export.run import run_c

@@ -6,25 +6,33 @@ The export is read back and evaluated in the arithmetic of the engine, and by th
 from __future__ import annotations
 
 import hashlib
-import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, Remedy
-from truerank.core.float32 import INPUTS, largest_rounding_to, shortest_decimal
+from truerank.core.float32 import INPUTS, float32_threshold
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
 from truerank.data.provenance import training_queries
 from truerank.data.ranking_data import RankingData
-from truerank.export.form import Fuzzy, Linear, ModelForm, Plain, Stumps, as_linear, undo_normalizers
+from truerank.export.compared_rows import (
+    border_cases,
+    dense_rows,
+    made_up_rows,
+    merged_cases,
+    missing_cases,
+    reference_scores,
+    steps_of,
+    thresholds_of,
+)
+from truerank.export.form import Linear, ModelForm, Plain, Polynomial, Stumps, as_linear
 from truerank.export.run import evaluated_part, evaluators
-from truerank.rankers.accepted_data import any_category
+from truerank.export.search_engines import before_slack
+from truerank.models.foreign.search_engines import SLACK
 
-_CASES = 20_000  # border cases at most
-_MERGED = 2_000
-_MADE_UP = 200
 TRAIN_WITH_ZERO = Remedy(
     "where the training data are read, or use a format of programs that have missing values", missing="zero"
 )
@@ -50,6 +58,9 @@ class Certificate(Result):
         ties may come in any order.
     rank_agreement : float
         Share of queries with the same order.
+    score_differences : int
+        Rows, also of the border cases, whose score differs from the model's score of the values that the format's
+        programs read, by more than the rounding of their arithmetic. An export with such a row is wrong.
     missing_rows : int
         Rows with a missing value in a column that the model uses, or that `predict` cannot score.
     neighbours : int
@@ -89,6 +100,7 @@ class Certificate(Result):
     orders_changed: int
     firsts_changed: int
     rank_agreement: float
+    score_differences: int
     missing_rows: int
     neighbours: int
     ties_made: int
@@ -209,7 +221,7 @@ def certify_export(
         _check_float32(form, X, format)
     read = np.where(np.isnan(X), 0.0, X) if missing == "zero" else X
     cases = {
-        "border": border_cases(form, read, properties.float32, inputs, properties.tiny),
+        "border": border_cases(form, np.nan_to_num(read, nan=0.0), properties.float32, inputs, properties.tiny),
         "missing": missing_cases(form, read, missing),
         "merged": merged_cases(form, read) if properties.float32 and inputs == "float64" else X[:0],
     }
@@ -220,13 +232,22 @@ def certify_export(
     if missing == "zero":
         notes += _read_as_zero(form, format, read[absent], ours[absent])
     left_out = constant_left_out(form, format, properties)
-    scale = 1.0 + float(np.abs(ours[~absent]).max(initial=0.0))
-    tolerance = scale * (4e-6 if properties.float32 or properties.float32_scores or form.float32_sums else 1e-10)
+    relative = 4e-6 if properties.float32 or form.float32_sums else 3e-7 if properties.float32_scores else 1e-10
+    tolerance = relative * (1.0 + magnitudes(form, rows))
+    if step is not None:
+        tolerance += step * (len(thresholds_of(form)[0]) + 2)
     scorers = evaluators(content, form, format, properties.scorer)
     found = {name: score(rows) / factor + left_out for name, score in scorers.items()}
     measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form, made_up)
-    if properties.float32 and measured["largest_difference"] > tolerance:
-        notes += _moved_by_rounding(form, X[~absent], ours[~absent], tolerance)
+    plain = len(X) + len(cases["border"])
+    meant = np.array(expected[:plain])
+    meant[: len(X)][absent] = reference_scores(form, read[absent]) if missing == "zero" else np.nan
+    if missing == properties.missing == "nan" and saw_missing(form) and not form.reads_zero:
+        meant = expected[:plain]
+    measured["score_differences"] = _unexplained(form, rows[:plain], meant, found, tolerance, properties, inputs)
+    if properties.float32:
+        complete = np.flatnonzero(~absent)
+        notes += _moved_by_rounding(form, X[complete], ours[complete], tolerance[complete])
     policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
@@ -254,8 +275,76 @@ def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict
     return policy if form.calibration is None else policy | {"output": "probability", "equal_within": _ROUNDING}
 
 
+def magnitudes(form: ModelForm, X: np.ndarray) -> np.ndarray:
+    """Return a bound of the sum of magnitudes that a score of each row adds up, shape (n,).
+
+    Rounding in any order of the sum changes a score by a small multiple of this and of the precision.
+    """
+    body, start, sizes = form.body, form.linear_start, np.abs(np.nan_to_num(X))
+    total = np.full(len(X), abs(form.start) + abs(form.intercept))
+    if start is not None:
+        scaling = start.scaling
+        reach = np.maximum(np.abs(scaling.low), np.abs(scaling.high)) + np.abs(scaling.mean)
+        total += float(np.abs(start.weights / scaling.scale) @ reach)
+    if isinstance(body, Linear):
+        if form.normalizers is not None:
+            own = form.normalizers.as_subtract_divide()
+            sizes = (sizes + np.abs(own.first)) / np.abs(own.second)
+        with np.errstate(over="ignore"):
+            return total + np.minimum(sizes, 1e300) @ np.abs(body.weights)
+    if isinstance(body, Stumps):
+        return total + float(np.abs(body.weights).sum())
+    values = np.abs(body.trees.values)
+    if isinstance(body, Plain):
+        return total + float(sum(body.trees.nested(lambda leaf: float(values[leaf]), lambda node, a, b: max(a, b))))
+    if isinstance(body, Polynomial):
+        scaling = body.scaling
+        reach = np.maximum(np.abs(scaling.low - scaling.mean), np.abs(scaling.high - scaling.mean)) / scaling.scale
+        values = values.sum(axis=2) * max(1.0, float(reach.max(initial=0.0))) ** body.degree
+    return total + float(values.reshape(len(values), -1).max(axis=1, initial=0.0).sum())
+
+
+def _unexplained(
+    form: ModelForm, X: np.ndarray, meant: np.ndarray, found: dict[str, np.ndarray], tolerance: np.ndarray,
+    properties: Any, inputs: str,
+) -> int:  # fmt: skip
+    """Count rows whose score in the export is not the model's score of the values that the programs read.
+
+    `meant` is nan for rows that are not compared. Features as float32 may give the model's score of the rounded row,
+    and either side of a threshold that float32 merges with a float64 number, or that Solr's slack cannot express.
+    """
+    possible, excused = [meant], np.isnan(meant)
+    if properties.float32:
+        largest = float(np.finfo(np.float32).max)
+        rounded = X.clip(-largest, largest).astype(np.float32)
+        possible.append(reference_scores(form, rounded.astype(np.float64)))
+        for k, low, high in _either_side(form, properties, inputs):
+            excused |= (rounded[:, k] > low) & (rounded[:, k] <= high)
+    wrong = np.zeros(len(X), dtype=bool)
+    for scores in found.values():
+        own = scores[: len(X)]
+        wrong |= ~np.any([(own == each) | (np.abs(own - each) <= tolerance[: len(X)]) for each in possible], axis=0)
+        excused |= np.isnan(own)  # a row without a score is refused by itself
+    return int((wrong & ~excused).sum())
+
+
+def _either_side(form: ModelForm, properties: Any, inputs: str) -> Iterator[tuple[int, Any, Any]]:
+    """Yield columns and ranges (low, high] of float32 numbers that may be on either side of a threshold."""
+    if inputs == "float64":
+        features, steps = steps_of(form)
+        with np.errstate(over="ignore"):
+            steps = np.unique(np.stack([features, steps.astype(np.float32)]), axis=1)
+            yield from zip(
+                steps[0].astype(int), np.nextafter(steps[1].astype(np.float32), np.float32(-np.inf)), steps[1]
+            )
+    if properties.slack:
+        features, thresholds = thresholds_of(form)
+        low = float32_threshold(thresholds, inputs)
+        yield from zip(features, low, before_slack(low) + SLACK)
+
+
 def _measured(
-    expected: np.ndarray, found: dict[str, np.ndarray], offsets: np.ndarray, cases: list[int], tolerance: float,
+    expected: np.ndarray, found: dict[str, np.ndarray], offsets: np.ndarray, cases: list[int], tolerance: np.ndarray,
     form: ModelForm, made_up: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the attributes of a certificate that compare scores: of rows, then of border, missing and merged cases."""
@@ -270,9 +359,9 @@ def _measured(
         own = compare_orders(expected[:n_rows], scores[:n_rows], offsets, rounding, not made_up)
         changed, firsts = changed | own[0], firsts | own[1]
         orders.append(own[2:])
-        border, missing, merged = np.split(differences[n_rows:], np.cumsum(cases)[:-1])
-        differing = [(~(own <= tolerance)).sum() for own in (border, missing)]  # nan, too
-        counts.append([*differing, merged.max(initial=0.0)])
+        beyond = ~(differences <= tolerance)  # nan, too
+        border, missing, _ = np.split(beyond[n_rows:], np.cumsum(cases)[:-1])
+        counts.append([border.sum(), missing.sum(), differences[len(differences) - cases[2] :].max(initial=0.0)])
     made, broken = np.max(orders, axis=0).tolist()
     border, missing, merged = np.max(counts, axis=0).tolist()
     neighbours, tied = ties(expected[:n_rows], offsets)
@@ -334,7 +423,7 @@ def _check_small(form: ModelForm, tiny: float, format: str) -> None:
         )
 
 
-def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[str, ...]:
+def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> tuple[str, ...]:
     """Return a note on complete rows whose scores change when features are rounded to float32."""
     largest = float(np.finfo(np.float32).max)
     rounded = reference_scores(form, X.clip(-largest, largest).astype(np.float32).astype(np.float64))
@@ -345,30 +434,6 @@ def _moved_by_rounding(form: ModelForm, X: np.ndarray, expected: np.ndarray, tol
         f"features rounded to float32 move {moved} of these {len(X)} rows across a border or along a steep one, "
         "and their scores away from predict's; with float32 features both sides agree",
     )
-
-
-def dense_rows(data: RankingData) -> np.ndarray:
-    """Return the rows (n, p) as dense float64 numbers."""
-    return np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X, dtype=np.float64)
-
-
-def reference_scores(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """Return the model's scores of float64 rows: `predict`, or P(relevant) of a calibrated model.
-
-    Rows with missing values have the score nan if `predict` refuses them.
-    """
-    model = form.model
-    if not (form.allow_nan or getattr(model, "reads_missing_as_zero", False)) and np.isnan(X).any():
-        scores, whole = np.full(len(X), np.nan), ~np.isnan(X).any(axis=1)
-        if whole.any():
-            scores[whole] = reference_scores(form, X[whole])
-        return scores
-    with warnings.catch_warnings(), any_category():
-        # The rows are arrays, whose columns have no names.
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        if form.calibration is not None:
-            return np.asarray(model.predict_proba(X)[:, 1])
-        return np.asarray(model.predict(X), dtype=np.float64)
 
 
 def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
@@ -426,97 +491,6 @@ def ties(scores: np.ndarray, offsets: Any) -> tuple[int, int]:
         neighbours += max(len(sizes) - 1, 0)
         tied += int(sizes[sizes > 1].sum())
     return neighbours, tied
-
-
-def thresholds_of(form: ModelForm) -> tuple[np.ndarray, np.ndarray]:
-    """Return features and thresholds of all distinct questions, in the units of the rows."""
-    body = form.body
-    if isinstance(body, Linear):
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    trees: Any = body if isinstance(body, Stumps) else body.trees
-    asked = trees.thresholds if isinstance(body, Stumps | Plain) else trees.borders
-    pairs = np.stack([trees.features.ravel(), asked.ravel()], axis=1)
-    pairs = np.unique(pairs[np.isfinite(pairs[:, 1])], axis=0)
-    features, thresholds = pairs[:, 0].astype(np.int64), pairs[:, 1]
-    if form.normalizers is not None and len(features):
-        thresholds = undo_normalizers(form.normalizers, features, thresholds)
-    return features, thresholds
-
-
-def border_cases(form: ModelForm, X: np.ndarray, float32: bool, inputs: str, tiny: float = 0.0) -> np.ndarray:
-    """Return rows of X with one feature at a threshold or the next number on either side in the engine's precision.
-
-    Numbers up to `tiny`, which the engine reads as 0, are omitted; 0 is kept.
-    """
-    features, thresholds = thresholds_of(form)
-    if not len(features) or not len(X):
-        return np.empty((0, form.n_features))
-    number = np.float32 if float32 else np.float64
-    with np.errstate(over="ignore"):
-        near = thresholds.astype(number)
-        sides = [np.nextafter(near, number(-np.inf)), near, np.nextafter(near, number(np.inf))]
-    decimal = float32 and inputs == "decimal"
-    values = [shortest_decimal(side) if decimal else side.astype(np.float64) for side in sides]
-    if inputs == "float64":  # the float32 number may lie on the other side of the border that it rounds
-        values[1] = thresholds
-    columns, numbers = np.tile(features, 3), np.concatenate(values)
-    keep = np.flatnonzero(np.isfinite(numbers) & ((np.abs(numbers) > tiny) | (numbers == 0)))
-    if len(keep) > _CASES:
-        keep = keep[:: -(-len(keep) // _CASES)]
-    rows = X[np.arange(len(keep)) % len(X)].copy()
-    rows[np.arange(len(keep)), columns[keep]] = numbers[keep]
-    return rows
-
-
-def merged_cases(form: ModelForm, X: np.ndarray) -> np.ndarray:
-    """Return rows of X with one feature, or all, at the largest number that float32 merges with a border or place."""
-    features, steps = thresholds_of(form)
-    if isinstance(form.body, Fuzzy):
-        places = form.body.places
-        columns, upper = np.repeat(places.features, places.sizes), places.upper
-        if form.normalizers is not None:
-            upper = undo_normalizers(form.normalizers, columns, upper)
-        features, steps = np.concatenate([features, columns]), np.concatenate([steps, upper])
-    with np.errstate(over="ignore"):
-        largest = largest_rounding_to(steps.astype(np.float32))
-    features, largest = features[np.isfinite(largest)], largest[np.isfinite(largest)]
-    if not len(largest):
-        return X[:0]
-    rng, keep = np.random.default_rng(0), np.arange(0, len(largest), -(-len(largest) // _MERGED))
-    rows = X[np.arange(len(keep) + _MADE_UP) % len(X)].copy()
-    rows[np.arange(len(keep)), features[keep]] = largest[keep]
-    for k in np.unique(features):
-        rows[len(keep) :, k] = rng.choice(largest[features == k], size=_MADE_UP)
-    return rows
-
-
-def missing_cases(form: ModelForm, X: np.ndarray, missing: str) -> np.ndarray:
-    """Return rows with one missing feature and one without any, or none if the model refuses nan."""
-    if not len(X) or (missing == "nan" and not form.allow_nan):
-        return np.empty((0, form.n_features))
-    value = np.nan if missing == "nan" else 0.0
-    rows = X[np.arange(len(form.used) + 1) % len(X)].copy()
-    rows[np.arange(len(form.used)), form.used] = value
-    rows[-1] = value
-    return rows
-
-
-def made_up_rows(form: ModelForm, inputs: str = "decimal") -> np.ndarray:
-    """Generate rows for a certificate without data: features between and beyond their thresholds, seed 0."""
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(_MADE_UP, form.n_features))
-    features, thresholds = thresholds_of(form)
-    for k in np.unique(features):
-        own = thresholds[features == k]
-        low, high = float(own.min()), float(own.max())
-        width = max(high - low, 1e-3 * max(abs(low), abs(high)), 1e-12)
-        rows[:, k] = rng.uniform(low - width, high + width, size=_MADE_UP)
-    if inputs == "float64":
-        return rows
-    with np.errstate(over="ignore"):  # rounded as a log would hold them
-        rounded = rows.astype(np.float32)
-    held = rounded.astype(np.float64) if inputs == "float32" else shortest_decimal(rounded)
-    return np.where(np.isinf(rounded), rows, held)
 
 
 def _hash(data: bytes) -> str:

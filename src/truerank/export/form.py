@@ -203,6 +203,11 @@ class ModelForm:
         return len(self.names)
 
     @property
+    def reads_zero(self) -> bool:
+        """Whether the model itself reads missing values as 0."""
+        return bool(getattr(self.model, "reads_missing_as_zero", False))
+
+    @property
     def kind(self) -> str:
         """Kind of the body: linear, stumps, oblivious, fuzzy, polynomial or trees."""
         return str(self.body.kind)

@@ -38,6 +38,8 @@ class Format:
         features to a function from rows (n, p) to scores. "" for the formats of truerank.
     tiny : float
         Magnitude up to which its programs read numbers as 0.
+    slack : float
+        What its programs add to thresholds, in float32.
     """
 
     module: str
@@ -47,6 +49,7 @@ class Format:
     expression: bool = False
     keeps_constant: bool = True
     tiny: float = 0.0
+    slack: float = 0.0
     float32_scores: bool = False
     scorer: str = ""
     float64_if_close: bool = False
@@ -54,7 +57,7 @@ class Format:
 
 _ENGINE = partial(Format, kinds=("linear", *_TREES), float32=True, missing="zero", keeps_constant=False)
 _FORMATS: dict[str, Format] = {
-    "solr": _ENGINE("truerank.export.search_engines:write_solr"),
+    "solr": _ENGINE("truerank.export.search_engines:write_solr", slack=1e-6),
     "elasticsearch-ltr": _ENGINE("truerank.export.search_engines:write_plugin"),
     "opensearch-ltr": _ENGINE("truerank.export.search_engines:write_plugin"),
     "ranklib": _ENGINE("truerank.export.search_engines:write_ranklib"),

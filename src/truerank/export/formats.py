@@ -19,11 +19,9 @@ from truerank.export.certificate import (
     TRAIN_WITH_ZERO,
     Certificate,
     certify_export,
-    dense_rows,
-    missing_cases,
-    reference_scores,
     saw_missing,
 )
+from truerank.export.compared_rows import dense_rows, missing_cases, reference_scores
 from truerank.export.form import ModelForm, Stumps, check_name, form_of, roundings
 from truerank.export.format_table import FORMATS as FORMATS
 from truerank.export.format_table import Format as Format
@@ -252,6 +250,14 @@ def _reason_to_refuse(certificate: Certificate, missing_matters: bool, saw: bool
             )
             remedies.append("export to a format of float64 (lightgbm, python, c, vespa)")
         return Message(f"{certificate.changes} in the {format} export{why}", *remedies, _FORCE)
+    if certificate.score_differences:
+        return Message(
+            f"the {format} export gives {certificate.score_differences} of {certificate.rows} rows and "
+            f"{certificate.border_cases} rows next to thresholds other scores than predict, and rounding does not "
+            f"explain it (largest difference {certificate.largest_difference:.3g})",
+            "export to another format, and report this as an error of truerank",
+            _FORCE,
+        )
     if certificate.missing_differences and missing_matters:
         return Message(
             f"the {format} export scores missing features differently from predict in "
@@ -285,7 +291,7 @@ def least_score(form: ModelForm, data: RankingData, missing: str) -> float | Non
     if data is None or (form.kind not in ("linear", "polynomial") and form.linear_start is None):
         return None
     X = dense_rows(data)
-    if missing == "zero" or getattr(form.model, "reads_missing_as_zero", False):
+    if missing == "zero" or form.reads_zero:
         X = np.where(np.isnan(X), 0.0, X)
     X = np.concatenate([X, missing_cases(form, X, missing)])
     if form.kind == "linear":  # a sum has no score without one of its columns

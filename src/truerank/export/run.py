@@ -21,18 +21,28 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.export.form import ModelForm
+from truerank.export.interpreter import Frame, Local, Logged, Parser, constants, in_parts
 from truerank.models.foreign.model import Reader
 from truerank.models.foreign.read import read_foreign
 
 Evaluator = Callable[[np.ndarray], np.ndarray]
 _EVALUATED = {
-    "painless": "the script's parameters; the text of the script was not checked",
+    "painless": "the script, parsed and interpreted",
     "vespa": "the rank profile, parsed and interpreted",
     "onnx": "the exported graph",
     "python": "the exported program, run",
     "c": "the exported program, compiled and run",
 }
 
+_JAVA: dict[str, Any] = {
+    "Math": {"abs": np.abs, "min": np.minimum, "max": np.maximum, "exp": np.exp, "log1p": np.log1p},
+    "Double": {"NaN": np.nan},
+}
+_C: dict[str, Any] = {
+    "fabs": np.abs, "fmin": np.fmin, "fmax": np.fmax, "exp": np.exp, "log1p": np.log1p, "INFINITY": np.inf,
+}  # fmt: skip
+_CONSTANT = re.compile(r"^(?:static const (?:double|int)|enum \{) (\w+)(\[\d+\])? = \{?([^;}]*?)\s*\}?;$", re.M)
+_C_FUNCTION = re.compile(r"^(?:static )?((?:double|int) \w+\(.*?^\}$)", re.M | re.S)
 _SECONDS, _BYTES = 1800, 8 << 30  # of a program that scores rows: processor time (and as much by the clock), memory
 # Without site packages or environment; rows and scores are float64 numbers in files.
 _RUNNER = """
@@ -105,13 +115,9 @@ def evaluators(content: str | bytes, form: ModelForm, format: str, scorer: str =
         return {"python": run_python(str(content))}
     if format == "c":
         compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            from truerank.export.python import write
-
-            return {"mimic": run_python(write(form, "model", "float64"))}
-        return {"c": run_c(str(content), compiler)}
+        return {"mimic": run_c_text(str(content))} if compiler is None else {"c": run_c(str(content), compiler)}
     if format == "painless":
-        return {"mimic": run_painless(str(content), form)}
+        return {"mimic": run_painless(str(content)), "mimic of a table": run_painless(str(content), table=True)}
     if format == "vespa":
         from truerank.export.vespa import run_profile
 
@@ -132,7 +138,7 @@ def evaluated_part(format: str, found: Collection[str], scorer: str = "") -> str
     if scorer:
         return f"the exported file, by {scorer}"
     if format == "c" and "c" not in found:
-        return "the model's parameters; the text of the program was not checked, because there is no C compiler"
+        return "the exported program, parsed and interpreted, because there is no C compiler"
     return _EVALUATED.get(format, "the exported file, read back")
 
 
@@ -141,19 +147,53 @@ def run_python(text: str) -> Evaluator:
     return lambda X: _scores_of_program("python", "model.py", text.encode(), X)
 
 
-def run_painless(text: str, form: ModelForm) -> Evaluator:
-    """Return an evaluator with the loops of the script and its float32 scores of at least 0, without the shift."""
-    from truerank.export.python import write
+def run_painless(text: str, table: bool = False) -> Evaluator:
+    """Return an evaluator of a script, with its float32 scores of at least 0, without the shift.
 
-    params = json.loads(text)["script"]["params"]
-    own, shift = run_python(write(form, "model", "float64", params)), params["shift"]
-    absent = params["absent"] if params["absent"] < 1.7e308 else np.nan  # as the script
+    Features are doc values, or rows of `params.table`.
+    """
+    script = json.loads(text)["script"]
+    body = Parser(script["source"], _JAVA | {"params": None, "doc": None}).program()
+    params = {
+        key: value if key == "names" or not isinstance(value, list) else constants(value)
+        for key, value in script["params"].items()
+    } | {"table": None, "key": "key"}
 
     def score(X: np.ndarray) -> np.ndarray:
-        scores = np.maximum(own(np.where(np.isnan(X), absent, X)) + shift, 0.0)
-        return scores.astype(np.float32).astype(np.float64) - shift
+        columns = zip(params["names"], X.T)
+        doc: dict[str, Any] = {
+            name: {"size": lambda own=own: (~np.isnan(own)).astype(np.int64), "value": own.view(Logged)}
+            for name, own in columns
+        }
+        if table:
+            doc, params["table"] = {"key": {"value": "all"}}, {"all": Local(X.T.view(Logged))}
+        own = Frame(len(X), {"params": params, "doc": doc}, _JAVA)
+        body(own, None)
+        scores = np.asarray(own.values["return"], dtype=np.float32).astype(np.float64)
+        if (scores < 0).any():
+            raise InvalidInputError("the script gives a negative score, which engines refuse", code="expression")
+        return scores - params["shift"]
 
-    return score
+    return in_parts(score)
+
+
+def run_c_text(text: str) -> Evaluator:
+    """Return an evaluator of a file that `export.c` wrote, without a compiler."""
+    shared = dict(_C)
+    for name, array, values in _CONSTANT.findall(text):
+        words = values.replace("INFINITY", "inf").split(",")
+        numbers = [float(word) if re.search("[.einf]", word) else int(word) for word in words]
+        shared[name] = constants(numbers) if array else numbers[0]
+    parser = Parser("".join(_C_FUNCTION.findall(text)), shared)
+    parser.program()
+    ((row,), body) = next(own for name, own in parser.functions.items() if name.endswith("_score"))
+
+    def score(X: np.ndarray) -> np.ndarray:
+        own = Frame(len(X), {row: Local(X.T)}, shared)
+        body(own, None)
+        return np.asarray(own.values["return"])
+
+    return in_parts(score)
 
 
 def _onnx(content: Any) -> dict[str, Evaluator]:

@@ -13,7 +13,8 @@ from truerank.core.checks import check_number
 from truerank.core.errors import EngineError, InvalidInputError, Remedy
 from truerank.core.printing import shown
 from truerank.core.types import Scorer
-from truerank.export.certificate import constant_left_out, reference_scores, ties
+from truerank.export.certificate import constant_left_out, ties
+from truerank.export.compared_rows import reference_scores
 from truerank.export.deployment import kind_of, rescored
 from truerank.export.form import ModelForm, form_of
 from truerank.export.formats import FORMATS
@@ -291,7 +292,7 @@ class _Painless(_Search):
         return log_features(self.engine, self.index, self.queries, self.form.names, text, self.window, self.key)
 
     def reranked(self, text: str, found: list[str], rows: np.ndarray, scores: np.ndarray) -> tuple[_Ranked, float, int]:
-        params = json.loads(write_painless(self.form, self.name, False, float(scores.min())))["script"]["params"]
+        params = json.loads(write_painless(self.form, self.name, "decimal", float(scores.min())))["script"]["params"]
         params |= {"table": dict(zip(found, rows.tolist())), "key": self.key}
         script = {"id": self.name, "params": params}
         ranked, size = self._rescored(text, {"script_score": {"query": {"match_all": {}}, "script": script}})

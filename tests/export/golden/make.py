@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.export.bench_formats import JARS, JavaPrograms
 
 from truerank import AdaRank, ObliviousBoosting, RankBoost, RankingData, export_model
-from truerank.export.certificate import border_cases
+from truerank.export.compared_rows import border_cases
 from truerank.export.form import form_of
 
 
