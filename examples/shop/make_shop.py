@@ -1,14 +1,16 @@
-"""A made-up shop for the tutorial: index 400 products in OpenSearch or Elasticsearch, and write a Quepid export.
+"""A made-up shop for the tutorial: products for OpenSearch or Elasticsearch, a Quepid export, and ratings of a plan.
 
-    python examples/shop/make_shop.py http://127.0.0.1:9200 shop.csv
+    python examples/shop/make_shop.py http://localhost:9200 shop.csv     # index 400 products, write the export
+    python examples/shop/make_shop.py rate plan.csv                      # fill in the plan, in place of people
 
 The products, the searches and the ratings are made by this program, with a fixed seed. A product is rated 3 if its kind
-and all other words of the search fit, and less for each word that does not fit; one rating in ten is one grade off.
-People also prefer what others liked: a product with few stars loses a grade.
+and the other word of the search are in its title, and less if a word is not. A product with less than three stars loses
+a grade, and one rating in ten is one grade off.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import sys
@@ -55,21 +57,46 @@ def products() -> dict[str, dict[str, object]]:
     return found
 
 
-def ratings(shop: dict[str, dict[str, object]]) -> list[tuple[str, str, int]]:
-    """Ratings of the products that share a word with each of eighty searches, at most 20 each."""
+def searches() -> list[str]:
+    """Searches for a kind of products in a colour, and for a use."""
     rng = random.Random(11)
-    searches = sorted({f"{rng.choice(COLOURS)} {rng.choice(KINDS)}" for _ in range(50)})
-    searches += sorted({f"{rng.choice(KINDS)} {rng.choice(USES)}" for _ in range(70)})
-    rows = []
-    for search in searches:
-        words = set(search.split())
-        alike = {name: words & set(str(own["title"]).split()) for name, own in shop.items()}
-        some = sorted(alike, key=lambda name: (-len(alike[name]), rng.random()))[:20]
-        for name in rng.sample(some, len(some)):
-            grade = 3 * (len(alike[name]) / len(words)) ** 2 - (float(str(shop[name]["stars"])) < 3)
-            grade += rng.choice((-1, 1)) * (rng.random() < 0.1)
-            rows.append((search, name, min(3, max(0, round(grade)))))
-    return rows
+    found = {f"{rng.choice(COLOURS)} {rng.choice(KINDS)}" for _ in range(36)}
+    return sorted(found | {f"{rng.choice(KINDS)} {rng.choice(USES)}" for _ in range(44)})
+
+
+def rating(search: str, name: str, product: dict[str, object]) -> int:
+    """The grade, 0 to 3, that a person would give."""
+    rng = random.Random(f"{search} {name}")
+    words = set(search.split())
+    fit = len(words & set(str(product["title"]).split())) / len(words)
+    grade = 3 * fit**2 - (float(str(product["stars"])) < 3) + rng.choice((-1, 1)) * (rng.random() < 0.1)
+    return min(3, max(0, round(grade)))
+
+
+def export(shop: dict[str, dict[str, object]], path: str) -> None:
+    """Write a Quepid export: twelve rated products for each search, mostly such that share a word with it."""
+    rng = random.Random(13)
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write("query,docid,rating\n")
+        for search in searches():
+            words = set(search.split())
+            alike = {name: len(words & set(str(own["title"]).split())) for name, own in shop.items()}
+            some = sorted(alike, key=lambda name: (-alike[name], rng.random()))[:12]
+            stream.writelines(f"{search},{name},{rating(search, name, shop[name])}\n" for name in sorted(some))
+
+
+def rate(path: str) -> None:
+    """Fill in the column `grade` of a plan where `judge` is yes."""
+    shop = products()
+    with open(path, encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        if row["judge"] == "yes":
+            row["grade"] = str(rating(row["topic"], row["document"], shop[row["document"]]))
+    with open(path, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def send(method: str, url: str, body: str, kind: str = "application/json") -> None:
@@ -78,17 +105,18 @@ def send(method: str, url: str, body: str, kind: str = "application/json") -> No
     urllib.request.urlopen(request, timeout=120).read()
 
 
-def main(url: str, export: str) -> None:
-    """Index the products, and write the export."""
+def main(where: str, path: str) -> None:
+    """Index the products and write the export, or fill in a plan."""
+    if where == "rate":
+        rate(path)
+        return
     shop = products()
-    send("PUT", f"{url}/shop", json.dumps(MAPPING))
+    send("PUT", f"{where}/shop", json.dumps(MAPPING))
     lines = [line for name, own in shop.items() for line in ({"index": {"_id": name}}, own)]
     bulk = "\n".join(map(json.dumps, lines)) + "\n"
-    send("POST", f"{url}/shop/_bulk?refresh=true", bulk, "application/x-ndjson")
-    with open(export, "w", encoding="utf-8") as stream:
-        stream.write("query,docid,rating\n")
-        stream.writelines(f"{search},{name},{grade}\n" for search, name, grade in ratings(shop))
-    print(f"{len(shop)} products are in the index shop, and {export} has ratings of them")
+    send("POST", f"{where}/shop/_bulk?refresh=true", bulk, "application/x-ndjson")
+    export(shop, path)
+    print(f"{len(shop)} products are in the index shop, and {path} has ratings of some")
 
 
 if __name__ == "__main__":

@@ -97,3 +97,11 @@ def test_texts_are_written_once_and_never_over_others(tmp_path, monkeypatch, cap
     # Ids that are lost are the same in all folders.
     assert main(["fuse", "a.run", "--method", "rrf", "-o", "-"]) == 1
     assert "topics.tsv" in capsys.readouterr().err
+
+
+def test_a_folder_of_runs_may_hold_the_texts_of_its_topics(tmp_path, capsys):
+    for name, best in (("a", "d1"), ("b", "d2")):
+        write_run({query: {best: 2.0, "d3": 1.0} for query in ("red shoes", "blue hat")}, tmp_path / f"{name}.run")
+    assert (tmp_path / "topics.tsv").is_file()
+    assert main(["judge", "plan", str(tmp_path), "-o", str(tmp_path / "plan.csv"), "--budget", "6"]) == 0
+    assert "red shoes" in (tmp_path / "plan.csv").read_text()

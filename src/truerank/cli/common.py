@@ -370,11 +370,12 @@ def without_features(path: str, between: str = "\n  ") -> str:
 def run_paths(arguments: Iterable[str]) -> list[str]:
     """The files; a folder is replaced by its files in order of names, without hidden ones."""
     from truerank.io.streams import files_of
+    from truerank.io.topics import TOPICS
 
     paths: list[str] = []
     for argument in arguments:
         if os.path.isdir(argument):
-            inside = [str(path) for path in files_of(argument)]
+            inside = [str(path) for path in files_of(argument) if path.name != TOPICS]  # which `read_run` applies
             if not inside:
                 raise UsageError(f"{argument}: the folder holds no runs")
             paths += inside

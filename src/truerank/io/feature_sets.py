@@ -172,14 +172,12 @@ def _parameters(features: list[dict[str, Any]]) -> dict[str, str]:
 
 def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
     """Return the feature set that the LTR plugin or Solr has under a name; None if there is none, or no plugin."""
-    form: dict[str, Any]
-    place, form = f"_ltr/_featureset/{quoted(name)}", {"_source": {"featureset": {"features": [dict]}}}
-    if solr:
-        place, form = f"schema/feature-store/{quoted(name)}", {"features": [dict]}
+    place = f"schema/feature-store/{quoted(name)}" if solr else f"_ltr/_featureset/{quoted(name)}"
+    form: Any = {"features": [dict]} if solr else {"_source": {"featureset": {"features": [dict]}}}
     try:
         found = engine.request("GET", place, missing_ok=True)
     except EngineError as error:
-        if not error.code == "engine-refused" or "status" not in str(error):
+        if error.code != "engine-refused" or "status" not in str(error):
             raise
         return None
     if found is None or (not solr and checked(found, {"found?": bool}).get("found") is False):

@@ -24,7 +24,7 @@ from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
 _ABOUT = {"rank", "position", "pos", "title", "notes", "note", "comment", "explanation", "description", "id", "url",
           "uri", "informationneed", "timestamp", "date", "locale", "productlocale", "split", "exampleid", "iteration",
           "iter", "judge", "rater", "user", "query", "smallversion", "largeversion", "unrateable", "product", "name",
-          "text", "snippet", "body", "brand", "category", "color"}  # fmt: skip
+          "text", "snippet", "body", "brand", "category", "color", "round", "budget", "probability"}  # fmt: skip
 
 
 def roles_in(content: Content, what: str = "grade") -> dict[str, str]:
