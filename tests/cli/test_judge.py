@@ -87,6 +87,20 @@ def test_a_page_on_which_people_judge(folder):
     assert "run0" not in text
 
 
+def test_the_page_warns_without_texts_and_shows_what_grades_mean(folder, capsys):
+    with open("meanings.txt", "w") as stream:
+        stream.write("0: off topic\n4 answers <fully>\n")
+    assert main(["judge", "plan", *RUNS, "-o", "one.csv", "--page", "one.html", "--meanings", "meanings.txt"]) == 0
+    assert "--texts" in capsys.readouterr().err
+    with open("one.html") as stream:
+        text = stream.read()
+    assert "answers &lt;fully&gt;</label>" in text
+    with open("meanings.txt", "a") as stream:
+        stream.write("good\n")
+    assert main(["judge", "plan", *RUNS, "-o", "two.csv", "--page", "two.html", "--meanings", "meanings.txt"]) == 1
+    assert "line 3" in capsys.readouterr().err
+
+
 def test_compare_and_report_take_a_plan(folder, capsys):
     assert main(["judge", "plan", *RUNS, "-o", "one.csv"]) == 0
     fill("one.csv", folder)

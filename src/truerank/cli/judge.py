@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,17 @@ def configure(parser: options.Parser) -> None:
     add("--page HTML", "also write a page on which a person can judge", type=options.Output)
     add("--texts FILE", "texts of the documents for --page (JSON lines, SMART, a table, …)", to="page")
     add("--queries FILE", "texts of the topics for --page", to="page")
+    add("--meanings FILE", "what each grade means, for --page: lines of a grade and a text", to="page")
     add("--seed N", "random seed of the sample (default: 0)", type=int)
     options.share(parser, "grades", "aggregate")
     options.share(parser, "topics", to="")
     add("--replace", "plan: overwrite a file that has other grades, or another page")
     options.share(parser, "json")
     options.add_convention(parser, shown="trec")
-    own, why = "budget output uniform all_values pair page texts queries seed replace", "does not belong to {action}"
+    own, why = (
+        "budget output uniform all_values pair page texts queries meanings seed replace",
+        "does not belong to {action}",
+    )
     options.refuse(parser, own.replace("seed ", ""), "action=leaderboard action=pool", why)
     options.refuse(parser, "groups depth", "action=plan action=estimate action=agree action=leaderboard", why)
     options.refuse(parser, "judges seed topics", "action=pool", why)
@@ -128,7 +133,12 @@ def _write_page(args: argparse.Namespace, plan: Any) -> None:
     asked = [] if args.queries is None else truerank.read_queries(args.queries)
     queries = {one.id: str(one.text["text"]) for one in asked}
     scale = (0, 4) if args.scale is None else (int(args.scale[0]), int(args.scale[1]))
-    page = judging_page(plan, texts, queries, common.printable(os.path.basename(args.output)), scale)
+    meanings = {} if args.meanings is None else _meanings(args.meanings)
+    unknown = sum(document not in texts for document in wanted)
+    if unknown:
+        named = "name the file of their texts with --texts" if args.texts is None else f"{args.texts} lacks them"
+        common.note(f"{args.page}: shows only the id of {common.counted(unknown, 'document')}; {named}")
+    page = judging_page(plan, texts, queries, common.printable(os.path.basename(args.output)), scale, meanings)
     if not args.replace and os.path.isfile(args.page) and Path(args.page).read_bytes() not in (b"", page.encode()):
         raise common.InvalidInputError(
             f"{args.page}: exists and differs; grades that somebody has chosen there and not saved would be lost. Name "
@@ -136,6 +146,21 @@ def _write_page(args: argparse.Namespace, plan: Any) -> None:
         )
     with common.output(args.page) as stream:
         stream.write(page)
+
+
+def _meanings(path: str) -> dict[int, str]:
+    """Read lines of a grade, blanks and what it means."""
+    found = {}
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        grade, _, text = line.strip().partition(" ")
+        if not re.fullmatch(r"[0-9]", grade.rstrip(":")):
+            raise common.DataFileError(
+                f"line {number} is {line!r:.60}; write a grade and its meaning, such as: 2 answers in part",
+                path,
+                number,
+            )
+        found[int(grade.rstrip(":"))] = text.strip()
+    return found
 
 
 def planned(args: argparse.Namespace, files: list[str]) -> Any:

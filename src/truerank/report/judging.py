@@ -14,38 +14,41 @@ from truerank.report.page import Section, _json, paragraph, policy, simple_table
 
 def judging_page(
     plan: Plan, texts: Mapping[str, str], queries: Mapping[str, str], name: str = "judge.csv",
-    scale: tuple[int, int] = (0, 4),
+    scale: tuple[int, int] = (0, 4), meanings: Mapping[int, str] | None = None,
 ) -> str:  # fmt: skip
     """Return an HTML page on which a person grades the drawn documents and saves the plan as the file `name`.
 
-    `texts` by document and `queries` by topic are shown, else their ids. The browser keeps the grades until they are
-    saved. The page shows neither probabilities nor runs.
+    The page shows one document at a time, below its query and the number of documents that are left. Keys 0 to 9 give
+    the grade and go on, arrows go back and forth, U takes the last grade back. `texts` by document and `queries` by
+    topic are shown, else their ids, and `meanings` by grade beside the buttons. The browser keeps the grades until they
+    are saved. The page shows neither probabilities nor runs.
     """
-    rows, cells, body, before = plan.rows(), plan.cells(), list[str](), None
+    rows, cells, body = plan.rows(), plan.cells(), list[str]()
     for number, row in sorted(enumerate(rows), key=lambda one: one[1][0]):
         if row[5] != "yes":
             continue
         topic, document = row[:2]
-        if topic != before:
-            body.append(f"<h2>{html.escape(queries.get(topic, topic))}</h2>")
-        before = topic
         grades = "".join(
-            f'<label><input type="radio" name="r{number}" value="{grade}"> {grade}</label> '
+            f'<label><input type="radio" name="r{number}" value="{grade}"> {grade}'
+            f"{html.escape(' ' + meanings[grade]) if meanings and grade in meanings else ''}</label> "
             for grade in range(scale[0], scale[1] + 1)
         )
         body.append(
-            f"<article>{paragraph(texts.get(document, document))}<fieldset data-row={number}><legend>"
-            f"{html.escape(document)}</legend>{grades}</fieldset></article>"
+            f"<article><h2>{html.escape(queries.get(topic, topic))}</h2>{paragraph(texts.get(document, document))}"
+            f"<fieldset data-row={number}><legend>{html.escape(document)}</legend>{grades}</fieldset></article>"
         )
     assets = resources.files("truerank.report") / "assets"
     css, script = ((assets / file).read_text(encoding="utf-8") for file in ("page.css", "judging.js"))
-    what = f"Give every document a grade from {scale[0]} to {scale[1]}, the most relevant, then save {name}."
+    what = f"Grade each document from {scale[0]} to {scale[1]}, the most relevant, then save {name}."
+    keys = "Keys: a digit grades and goes on, ← and → move, U takes the last grade back."
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">{policy(script)}'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>Judge documents</title><style>{css}</style></head><body><header><h1>Judge documents</h1>"
-        f'{paragraph(what)}<p class="controls"><button id="save">Save</button> <span id="left"></span></p></header>'
-        f"<main>{''.join(body)}</main>"
+        f'<title>Judge documents</title><style>{css}</style></head><body class="judging"><header>'
+        f"{paragraph(what)}{paragraph(keys, quiet=True)}"
+        '<p class="controls"><button id="back">Back</button> <button id="on">Next</button> '
+        '<button id="undo">Undo</button> <button id="save">Save</button> <span id="left" aria-live="polite"></span></p>'
+        f"</header><main>{''.join(body)}</main>"
         f"{_json({'columns': COLUMNS, 'rows': cells, 'name': name, 'key': content_digest(rows)})}"
         f"<script>{script}</script></body></html>\n"
     )
