@@ -35,12 +35,12 @@ from truerank import ObliviousBoosting, PolynomialLeaves, RankingData
 from truerank.core.printing import table
 from truerank.core.threads import Workers
 from truerank.data.splits import query_folds
-from truerank.losses.boosting import SquaredError
 from truerank.matrices.binning import code_rows
+from truerank.matrices.exact_sums import exact_total
 from truerank.measures import parse_measure
-from truerank.trees.boosted_rows import RowsHere
-from truerank.trees.boosting import Plan, Progress, boost
-from truerank.trees.grower import GrowthRules, TreeStructure
+from truerank.trees.boosting import Plan, Progress, boost, change_parts
+from truerank.trees.grower import Grower, GrowthRules, TreeStructure
+from truerank.trees.histogram import GradientSizes, pack_gradients
 from truerank.trees.leaves.fuzzy import FuzzyFitter, FuzzyLeaves
 from truerank.trees.leaves.polynomial import solve_jointly
 from truerank.trees.rows import Rows, Sample
@@ -51,6 +51,33 @@ MEASURES = [parse_measure(name, "ranklib") for name in ("nDCG@5", "nDCG@10", "AP
 TREES, TRIAL, RATE, DEPTH, BORDERS = 100, 20, 0.1, 6, 64
 SHARES = (0.01, 0.1, 1.0)
 Scores = Callable[[RankingData, RankingData, int], np.ndarray]
+
+
+class SquaredErrorRows:
+    """`BoostedRows` for squared error and leaves that the package does not have."""
+
+    def __init__(
+        self, y: np.ndarray, rows: Rows, start: float, leaves: FuzzyPolynomials, plan: Plan, workers: Workers
+    ) -> None:
+        self._y, self._rows, self._start, self._leaves, self._workers = y, rows, start, leaves, workers
+        self._scores, self.borders = np.full(len(y), start), rows.matrix.borders
+        self._grower = Grower(rows.matrix, plan.rules, workers)
+
+    def derive(self, t: int) -> None:
+        self._g, self._h = self._scores - self._y, np.ones(len(self._y))
+
+    def sizes(self) -> GradientSizes:
+        return GradientSizes.of(self._g, self._h, self._workers)
+
+    def change(self) -> float:
+        return exact_total(change_parts(self._start, self._g, self._h, self._scores, self._workers))
+
+    def grow(self, t: int, allowed: np.ndarray) -> tuple[TreeStructure, np.ndarray]:
+        tree = self._grower.grow(pack_gradients(self._g, self._h, None, self._workers), allowed)
+        return tree, self._leaves.fit(tree, self._rows, Sample(self._g, self._h, None))
+
+    def add(self, t: int, tree: TreeStructure, values: np.ndarray) -> None:
+        self._leaves.add(tree, self._rows, values, self._scores)
 
 
 class FuzzyPolynomials:
@@ -122,7 +149,7 @@ class NoTrees(Progress):
 def fuzzy_polynomials(share: float, joint: bool, train: RankingData, valid: RankingData, trees: int) -> np.ndarray:
     """Scores of the validation rows."""
     assert train.y is not None
-    leaves, objective = FuzzyLeaves(), SquaredError()
+    leaves = FuzzyLeaves()
     columns = scan_training_columns(train.X, None, BORDERS, leaves, scaled=True, clip=True, known_places={}, n_jobs=1)
     start = float(train.y.mean())
     scores = np.full(valid.n_rows, start)
@@ -133,7 +160,7 @@ def fuzzy_polynomials(share: float, joint: bool, train: RankingData, valid: Rank
         rows, seen = (Rows(data.X, code_rows(data.X, columns.borders, 1)) for data in (train, valid))
         assert columns.scaling is not None
         fitter = FuzzyPolynomials(fuzzy, columns.scaling, share, joint, seen, scores)
-        boosted = RowsHere(train, rows, np.full(train.n_rows, start), start, [], objective, fitter, plan, workers, None)
+        boosted = SquaredErrorRows(np.asarray(train.y), rows, start, fitter, plan, workers)
         boost(boosted, plan, None, NoTrees(), True)
     return scores
 

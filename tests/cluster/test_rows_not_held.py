@@ -89,9 +89,9 @@ def test_trees_read_whole_partitions_once(rows, tmp_path, reads):
 
 
 def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatch):
-    from truerank.rankers.sums.boosted_trees import PartitionTrees
+    from truerank.rankers.sums.boosted_trees import PartTrees
 
-    read, derive, seen, alive = Partition._read, PartitionTrees.derive, [], []
+    read, derive, seen, alive = Partition._read, PartTrees.derive, [], []
 
     def read_and_watch(partition, features=None):
         data = read(partition, features)
@@ -104,7 +104,7 @@ def test_trees_with_plain_leaves_let_go_of_the_values(rows, tmp_path, monkeypatc
         derive(trees, t)
 
     monkeypatch.setattr(Partition, "_read", read_and_watch)
-    monkeypatch.setattr(PartitionTrees, "derive", count_and_derive)
+    monkeypatch.setattr(PartTrees, "derive", count_and_derive)
     data = read_parquet(parquet(rows, tmp_path), rows_per_partition=60, hold=False)
     ObliviousBoosting("constant", n_estimators=2, depth=2, n_jobs=1).fit(data)
     assert seen

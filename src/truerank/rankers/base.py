@@ -171,10 +171,9 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         X, qid, call = fit_call(self, X, qid, eval_set, other)
         there, sets, more = rows_elsewhere(X, y, qid), call.sets, more or {}
         if there is not None:
-            if there is not X:  # made of y and qid
-                y = qid = None
-            alone = {"y": y, "qid": qid, "query_weight": query_weight, "sample_weight": sample_weight}
-            self._refuse_beside(**alone, eval_at=call.cutoffs or None, **other, **more)
+            own = {"y": y, "qid": qid} if there is X else {}  # else the parts were made of them
+            own |= {"query_weight": query_weight, "sample_weight": sample_weight, "eval_at": call.cutoffs or None}
+            self._refuse_beside(**own, **other, **more)
             sets, call.measures = watched_elsewhere(sets, call.measures), []
         else:
             refuse_unknown(self, other, call.refused)

@@ -14,11 +14,11 @@ from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
+from truerank.rankers.boosting_fit import BoostingFit
 from truerank.rankers.column_settings import feature_sets, monotone_signs
 from truerank.rankers.constructor_names import estimator
 from truerank.rankers.fitted_trees import FittedTrees, take_model
 from truerank.rankers.leaf_choice import choose_leaves
-from truerank.rankers.sums.boosted_trees import boosted
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan
 from truerank.trees.grower import GrowthRules
@@ -299,7 +299,8 @@ class ObliviousBoosting(FittedTrees):
             data = data.with_position(position)
         if init_model is not None:
             self._take(init_model, data.n_features)
-        self._finish(boosted(data, self, valid, init_model is not None))
+        parts, watched = data.in_parts(self.n_jobs), None if valid is None else valid.in_parts(self.n_jobs)
+        self._finish(BoostingFit(self, parts, watched, init_model is not None).run())
 
     # Arguments.
 

@@ -58,7 +58,7 @@ class Progress:
 
 
 class BoostedRows(Protocol):
-    """Training rows, in memory (`boosted_rows.RowsHere`) or in partitions."""
+    """Training rows, in parts."""
 
     borders: list[np.ndarray]  # of each feature
 

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.threads import Workers
-from truerank.data.grouping import at_places, offsets_of
-from truerank.data.ranking_data import RankingData
-from truerank.losses.protocols import BoostingObjective, Derivatives, checked
 from truerank.matrices.binning import CodedMatrix
-from truerank.matrices.content import order_by_content
 from truerank.trees.grower import TreeStructure, leaf_numbers
 
 
@@ -53,24 +49,6 @@ class Sample:
         if self.multiplicity is not None:
             g, h = g * self.multiplicity[start:stop], h * self.multiplicity[start:stop]
         return np.ascontiguousarray(g), np.ascontiguousarray(h)
-
-
-class ContentOrder:
-    """Draws of rows, and derivatives of objectives that draw or break ties, with rows in an order by content."""
-
-    def __init__(self, data: RankingData) -> None:
-        assert data.y is not None
-        self.rows, queries = order_by_content(data.X, data.y, data.offsets, data.query_weight)
-        self.offsets = offsets_of(np.diff(data.offsets)[queries])
-        self.y = data.y[self.rows]
-
-    def draw(self, rng: np.random.Generator, unit: str, replace: bool, share: float) -> np.ndarray | None:
-        drawn = draw_rows(rng, self.offsets, unit, replace, share)
-        return None if drawn is None else at_places(drawn, self.rows)
-
-    def derivatives(self, objective: BoostingObjective, scores: np.ndarray) -> Derivatives:
-        gradients, hessians = checked(objective, self.y, scores[self.rows], self.offsets)
-        return at_places(gradients, self.rows), at_places(hessians, self.rows)
 
 
 def draw_rows(

@@ -46,8 +46,8 @@ class Communicator(Protocol):
         """Return the next value that another member sends."""
 
 
-class PartitionGrower:
-    """Grow trees over partitions."""
+class PartGrower:
+    """Grow trees over parts."""
 
     def __init__(self, crew: RowSource, n_bins: np.ndarray, has_missing: np.ndarray, rules: GrowthRules) -> None:
         self._rows = crew
@@ -55,6 +55,9 @@ class PartitionGrower:
         self._reads_losses = bool(rules.small_leaf_penalty)
 
     def grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
+        if self._rows.alone is not None:
+            tree: TreeStructure = self._rows.alone.memory["trees"].grow(scales, n_rows, allowed)
+            return tree
         return self._rows.retried(lambda: self._grow(scales, n_rows, allowed))
 
     def _grow(self, scales: PackingScales, n_rows: float, allowed: np.ndarray) -> TreeStructure:
