@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from truerank.core.checks import check_choice, check_number
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import stream
 from truerank.core.rounds import show_arrays
@@ -22,7 +20,7 @@ from truerank.losses.position_bias import UnbiasedLambdaRank
 from truerank.losses.protocols import ByQuery, FunctionObjective
 from truerank.matrices.exact_sums import exact_total
 from truerank.matrices.row_copies import CopyUnit, RowCopies, different_weights
-from truerank.rankers.fitted_trees import begun_progress, check_same_columns, keep, trees_of
+from truerank.rankers.fitted_trees import FittedParts, check_same_columns
 from truerank.rankers.leaf_choice import queries_for_trials
 from truerank.rankers.sums.boosted_trees import (
     RowsInParts,
@@ -46,9 +44,11 @@ from truerank.rankers.sums.column_borders import (
     merge_summaries,
     summaries_of,
 )
+from truerank.solvers.early_stopping import EarlyStopping
 from truerank.solvers.result import Status
-from truerank.trees.boosting import boost, check_limits
+from truerank.trees.boosting import Plan, Progress, boost, check_limits
 from truerank.trees.categories import CategoryTables, fit_categories
+from truerank.trees.leaves.base import Leaves
 from truerank.trees.linear_start import Start, solve_linear_start
 from truerank.trees.training_columns import TrainingColumns, look_at, scan_training_columns
 
@@ -56,47 +56,73 @@ _OBJECTIVES = ("mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "
 _COLUMNS = 8  # columns all of whose values are summarised in one round
 
 
-class BoostingFit:
-    """One fit of an `ObliviousBoosting`; with `begun` it continues the trees of `init_model`, of other data."""
+@dataclass(frozen=True)
+class BoostingSettings:
+    """The settings of a fit, checked."""
 
-    def __init__(self, ranker: Any, data: RowSource, valid: RowSource | None, begun: bool) -> None:
-        self.ranker, self.data, self.valid, self.begun = ranker, data, valid, begun
+    borders: int  # parts of the values of a column
+    start: str
+    start_alpha: float
+    clip: bool
+    objective: Any
+    stopping: EarlyStopping | None
+    leaves: Leaves
+    plan: Plan
+    categories: np.ndarray | None  # columns, int64 (u,)
+    n_jobs: int | None
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The result of a fit: the trees, and what they need."""
+
+    status: Status
+    progress: Progress
+    start: Start
+    columns: TrainingColumns
+    p_swap: float  # 0 without fuzzy leaves
+    tables: CategoryTables | None
+    propensities: dict[str, np.ndarray]
+
+
+class BoostingFit:
+    """One fit to parts of rows. It continues the trees of a `model`, which were `begun` on other data or on these."""
+
+    def __init__(
+        self, settings: BoostingSettings, data: RowSource, valid: RowSource | None, model: FittedParts | None
+    ) -> None:
+        self.settings, self.data, self.valid, self.model = settings, data, valid, model
+        self.begun = model is not None and model.begun
+        self.progress = Progress() if model is None else model.progress
+        self.objective, self.leaves = settings.objective, settings.leaves
         self.alone: RankingData | None = None if data.alone is None else data.alone.data
-        self.sparse = self.alone is not None and hasattr(self.alone.X, "tocsc")
-        self.parts = ranker._parts()
-        check_choice(ranker.start, "start", ("constant", "linear"))
-        self.start_alpha = check_number(ranker.start_alpha, "start_alpha", minimum=0.0)
-        self.progress = trees_of(ranker) if begun else begun_progress(ranker, ranker.n_features_in_)
-        self.continued = bool(self.progress.trees)
-        self.stopping = ranker._early_stopping(valid is not None)
-        self.objective = self._objective()
-        ranker._choose_leaves(partial(_queries_for_trials, data), self.continued or begun)
-        self.leaves = ranker.kind_of_leaves
         self._check_rows()
         self.unit, self.copies = _copies(data)
-        self.plan = ranker._plan()
-        if begun:
+        self.plan = settings.plan
+        if self.begun:
             have = len(self.progress.trees)
             rates = np.append(np.zeros(have), self.plan.learning_rates)
             self.plan = replace(self.plan, n_estimators=self.plan.n_estimators + have, learning_rates=rates)
 
-    def run(self) -> Status:
-        """Grow the trees, and store them in the ranker."""
-        ranker, data, progress = self.ranker, self.data, self.progress
+    def run(self) -> Grown:
+        """Grow the trees."""
+        settings, data, model, progress = self.settings, self.data, self.model, self.progress
         tables = self._categories()
         p_swap, columns = self._columns()
         plan = replace(self.plan, rules=self.leaves.search_rules(self.plan.rules, columns, p_swap))
-        linear = ranker._start().linear if self.continued else None
-        if ranker.start == "linear" and linear is None:
+        linear = None if model is None else model.start.linear
+        if settings.start == "linear" and linear is None:
             assert columns.scaling is not None
             products, moment, total = data.statistics(linear_sums, columns.scaling)
-            linear = solve_linear_start(products, moment, total, columns.scaling, self.start_alpha, plan.rules.monotone)
+            linear = solve_linear_start(
+                products, moment, total, columns.scaling, settings.start_alpha, plan.rules.monotone
+            )
         unbiased = self.objective if isinstance(self.objective, UnbiasedLambdaRank) else None
         if unbiased is not None:
             show_arrays(unbiased.propensities)
         by_place = plan.replace or plan.subsample < 1.0 or getattr(self.objective, "by_place", False)
         query_starts, query_places = _places(data) if by_place else (None, None)
-        with Workers(ranker.n_jobs) as workers:
+        with Workers(settings.n_jobs) as workers:
             setup = Setup(
                 self.objective, plan, self.leaves, columns, p_swap, linear, tables, data.n_rows, data.first_rows,
                 self.unit, query_starts, query_places, None if self.alone is None else workers,
@@ -104,41 +130,37 @@ class BoostingFit:
             missing, grades, weights = data.statistics(open_training, setup, keep=True)
             has_missing = missing > 0
             constant = exact_total(grades) / exact_total(weights) if isinstance(self.objective, SquaredError) else 0.0
-            if self.continued:
-                constant = ranker._start().constant
+            if model is not None:
+                constant = model.start.constant
             data.statistics(start_scores, constant, has_missing, keep=True)
             watched = None
-            if self.valid is None or self.stopping is None:
+            if self.valid is None or settings.stopping is None:
                 progress.valid = []
             else:
                 self.valid.statistics(open_validation, setup, constant, has_missing, keep=True)
-                watched = WatchedInParts(self.valid, self.stopping)
-                if self.continued:
-                    watched.go_on(ranker, progress)
+                watched = WatchedInParts(self.valid, settings.stopping)
+                if model is not None:
+                    watched.go_on(model.ranker, progress)
             rows = RowsInParts(data, setup, has_missing, workers, self.copies)
-            if self.continued:
-                rows.go_on(ranker, len(progress.trees), self.begun)
+            if model is not None:
+                rows.go_on(model.ranker, len(progress.trees), model.begun)
             status = boost(rows, plan, watched, progress, self.objective.quadratic)
-        ranker._keep(progress, Start(constant, linear), self.leaves, columns, p_swap)
-        if tables is not None:
-            keep(ranker, tables)
-        if unbiased is not None:
-            for name, values in unbiased.propensities().items():
-                setattr(ranker, f"{name}_", values)
-        return status
+        propensities = {} if unbiased is None else unbiased.propensities()
+        return Grown(status, progress, Start(constant, linear), columns, p_swap, tables, propensities)
 
     def _check_rows(self) -> None:
         """Check the magnitude of grades and weights, and that training and validation rows have one form."""
         if self.alone is None:
             check_limits(self.data.description.largest_grade, self.data.description.largest_weight)
             return
+        sparse = hasattr(self.alone.X, "tocsc")
         valid = None if self.valid is None or self.valid.alone is None else self.valid.alone.data
-        if valid is not None and hasattr(valid.X, "tocsc") != self.sparse:
+        if valid is not None and hasattr(valid.X, "tocsc") != sparse:
             raise InvalidInputError(
-                f"X is {'sparse' if self.sparse else 'dense'} and that of eval_set is not: give both in the same form",
+                f"X is {'sparse' if sparse else 'dense'} and that of eval_set is not: give both in the same form",
                 argument="eval_set",
             )
-        if self.sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
+        if sparse and self.leaves.needs_scaling:  # a model's that the fit goes on from
             raise InvalidInputError(
                 f"X is sparse, and the model to go on from has {self.leaves.name} leaves, which need a dense matrix; "
                 "call X.toarray()",
@@ -149,50 +171,24 @@ class BoostingFit:
             float(np.abs(np.asarray(self.alone.y)).max(initial=0.0)), None if weight is None else float(weight.max())
         )
 
-    def _objective(self) -> Any:
-        ranker = self.ranker
-        if self.alone is None and not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
-            raise InvalidInputError(
-                f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got "
-                f"{ranker.objective!r}; fit to `data.gather()` if the rows fit here",
-                argument="objective",
-            )
-        n_jobs = self.data.part_jobs
-        objective = make_objective(ranker.objective, ranker.objective_params, ranker._measure(), n_jobs)
-        if self.alone is None and not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
-            raise InvalidInputError("on a cluster objective must be one by name or a function")
-        if not isinstance(objective, UnbiasedLambdaRank):
-            return objective
-        assert self.alone is not None
-        objective.read(self.alone)
-        if self.continued:
-            raise InvalidInputError(
-                f"{'init_model' if self.begun else 'warm_start'}: unbiased-lambdarank learns its propensities from "
-                "tree to tree and cannot be continued; start anew",
-                code="continued",
-            )
-        return objective
-
     def _categories(self) -> CategoryTables | None:
         """Return the tables of categorical columns, or None, and give the parts the statistics of their rows."""
-        ranker, data = self.ranker, self.data
-        if self.begun and hasattr(ranker, "category_features_"):
-            tables: CategoryTables = ranker._category_tables()
-            columns = tables.features
+        data, model, columns = self.data, self.model, self.settings.categories
+        if model is not None and model.begun and model.tables is not None:
+            tables, columns = model.tables, model.tables.features
             encoded = [tables.encode(X)[:, columns] for X in data.each(_values)]
             data.statistics(take_statistics, columns, encoded, keep=True)
             return tables
-        columns = ranker._category_columns(data.n_features)
         if columns is None:
             return None
-        if self.continued:
+        if model is not None:
             raise InvalidInputError(
                 "warm_start: a model with categorical features cannot be continued; set warm_start=False",
                 argument="categorical",
             )
         light = data.without_features()
         queries = _queries_by_content(data)[0]
-        order = queries[stream(ranker.seed_, "categories", 0).permutation(len(queries))]
+        order = queries[stream(self.plan.seed, "categories", 0).permutation(len(queries))]
         values, grades = joined(data.statistics(category_values, columns, merge=beside)), np.asarray(light.y)
         numbers = np.arange(len(columns))
         tables, by_row = fit_categories(values, grades, light.offsets, light.row_weight, numbers, order)
@@ -201,49 +197,70 @@ class BoostingFit:
 
     def _columns(self) -> tuple[float, TrainingColumns]:
         """Return the probability of a swap (0 without fuzzy leaves), and borders, places and scaling of the columns."""
-        ranker, leaves, copies = self.ranker, self.leaves, self.copies
+        settings, model, leaves, copies = self.settings, self.model, self.leaves, self.copies
         p_swap, known_places = 0.0, {}
         if leaves.needs_places:
-            counted = (self.data.n_rows,) if copies is None else (copies.rows, copies.places)
-            p_swap = leaves.swap_probability(*counted)
-            if self.begun:
-                flat = ranker._flat_places()
-                p_swap, known_places = ranker.p_swap_, dict(zip(flat.features.tolist(), flat.tables()))
-        scaled = leaves.needs_scaling or ranker.start == "linear"
+            p_swap = leaves.swap_probability(*((self.data.n_rows,) if copies is None else (copies.rows, copies.places)))
+            if model is not None and model.begun:
+                p_swap, known_places = model.p_swap, model.places
+        scaled = leaves.needs_scaling or settings.start == "linear"
         if self.data.alone is None:
             columns = self._columns_of_parts(scaled)
         else:
             columns = scan_training_columns(
-                training_matrix(self.data.alone, self.data.alone.data, True), copies, self.parts, leaves, scaled,
-                bool(ranker.clip), known_places, ranker.n_jobs,
+                training_matrix(self.data.alone, self.data.alone.data, True), copies, settings.borders, leaves, scaled,
+                settings.clip, known_places, settings.n_jobs,
             )  # fmt: skip
-        if self.begun and scaled:
-            columns = replace(columns, scaling=ranker._scaling())
-        if self.continued and not self.begun:
-            check_same_columns(ranker, leaves, columns, p_swap)
+        if model is not None and model.begun and scaled:
+            columns = replace(columns, scaling=model.scaling)
+        elif model is not None:
+            check_same_columns(model.ranker, leaves, columns, p_swap)
         return p_swap, columns
 
     def _columns_of_parts(self, scaled: bool) -> TrainingColumns:
         """Return the same from summaries of columns."""
-        ranker, data, leaves, unit = self.ranker, self.data, self.leaves, self.unit
+        settings, data, leaves, unit = self.settings, self.data, self.leaves, self.unit
         if not scaled and not leaves.needs_places:
-            borders = column_borders(data, self.parts, unit)
-            return TrainingColumns.of([(own, None, None) for own in borders], bool(ranker.clip))
+            borders = column_borders(data, settings.borders, unit)
+            return TrainingColumns.of([(own, None, None) for own in borders], settings.clip)
         places_a_copy = 1.0 if self.copies is None else self.copies.places_a_copy
 
         def look(summary: ColumnSummary) -> tuple[np.ndarray, Any, Any]:
             if unit is None:
-                return look_at(summary.sorted_values(), self.parts, leaves, scaled)
+                return look_at(summary.sorted_values(), settings.borders, leaves, scaled)
             ends = np.cumsum(summary.counts, dtype=np.int64)
-            return look_at(summary.values, self.parts, leaves, scaled, ends, places_a_copy)
+            return look_at(summary.values, settings.borders, leaves, scaled, ends, places_a_copy)
 
         looked = []
-        with Workers(ranker.n_jobs) as workers:
+        with Workers(settings.n_jobs) as workers:
             for first in range(0, data.n_features, _COLUMNS):
                 some = range(first, min(first + _COLUMNS, data.n_features))
                 summaries = data.statistics(summaries_of, some, data.feature_names, LIMIT, unit, merge=merge_summaries)
                 looked += workers.run(look, [(one,) for one in summaries])
-        return TrainingColumns.of(looked, bool(ranker.clip))
+        return TrainingColumns.of(looked, settings.clip)
+
+
+def objective_of(ranker: Any, measure: Any, data: RowSource, continued: str) -> Any:
+    """Return the objective of a ranker's settings; `continued` names the argument that continues a model, or is ""."""
+    if data.alone is None and not callable(ranker.objective) and ranker.objective not in _OBJECTIVES:
+        raise InvalidInputError(
+            f"on a cluster objective must be one of {', '.join(_OBJECTIVES)} or a function, got "
+            f"{ranker.objective!r}; fit to `data.gather()` if the rows fit here",
+            argument="objective",
+        )
+    objective = make_objective(ranker.objective, ranker.objective_params, measure, data.part_jobs)
+    if data.alone is None and not isinstance(objective, SquaredError | ByQuery | FunctionObjective):
+        raise InvalidInputError("on a cluster objective must be one by name or a function")
+    if isinstance(objective, UnbiasedLambdaRank):
+        assert data.alone is not None
+        objective.read(data.alone.data)
+        if continued:
+            raise InvalidInputError(
+                f"{continued}: unbiased-lambdarank learns its propensities from tree to tree and cannot be continued; "
+                "start anew",
+                code="continued",
+            )
+    return objective
 
 
 def _copies(data: RowSource) -> tuple[CopyUnit | None, RowCopies | None]:
@@ -266,7 +283,7 @@ def _queries_by_content(data: RowSource) -> tuple[np.ndarray, np.ndarray]:
     return np.lexsort((data.weight_by_query, with_grades, own)), sizes
 
 
-def _queries_for_trials(data: RowSource) -> RankingData:
+def rows_for_trials(data: RowSource) -> RankingData:
     """Return queries with those on which kinds of leaves are compared: the same as for rows in memory."""
     if data.alone is not None:
         rows: RankingData = data.alone.data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from truerank.trees.boosting import Progress
 from truerank.trees.categories import CategoryTables
 from truerank.trees.ensemble import Ensemble
 from truerank.trees.leaves.base import Leaves
-from truerank.trees.leaves.places import FlatPlaces
+from truerank.trees.leaves.places import FlatPlaces, PlaceTable
 from truerank.trees.linear_start import LinearStart, Start
 from truerank.trees.training_columns import Scaling, TrainingColumns
 
@@ -119,6 +119,31 @@ def take_model(ranker: Any, begun: Any, n_features: int) -> None:
         if hasattr(begun, name):
             setattr(ranker, name, getattr(begun, name))
     ranker._prepare()
+
+
+@dataclass(frozen=True)
+class FittedParts:
+    """A fitted model whose trees are continued, with what a fit reads of it."""
+
+    ranker: Any
+    progress: Progress
+    begun: bool  # whether the trees were fitted to other data
+    start: Start
+    p_swap: float
+    places: dict[int, PlaceTable]
+    scaling: Scaling | None
+    tables: CategoryTables | None
+
+    @classmethod
+    def of(cls, ranker: Any, progress: Progress, begun: bool) -> FittedParts:
+        """Read a fitted `FittedTrees`."""
+        places: dict[int, PlaceTable] = {}
+        if hasattr(ranker, "place_features_"):
+            flat = ranker._flat_places()
+            places = dict(zip(flat.features.tolist(), flat.tables()))
+        scaling = ranker._scaling() if hasattr(ranker, "feature_mean_") else None
+        tables = ranker._category_tables() if hasattr(ranker, "category_features_") else None
+        return cls(ranker, progress, begun, ranker._start(), getattr(ranker, "p_swap_", 0.0), places, scaling, tables)
 
 
 def trees_of(ranker: Any) -> Progress:
@@ -289,8 +314,9 @@ class FittedTrees(CategoryColumns):
         for t in range(self.n_iter_):
             yield self._advance(X, scores, slice(t, t + 1))
 
-    def _keep(self, progress: Progress, start: Start, leaves: Leaves, columns: TrainingColumns, p_swap: float) -> None:
-        """Store the trees and the attributes that they need."""
+    def _keep(self, grown: Any) -> None:
+        """Store the trees of a `Grown` and the attributes that they need."""
+        progress, start, columns, leaves = grown.progress, grown.start, grown.columns, self.kind_of_leaves
         for name in OF_SOME:
             self.__dict__.pop(name, None)  # of an earlier fit
         self.start_ = start.constant
@@ -306,8 +332,12 @@ class FittedTrees(CategoryColumns):
         self.n_iter_ = len(progress.trees)
         if leaves.needs_places:
             used = np.unique(self.tree_features_)
-            self.p_swap_ = p_swap
+            self.p_swap_ = grown.p_swap
             keep(self, FlatPlaces.of(used, [columns.places[k] for k in used]))
+        if grown.tables is not None:
+            keep(self, grown.tables)
+        for name, values in grown.propensities.items():
+            setattr(self, f"{name}_", values)
         self._prepare()
         self._fitted_with = fit_settings(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from truerank.core.types import ArrayLike
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
-from truerank.rankers.boosting_fit import BoostingFit
+from truerank.rankers.boosting_fit import BoostingFit, BoostingSettings, objective_of, rows_for_trials
 from truerank.rankers.column_settings import feature_sets, monotone_signs
 from truerank.rankers.constructor_names import estimator
-from truerank.rankers.fitted_trees import FittedTrees, take_model
+from truerank.rankers.fitted_trees import FittedParts, FittedTrees, begun_progress, take_model, trees_of
 from truerank.rankers.leaf_choice import choose_leaves
 from truerank.solvers.early_stopping import EarlyStopping
 from truerank.trees.boosting import Plan
@@ -300,7 +301,22 @@ class ObliviousBoosting(FittedTrees):
         if init_model is not None:
             self._take(init_model, data.n_features)
         parts, watched = data.in_parts(self.n_jobs), None if valid is None else valid.in_parts(self.n_jobs)
-        self._finish(BoostingFit(self, parts, watched, init_model is not None).run())
+        borders, begun = self._borders(), init_model is not None
+        check_choice(self.start, "start", ("constant", "linear"))
+        start_alpha = check_number(self.start_alpha, "start_alpha", minimum=0.0)
+        progress = trees_of(self) if begun else begun_progress(self, self.n_features_in_)
+        model = FittedParts.of(self, progress, begun) if begun or progress.trees else None
+        stopping = self._early_stopping(valid is not None)
+        continued = "" if model is None else "init_model" if model.begun else "warm_start"
+        objective = objective_of(self, self._measure(), parts, continued)
+        self._choose_leaves(partial(rows_for_trials, parts), model is not None)
+        settings = BoostingSettings(
+            borders, self.start, start_alpha, bool(self.clip), objective, stopping, self.kind_of_leaves, self._plan(),
+            self._category_columns(data.n_features), self.n_jobs,
+        )  # fmt: skip
+        grown = BoostingFit(settings, parts, watched, model).run()
+        self._keep(grown)
+        self._finish(grown.status)
 
     # Arguments.
 
@@ -336,7 +352,7 @@ class ObliviousBoosting(FittedTrees):
             )
         take_model(self, begun, n_features)
 
-    def _parts(self) -> int:
+    def _borders(self) -> int:
         """Return the number of parts of the values of a feature."""
         parts = check_positive_int(self.borders, "borders")
         if parts > MAX_BORDERS + 1:

@@ -354,14 +354,15 @@ def start_scores(part: Part, start: float, has_missing: np.ndarray) -> None:
 
 def _go_on(part: Part, model: Any, begun: bool) -> None:
     trees = part.memory["trees"]
-    trees.scores[:] = model._predict(part.data.X)
+    trees.scores[:] = part.data.scores(model)
     if begun:  # on other data the model may stand worse than a constant
         trees.start = trees.scores.copy()
 
 
 def _staged(part: Part, ranker: Any, measure: Any) -> list[np.ndarray]:
-    judgements = part.data.judgements()
-    return [np.array([measure.per_query(judgements, scores) for scores in ranker._staged(part.data.X)])]
+    rows = part.data.as_grouped()
+    judgements = rows.judgements()
+    return [np.array([measure.per_query(judgements, scores) for scores in ranker.staged_predict(rows)])]
 
 
 def _derive(part: Part, t: int) -> dict[str, Any]:
