@@ -96,7 +96,10 @@ def run(args: argparse.Namespace) -> int:
     }
     parts = ", ".join(f"{name} {weight:.2f}" for name, weight in choice.weights.items())
     name = f"{choice.method} ({parts})" if len(choice.weights) > 1 else choice.method
-    rows = [[row.method, row.log_loss, row.brier, row.difference, row.p] for row in choice.comparisons]
+    rows = [
+        [row.method, row.log_loss, row.brier, row.difference, "< 0.0001" if row.p < 1e-4 else row.p]
+        for row in sorted(choice.comparisons, key=lambda row: row.log_loss)
+    ]
     text = (
         f"{found.about}\n{name}: {common.counted(report['rows'], 'row')}, "
         f"{n_queries} queries, {report['relevant']} relevant "

@@ -126,13 +126,20 @@ def _report(
         common.print_report(args, {"ranker": args.ranker, "convention": args.convention, "folds": results, "mean": mean,
                            "mean_ties_averaged": averaged})  # fmt: skip
         return 0
-    rows = [[row["fold"], *row["measures"].values(), json.dumps(common.plain(row["params"]))] for row in results]
+    each = [json.dumps(common.plain(row["params"])) for row in results]
+    rows = [[row["fold"], *row["measures"].values(), text] for row, text in zip(results, each)]
     rows.append(["mean of folds", *mean.values(), ""])
     if any(abs(mean[label] - averaged[label]) > 0.0005 for label in mean):
         rows.append(["ties averaged", *averaged.values(), ""])
-    print(common.table(rows, ["fold", *mean, "settings"]))
+    first, value = next(iter(mean.items()))
+    same = "" if len(set(each)) > 1 or not results[0]["params"] else f" with {each[0]}"
+    print(f"{first} of {args.ranker}{same} is {value:.4f}, the mean of {len(results)} folds of {args.folds}.\n")
+    shown = len(set(each)) > 1
+    print(common.table([row[: len(row) - (not shown)] for row in rows], ["fold", *mean, *["settings"] * shown]))
     chosen = f", chosen by {args.select or 'AP'}" if args.grid else ""
-    print(f"ranker {args.ranker}, convention {args.convention}{chosen}")
+    print(f"convention {args.convention}; each query is tested by a ranker that other queries trained{chosen}")
+    other = "list-net" if args.ranker == "single-feature" else "single-feature"
+    print(f"next: truerank cross-validate {args.folds} --ranker {args.ranker} --against {other}")
     return 0
 
 
