@@ -20,14 +20,33 @@ def test_the_ends_of_one_mean_are_students():
         assert (low[0], high[0]) == pytest.approx(expected)
 
 
-def test_below_a_thousandth_segments_share_the_level():
+def test_with_several_looks_segments_share_the_level_and_the_largest_deviation():
     rng = np.random.default_rng(0)
     d = rng.normal(-0.1, 0.2, (60, 3))
     d[30:, 1] = np.nan
-    low, high = failing_ends(d, 0.0009)
-    for k, own in enumerate((d[:, 0], d[:30, 1], d[:, 2])):
-        expected = stats.t.interval(1 - 0.0009 / 3, len(own) - 1, own.mean(), stats.sem(own))
-        assert (low[k], high[k]) == pytest.approx(expected)
+    d[:, 2] /= 4.0
+    deviation = np.nanstd(d, axis=0, ddof=1)
+    pooled = np.sqrt((deviation**2).mean())
+    for level in (0.0009, 0.0025, 0.025):
+        low, high = failing_ends(d, level)
+        for k, n in enumerate((60, 30, 60)):
+            half = stats.t.ppf(1 - level / 6, n - 1) * max(deviation[k], pooled) / np.sqrt(n)
+            expected = np.nanmean(d[:, k]) - half, np.nanmean(d[:, k]) + half
+            assert (low[k], high[k]) == pytest.approx(expected)
+    d[:, 2] = -0.1
+    assert np.isnan(failing_ends(d, 0.0025)[0]).tolist() == [False, False, True]
+
+
+def test_a_segment_without_the_rare_loss_of_the_others_does_not_fail_at_many_looks():
+    """Ten of 200 queries lose 0.9, and none of them is in the first segment, whose small losses are steady."""
+    rng = np.random.default_rng(0)
+    d = np.where(rng.random(200) < 0.05, -0.9, 0.0) + rng.normal(0.0, 0.001, 200)
+    d -= d.mean()
+    segment = np.where(np.arange(200) < 20, np.abs(d) * 0.0 - 0.03 + rng.normal(0.0, 0.005, 200), np.nan)
+    columns = np.column_stack([d, segment])
+    alone = stats.ttest_1samp(segment[:20], 0.0).pvalue
+    assert alone < 0.0025 / 100
+    assert failing_ends(columns, 0.0025)[1][1] > 0
 
 
 def test_a_loss_in_one_segment_fails_and_names_it():

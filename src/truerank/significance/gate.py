@@ -5,7 +5,9 @@ neither is shown.
 
 * The whole set and all segments are one family. FAIL requires that the simultaneous interval of a difference lies below
   0, that its estimate is below -δ, and that enough queries differ (six at the level 0.05). The level is 0.05/N with N
-  looks at the same queries. Below a level of 0.001 the intervals are Student's, with Bonferroni's correction.
+  looks at the same queries. With several looks the intervals are Student's with Bonferroni's correction, because random
+  signs show too little of a skewed tail. There each has at least the root mean square of all deviations, since a
+  segment without a rare loss shows too little of it.
 * PASS requires "better", or "not worse by more than δ", of the whole set (`significance.intervals.Verdict`).
 * Floors (least means, largest losses) are a family of their own, with the level 0.05/N divided by their number.
 
@@ -43,7 +45,6 @@ from truerank.significance.paired import LEVEL, differences_of, moments, share_i
 
 PASS, FAIL, INCONCLUSIVE = "PASS", "FAIL", "INCONCLUSIVE"
 EXIT_CODES = {PASS: 0, FAIL: 1, INCONCLUSIVE: 3, "pass": 0, "fail": 1}
-_SMALL_LEVEL = 0.001  # below it too few resamples are beyond a quantile
 _MOST_LOST = 5  # queries that are listed
 
 
@@ -201,12 +202,14 @@ def failing_ends(differences: np.ndarray, level: float, random_state: RandomStat
 
     `differences` (n, h) are those of the whole set and of segments, NaN where a query is not in a segment.
     """
-    if level >= _SMALL_LEVEL:
+    if level >= LEVEL:
         found = simultaneous_intervals(differences, level=1.0 - level, random_state=random_state)
         return found.low, found.high
     n, mean, deviation = moments(differences)
+    there = deviation > 0
+    pooled = math.sqrt((deviation**2).sum() / max(there.sum(), 1))
     half = np.array([student_quantile(1.0 - level / (2.0 * len(n)), int(k) - 1) if k > 1 else math.nan for k in n])
-    half *= np.where(deviation > 0, deviation, math.nan) / np.sqrt(n)
+    half *= np.where(there, np.maximum(deviation, pooled), math.nan) / np.sqrt(n)
     return mean - half, mean + half
 
 
