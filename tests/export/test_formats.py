@@ -112,7 +112,7 @@ def test_c_has_the_same_bits_as_predict(fitted, missing):
         np.testing.assert_array_equal(score(X), expected)
 
 
-@pytest.mark.parametrize("format", ["solr", "ranklib", "elasticsearch-ltr", "lightgbm", "xgboost"])
+@pytest.mark.parametrize("format", ["solr", "elasticsearch-ltr", "lightgbm", "xgboost"])
 def test_an_export_comes_back_as_the_same_ranking(fitted, format, tmp_path):
     model = fitted["constant"]
     names = [f"name_{k}" for k in range(20)]
@@ -253,7 +253,7 @@ def test_a_column_with_missing_values_is_no_sum(format):
         assert json.loads(export)["script"]["params"]["shift"] == 3  # and not so large that all scores are one
 
 
-@pytest.mark.parametrize("format", ["xgboost", "ranklib"])
+@pytest.mark.parametrize("format", ["xgboost", "opensearch-ltr"])
 def test_rows_that_float32_moves_over_a_border_are_told_in_the_certificate(format):
     rng = np.random.default_rng(0)
     X = np.column_stack([1.0 + 1e-12 * rng.uniform(size=200), rng.uniform(size=200)])

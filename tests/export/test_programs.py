@@ -14,8 +14,8 @@ from truerank.export.formats import FORMATS
 
 PROGRAMS = {
     "painless": "painless",
-    "ranklib": "ranklib",
-    "rankymcrankface": "ranklib",
+    "ranklib": "opensearch-ltr",
+    "rankymcrankface": "opensearch-ltr",
     "solr": "solr",
     "vespa": "vespa",
 }
@@ -41,7 +41,7 @@ def test_the_program_itself_scores_the_export(program, tmp_path, monkeypatch):
     if format in ("vespa", "painless"):
         models += [ObliviousBoosting(leaves=leaves, n_estimators=3, depth=2) for leaves in ("fuzzy", "polynomial")]
         models += [CalibratedRanker(AdaRank(measure="AP"), random_state=0)]  # a pool, whose output is a probability
-    for model in models:
+    for model in models[format == "opensearch-ltr" :]:  # whose linear models are not RankLib's text
         form = form_of(model.fit(data))
         own = FORMATS[format]
         rows = np.concatenate([data.X[:40], border_cases(form, data.X, own.float32, "decimal", own.tiny)[:120]])

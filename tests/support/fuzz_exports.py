@@ -30,7 +30,7 @@ from truerank.export.formats import FORMATS
 from truerank.models.registry import RANKERS, ranker_class
 from truerank.rankers.base import Ranker
 
-IMPORTED = {"solr": "solr", "elasticsearch": "elasticsearch", "ranklib": "ranklib", "lightgbm": "lightgbm",
+IMPORTED = {"solr": "solr", "elasticsearch": "elasticsearch", "lightgbm": "lightgbm",
             "xgboost": "xgboost"}  # fmt: skip
 WORDS = [
     "bm25",

@@ -28,7 +28,7 @@ from truerank.export.compared_rows import (
     steps_of,
     thresholds_of,
 )
-from truerank.export.form import Linear, ModelForm, Plain, Polynomial, Stumps, as_linear
+from truerank.export.form import Linear, ModelForm, Polynomial, as_linear, largest_values
 from truerank.export.run import evaluated_part, evaluators
 from truerank.export.search_engines import before_slack
 from truerank.models.foreign.search_engines import SLACK
@@ -292,16 +292,12 @@ def magnitudes(form: ModelForm, X: np.ndarray) -> np.ndarray:
             sizes = (sizes + np.abs(own.first)) / np.abs(own.second)
         with np.errstate(over="ignore"):
             return total + np.minimum(sizes, 1e300) @ np.abs(body.weights)
-    if isinstance(body, Stumps):
-        return total + float(np.abs(body.weights).sum())
-    values = np.abs(body.trees.values)
-    if isinstance(body, Plain):
-        return total + float(sum(body.trees.nested(lambda leaf: float(values[leaf]), lambda node, a, b: max(a, b))))
+    times = 1.0
     if isinstance(body, Polynomial):
         scaling = body.scaling
         reach = np.maximum(np.abs(scaling.low - scaling.mean), np.abs(scaling.high - scaling.mean)) / scaling.scale
-        values = values.sum(axis=2) * max(1.0, float(reach.max(initial=0.0))) ** body.degree
-    return total + float(values.reshape(len(values), -1).max(axis=1, initial=0.0).sum())
+        times = max(1.0, float(reach.max(initial=0.0))) ** body.degree
+    return total + times * float(largest_values(form).sum())
 
 
 def _unexplained(
@@ -440,7 +436,7 @@ def constant_left_out(form: ModelForm, format: str, properties: Any) -> float:
     """Return the constant that the format omits. This constant does not change a ranking."""
     if format == "painless" or not isinstance(form.body, Linear) or properties.keeps_constant:
         return 0.0
-    if format in ("ranklib", "xgboost"):
+    if format == "xgboost":
         form = as_linear(form)
     return form.start + form.intercept
 

@@ -517,16 +517,20 @@ def roundings(form: ModelForm) -> Iterator[tuple[ModelForm, float, float | None]
 
 def _step(form: ModelForm, factor: float) -> float:
     """Return the smallest power of two that is large enough for all partial sums."""
-    body = form.body
-    if isinstance(body, Stumps):
-        largest = np.abs(body.weights)
-    elif isinstance(body, Plain):
-        values = np.abs(body.trees.values)
-        largest = np.array(body.trees.nested(lambda leaf: float(values[leaf]), lambda node, a, b: max(a, b)))
-    else:
-        largest = np.abs(body.trees.values).max(axis=1, initial=0.0)
+    largest = largest_values(form)
     bound = factor * (float(largest.sum()) + abs(form.start) + abs(form.intercept))
     return float(2.0 ** np.ceil(np.log2(max(bound, 1e-30) / (_DIGITS - len(largest) - 2))))
+
+
+def largest_values(form: ModelForm) -> np.ndarray:
+    """Return the largest magnitude that each stump or tree adds to a score, shape (T,)."""
+    body = form.body
+    if isinstance(body, Stumps):
+        return np.abs(body.weights)
+    values = np.abs(body.trees.values)
+    if isinstance(body, Plain):
+        return np.array(body.trees.nested(lambda leaf: float(values[leaf]), lambda node, a, b: max(a, b)))
+    return (values.sum(axis=2) if isinstance(body, Polynomial) else values).max(axis=1, initial=0.0)
 
 
 def _times(form: ModelForm, factor: float, step: float | None) -> ModelForm:

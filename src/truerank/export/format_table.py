@@ -60,7 +60,6 @@ _FORMATS: dict[str, Format] = {
     "solr": _ENGINE("truerank.export.search_engines:write_solr", slack=1e-6),
     "elasticsearch-ltr": _ENGINE("truerank.export.search_engines:write_plugin"),
     "opensearch-ltr": _ENGINE("truerank.export.search_engines:write_plugin"),
-    "ranklib": _ENGINE("truerank.export.search_engines:write_ranklib"),
     "lightgbm": Format("truerank.export.tree_libraries:write_lightgbm", _TREES, tiny=1e-35),
     "xgboost": Format("truerank.export.tree_libraries:write_xgboost", ("linear", *_TREES), True, keeps_constant=False),
     "onnx": Format("truerank.export.onnx:write", _ALL, True, expression=True, float64_if_close=True),

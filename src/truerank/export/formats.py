@@ -280,7 +280,7 @@ def reason_against(form: ModelForm, format: str) -> Message | None:
         return Message(
             f"its trees start from a linear ranker, which only formats with expressions hold: {can}", _DISTIL
         )
-    stumps = isinstance(form.body, Stumps) and format in ("ranklib", "elasticsearch-ltr", "opensearch-ltr", "onnx")
+    stumps = isinstance(form.body, Stumps) and format in ("elasticsearch-ltr", "opensearch-ltr", "onnx")
     if stumps and not len(form.body.features):
         return Message("it has no stump, so all documents have the same score")
     return None

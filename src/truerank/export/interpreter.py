@@ -72,12 +72,8 @@ class Frame:
 
     def assign(self, name: str, value: Any, rows: Rows) -> None:
         """Give some rows another value."""
-        if rows is not None and name in self.values:
-            whole = np.array(np.broadcast_to(self.values[name], self.n), dtype=np.asarray(value).dtype)
-            whole[rows] = value
-            value = whole
-        elif rows is not None and np.ndim(value):
-            whole = np.zeros(self.n, np.asarray(value).dtype)
+        if rows is not None and (name in self.values or np.ndim(value)):
+            whole = np.array(np.broadcast_to(self.values.get(name, 0), self.n), dtype=np.asarray(value).dtype)
             whole[rows] = value
             value = whole
         self.values[name] = value
@@ -445,18 +441,18 @@ def _member(value: Expression, name: str, arguments: list[Expression] | None) ->
         return _element(value, arguments[0])
 
     def run(own: Frame, rows: Rows) -> Any:
+        found: Any
         whole = value(own, rows)
         if isinstance(whole, Mapping):
             found = whole.get(name)
         else:
-            sizes = {"length": lambda: len(whole.cells)} if isinstance(whole, Local) else {"size": lambda: len(whole)}
-            found = sizes.get(name)
-        if arguments is not None and callable(found):
+            found = len(whole.cells) if isinstance(whole, Local) else lambda: len(whole)
+            if name != ("length" if isinstance(whole, Local) else "size"):
+                raise refusal(f"unknown member {name!r}")
+        if callable(found) != (arguments is not None):
+            raise refusal(f"{name!r} is used as {'an attribute' if arguments is None else 'a method'}")
+        if arguments is not None:
             found = found(*(argument(own, rows) for argument in arguments))
-        elif name == "length" and callable(found):
-            found = found()
-        elif arguments is not None or callable(found):
-            raise refusal(f"unknown member {name!r}")
         return found if arguments else own.part(found, rows)
 
     return run

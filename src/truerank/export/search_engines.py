@@ -1,10 +1,10 @@
-"""Formats of search engines: RankLib's text, the LTR plugins of Elasticsearch and OpenSearch, and Solr's LTR module.
+"""Formats of search engines: the LTR plugins of Elasticsearch and OpenSearch, and Solr's LTR module.
 
-RankLib's text is Coordinate Ascent (linear models), RankBoost (stumps) or LambdaMART (trees); ids count from 1. The
-plugins store a body for `_ltr/_featureset/NAME/_createmodel`: a linear model is `model/linear` with feature
-normalisers, without its constant, which changes no order, and trees are RankLib's text, `model/ranklib`. In both, a
-feature whose query does not match a document is 0. XGBoost models of the plugins would receive nan instead, and send it
-right in every question. Solr has LinearModel with normalisers, and MultipleAdditiveTreesModel.
+The plugins store a body for `_ltr/_featureset/NAME/_createmodel`: a linear model is `model/linear` with feature
+normalisers, without its constant, which changes no order; stumps and trees are `model/ranklib`, the text of RankLib's
+RankBoost or LambdaMART with ids from 1. In both, a feature whose query does not match a document is 0. XGBoost models
+of the plugins would receive nan instead, and send it right in every question. Solr has LinearModel with normalisers,
+and MultipleAdditiveTreesModel.
 """
 
 from __future__ import annotations
@@ -16,25 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from truerank.core.errors import InvalidInputError
 from truerank.core.float32 import finite_threshold, float32_threshold, shortest_decimal
-from truerank.export.form import Linear, ModelForm, Stumps, as_linear, as_plain
+from truerank.export.form import Linear, ModelForm, Stumps, as_plain
 from truerank.models.foreign.search_engines import PACKAGE, SLACK
 
 
-def write_ranklib(form: ModelForm, name: str, inputs: str) -> str:
-    """Return the model's text, without `name`. A linear model loses its constant, which changes no order."""
-    if isinstance(form.body, Linear):
-        weights = as_linear(form).body.weights
-        used = np.flatnonzero(weights)
-        pairs = " ".join(f"{k + 1}:{float(weights[k])!r}" for k in used) or "1:0.0"
-        return (
-            f"## Coordinate Ascent\n## Restart = 1\n## MaxIteration = 1\n## StepBase = 0.05\n## Slack = 0.001\n{pairs}"
-        )
+def _ranklib(form: ModelForm, inputs: str) -> str:
+    """Return the text of RankLib's RankBoost or LambdaMART."""
     if isinstance(form.body, Stumps) and form.normalizers is None and np.isfinite(form.body.thresholds).all():
         body = form.body
-        if not len(body.features):
-            raise InvalidInputError("RankLib's RankBoost cannot hold a model without stumps")
         thresholds = float32_threshold(body.thresholds, inputs).astype(np.float64)
         rows = zip(body.features.tolist(), thresholds.tolist(), body.weights.tolist())
         text = " ".join(f"{k + 1}:{threshold!r}:{weight!r}" for k, threshold, weight in rows)
@@ -58,7 +48,7 @@ def write_ranklib(form: ModelForm, name: str, inputs: str) -> str:
 
 
 def with_places(text: str, places: Mapping[int, int]) -> str:
-    """Return a text of trees or stumps of `write_ranklib` with column k at `places[k]`, both from 0."""
+    """Return a text of trees or stumps of `write_plugin` with column k at `places[k]`, both from 0."""
 
     def moved(found: re.Match[str]) -> str:
         return f"{found[1]}{places[int(found[2]) - 1] + 1}{found[3]}"
@@ -78,7 +68,7 @@ def write_plugin(form: ModelForm, name: str, inputs: str) -> str:
                 form.names[k]: {"standard": dict(zip(("mean", "standard_deviation"), pairs[k]))} for k in form.used
             }
     else:
-        model["definition"] = write_ranklib(form, name, inputs)
+        model["definition"] = _ranklib(form, inputs)
     return json.dumps({"model": {"name": name, "model": model}}, ensure_ascii=False, indent=1) + "\n"
 
 

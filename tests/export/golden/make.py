@@ -38,6 +38,10 @@ def main() -> None:
                     form = form_of(model)
                     rows = np.concatenate([X[:20], border_cases(form, X, True, "decimal")[:120]])
                     text = str(export_model(model, format, certify=data))
+                    if format == "opensearch-ltr":  # RankLib's text, also of a linear model
+                        coef = model.coef_.tolist() if name == "linear" else []
+                        pairs = " ".join(f"{k + 1}:{weight!r}" for k, weight in enumerate(coef))
+                        text = f"## Coordinate Ascent\n{pairs}" if coef else text
                     scores = java.scores(program, text, rows, form.names)
                     entries[name] = {"format": format, "text": text, "rows": rows.tolist(), "scores": scores.tolist()}
                 target = Path(__file__).parent / f"{program}.json"
