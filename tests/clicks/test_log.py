@@ -10,9 +10,10 @@ import pandas
 import pytest
 
 from support.refusals import refused
-from truerank import ClickLog, read_clicks
+from truerank import ClickLog, read_clicks, write_run
+from truerank.cli import main
 from truerank.clicks.checkup import examine_log
-from truerank.clicks.log import NO_TIME
+from truerank.clicks.log import NO_TIME, NOT_SHOWN, OTHER
 from truerank.core.errors import DataFileError, InvalidInputError
 
 ROWS = {
@@ -149,7 +150,7 @@ def test_ubi_events(tmp_path):
         more.write("\n" + json.dumps(event("click", "z", 9)))
     with refused(DataFileError, code="not-shown", line=6):
         read_clicks(events, format="ubi")
-    assert read_clicks(events, format="ubi", bad="skip").skipped == {"clicks on documents that were not shown": 1}
+    assert read_clicks(events, format="ubi", bad="skip").skipped == {NOT_SHOWN: 1, OTHER: 1}
     with refused(DataFileError, argument="shown_action", code="nothing-shown"):
         read_clicks(events, format="ubi", shown_action="view")
 
@@ -242,7 +243,7 @@ def test_queries_without_hits_come_from_their_events(first, tmp_path):
             lines(tmp_path / "events.jsonl", events), lines(tmp_path / "queries.jsonl", queries),
             format="ubi", first_position=first,
         )  # fmt: skip
-        assert sum(log.skipped.values()) == 2
+        assert sum(log.skipped.values()) == 3
         found = sorted(zip(log.document_ids[log.document], log.position.tolist(), log.clicked.tolist()))
         wanted = wanted or found
         assert found == wanted
@@ -299,3 +300,16 @@ def test_rows_without_a_time_are_counted_where_others_have_one(times):
     assert log.skipped == {NO_TIME: absent}
     assert any(f"{NO_TIME}): {absent}" in str(text) for text in examine_log(log))
     assert ClickLog([1, 1], ["q"] * 2, ["a", "b"], [1, 2], [0, 1], time=[None, None]).skipped == {}
+
+
+def test_ubi_is_recognised_and_every_action_tells_what_is_left_out(tmp_path, capsys):
+    shown = [of_query("impression", f"q{k}", name, place) for k in range(4) for place, name in enumerate("ab", 1)]
+    clicked = [of_query("click", f"q{k}", "ab"[k % 2]) for k in range(4)]
+    path = lines(tmp_path / "events.ndjson", [*shown, *clicked, of_query("scroll", "q0", "a")])
+    log = read_clicks(path)
+    assert (log.n_impressions, log.skipped) == (4, {OTHER: 1})
+    write_run({"cat": {"a": 2.0, "b": 1.0}}, tmp_path / "new.run")
+    assert main(["clicks", "value", str(path), "--runs", str(tmp_path / "new.run"), "--cutoff", "1"]) == 0
+    error = capsys.readouterr().err
+    assert "other action names): 1" in error
+    assert "--click-action" in error

@@ -86,10 +86,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace, path: str) -> ClickLog:
+    from truerank.clicks.log import left_out
     from truerank.clicks.read import read_clicks
 
     columns = ranker_options.key_values("--columns", "name=column", args.columns or ())
-    return read_clicks(path, columns=columns, **common.given(args, *(name for name in LOG if name != "columns")))
+    log = read_clicks(path, columns=columns, **common.given(args, *(name for name in LOG if name != "columns")))
+    for one in left_out(log.skipped) if args.action != "examine" else ():  # which lists them itself
+        common.note(f"truerank clicks: {path}: {common.worded(one, args.wording)}")
+    return log
 
 
 def _fitted(args: argparse.Namespace, log: ClickLog) -> Examination:

@@ -20,7 +20,7 @@ TEXT = np.dtypes.StringDType()
 _DEEPEST = 10_000  # a larger position is a score or an id by mistake
 _LATEST = 2**63 - 1024  # a time in nanoseconds, year 2262
 NO_LIST, NO_QUERY = "queries without hits and without shown documents", "events without query_id"
-NOT_SHOWN = "clicks on documents that were not shown"
+NOT_SHOWN, OTHER = "clicks on documents that were not shown", "events with other action names"
 NO_TIME = "all times, because rows have none"
 # What to do about what `ClickLog.skipped` counts; `_CORRECT` where there is nothing special.
 _REMEDIES: dict[str, tuple[Remedy | str, ...]] = {
@@ -30,6 +30,7 @@ _REMEDIES: dict[str, tuple[Remedy | str, ...]] = {
     NO_LIST: ("log query_response_hit_ids", Remedy("to name the event of a shown document", shown_action=...)),
     NO_QUERY: ("log the query_id of each event",),
     NOT_SHOWN: ("log all shown documents",),
+    OTHER: (Remedy("if they are clicks", click_action=...), Remedy("if they show documents", shown_action=...)),
     NO_TIME: ("fill in the times, or leave these rows out",),
 }
 _CORRECT = (Remedy("to see the first such row", bad="error"),)

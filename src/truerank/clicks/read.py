@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from truerank.clicks.log import NO_LIST, NO_QUERY, NOT_SHOWN, ClickLog, Place, can_be_coded, coded_ids
+from truerank.clicks.log import NO_LIST, NO_QUERY, NOT_SHOWN, OTHER, ClickLog, Place, can_be_coded, coded_ids
 from truerank.core.checks import check_choice
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError
 from truerank.core.names import nearest
@@ -54,7 +54,7 @@ def read_clicks(
         without this file, the events named `shown_action` are the shown documents. `ClickLog.skipped` counts queries
         without either, and events without a query.
     format : "table", "json-lines", "ubi" or None, default None
-        Default: by the ending.
+        Default: by the ending, and "ubi" for JSON whose first object has an `action_name`, or with `queries`.
     columns : dict of str to str, optional
         Columns, or dotted paths in JSON (`attributes.bucket`), whose names differ from those of `ClickLog`. For UBI:
         "query" (default `user_query`), "session" (`client_id`), "time" (`timestamp`) and "ranker" (none).
@@ -78,7 +78,7 @@ def read_clicks(
     if isinstance(first_position, bool) or first_position not in (0, 1):
         raise InvalidInputError(argument="first_position", expected="0 or 1", value=first_position)
     path = source if isinstance(source, str | os.PathLike) else None
-    kind = "table" if path is None else format or _kind(path)
+    kind = "table" if path is None else format or ("ubi" if queries is not None else _kind(path))
     check_choice(kind, "format", ("table", "json-lines", "ubi"))
     if queries is not None and kind != "ubi":
         raise InvalidInputError(
@@ -109,7 +109,8 @@ def read_clicks(
 def _kind(path: PathLike) -> str:
     endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() not in COMPRESSED]
     if endings and endings[-1] in (".jsonl", ".ndjson", ".json"):
-        return "json-lines"
+        first = next(_json_rows(path), None) if os.path.isfile(path) else None  # a pipe can be read once
+        return "ubi" if first is not None and "action_name" in first[1] else "json-lines"
     if tables.table_kind(path) is None:
         raise DataFileError(
             "the file name of a click log must end in .parquet, .arrow, .feather, .csv, .tsv, .jsonl or .ndjson",
@@ -256,7 +257,7 @@ def _read_ubi(
     rows: dict[tuple[str, str], int] = {}
     shown: list[tuple[str, str, Any, int]] = []  # query_id, document, position, line
     clicks: list[tuple[tuple[str, str], tuple[str, int]]] = []
-    listed, lost = set[str](), dict.fromkeys((NO_LIST, NO_QUERY, NOT_SHOWN), 0)
+    listed, lost = set[str](), dict.fromkeys((NO_LIST, NO_QUERY, NOT_SHOWN, OTHER), 0)
 
     def described(row: dict[str, Any], place: tuple[str, int]) -> str:
         name = _text(row["query_id"], "query_id", place)
@@ -327,6 +328,7 @@ def _event_rows(
     for place, row in _json_rows(path):
         action = row.get("action_name")
         if action not in actions:
+            lost[OTHER] += 1
             continue
         if row.get("query_id") is None:
             lost[NO_QUERY] += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -200,6 +201,8 @@ def read_qrels(source: object, *, grades: object = None, aggregate: str | None =
     """
     plain = grades is None and aggregate is None
     if hasattr(source, "columns") or not plain:
+        return _other_qrels(source, grades, aggregate)
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         return _other_qrels(source, grades, aggregate)
     with source if isinstance(source, Source) else Source(source) as stream:
         if not is_trec(stream.peek(), 4):

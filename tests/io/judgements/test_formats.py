@@ -194,8 +194,7 @@ def test_judges_are_columns_of_a_book_and_kept(tmp_path):
         ("=sum", "=sum", "d3", 1.0, "Ann"), ("red shoes", "red shoes", "d1", 2.0, "Bo, B."),
         ("red shoes", "red shoes", "d1", 3.0, "Ann"), ("red shoes", "red shoes", "d2", 0.0, "Unknown"),
     ]  # fmt: skip
-    for name, ending in [("quepid", "x.csv"), ("quepid-json", "x.json"), ("ratings", "x.csv"), ("ratings", "x.jsonl"),
-                         ("pyterrier", "x.csv"), ("ir-measures", "x.tsv")]:  # fmt: skip
+    for name, ending in [("quepid", "x.csv"), ("quepid-json", "x.json"), ("ratings", "x.csv"), ("ratings", "x.jsonl")]:
         write_ratings(ratings, tmp_path / ending, name)
         assert rows_of(read_ratings(tmp_path / ending)) == rows_of(ratings), name
     for name in sorted(set(WRITERS) - {name for name in FORMATS.own if FORMATS[name].judges} - {"esci"}):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError
 from truerank.io.delimited import dialect
+from truerank.io.judgements.roles import roles_of
 from truerank.io.letor.grammar import NUMBER, check_bytes
 from truerank.io.streams import Source
 
@@ -87,7 +88,9 @@ def of_text(data: bytes, name: str) -> Content:
         return Content(name, "json", text, _json_values(text, name))
     first = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
     if _is_text(first):
-        return Content(name, "text", text)
+        text = _without_titles(text)
+        if not text:
+            return Content(name, "text", data.decode("utf-8"))
     return _of_delimited(text, data, name)
 
 
@@ -130,6 +133,15 @@ def _is_text(line: str) -> bool:
     if len(words) in (4, 6) and NUMBER.fullmatch(words[3 if len(words) == 4 else 4]):
         return True
     return not re.search(r"[,;\t]", line)
+
+
+def _without_titles(text: str) -> str:
+    """Return a table that follows lines of a title, which become blank; "" if the columns are not of judgements."""
+    found = re.match(r"((?:[^,;\t\n]{0,200}\n){1,5})([^\n]*[,;\t][^\n]*)\n", text)
+    roles = roles_of(re.split("[,;\t]", found[2]), like=True) if found else {}
+    if found is None or "document" not in roles or not {"query", "text"} & roles.keys():
+        return ""
+    return "\n" * found[1].count("\n") + text[found.end(1) :]
 
 
 def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
@@ -210,6 +222,8 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
             wrong = DataFileError(f"a cell is damaged ({error}). Check the quotation marks", name, line)
     else:
         raise wrong
+    while len(rows) > 2 and _filled(rows[0][1]) < 2 <= _filled(rows[1][1]):  # a title above the names
+        del rows[0]
     header = [cell.strip() for cell in rows[0][1]]
     for number, row in rows[1:]:
         if len(row) > len(header) and any(map(str.strip, row[len(header) :])):
@@ -217,3 +231,8 @@ def _of_delimited(text: str, data: bytes, name: str) -> Content:
     if rows[0][1] != header or any(row[1:2] and row[1][:1] == " " for _, row in rows[1:3]):
         rows = [(number, [cell.strip() for cell in row]) for number, row in rows]
     return Content(name, "table", text, header=header, rows=rows[1:], delimiter=delimiter, decimal=decimal)
+
+
+def _filled(row: list[str]) -> int:
+    """Return the number of cells that are not empty."""
+    return sum(bool(cell.strip()) for cell in row)

@@ -72,7 +72,7 @@ class _Walk:
         elif is_listed and at.document is not None:
             rank = -float(roles["rank"]) if isinstance(roles.get("rank"), int | float) else None
             yield self.row(at, at.document, rank if self.what == "score" else None if key in _OPEN else 1)
-        elif is_listed and "document" not in roles:
+        elif is_listed and "document" not in roles and "text" not in roles:
             yield from self.mapped(node, at)
         elif at.query is None and (lists_documents(key, self.what) or (key in ("", "data") and self.are_queries(node))):
             for query, value in node.items():
@@ -95,7 +95,8 @@ class _Walk:
         if text is None and "query" in roles:
             inside = [_only_text(value) for name, value in node.items() if plain(name) in _TEXTS]
             text = next(filter(None, inside), None)
-        if at.query is None or "query" in roles:
+        lists = any(lists_documents(plain(name), self.what) for name in node)
+        if at.query is None or "query" in roles or ("text" in roles and lists):  # also within a list that has an id
             query = roles.get("query") if roles.get("query") is not None else text
             if query is not None:
                 at = at._replace(query=id_text(query), text=None if text is None else str(text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NoReturn
 
 from truerank.core.checks import column_labels
@@ -17,6 +18,7 @@ from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
 from truerank.io.judgements.ratings import Ratings, graded, read_scale
 from truerank.io.judgements.roles import few, has
+from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
 from truerank.io.streams import Source
 
@@ -73,6 +75,8 @@ def read_ratings(
     named = {name: role for name, role in ((query, "qid"), (document, "docid"), (grade, "rating")) if name is not None}
     if isinstance(source, Ratings):
         return source
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        source = beir_file(Path(source))
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
         try:
             return ratings_of(content_of_frame(source, column_labels(source, "the table")), scale, format or "ratings")

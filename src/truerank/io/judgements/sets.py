@@ -7,11 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from truerank.core.errors import DataFileError
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_json, write_lines
 from truerank.io.judgements.ratings import Ratings, Row
 from truerank.io.judgements.roles import has, lists_documents, plain
 from truerank.io.judgements.tables import table_rows, write_rows
+
+
+def beir_file(folder: Path) -> Path:
+    """Return the qrels in a folder of BEIR: those of the test, or the only ones."""
+    files = sorted((folder / "qrels").glob("*.tsv"))
+    chosen = [path for path in files if path.stem == "test"] or files
+    if len(chosen) != 1:
+        named = ", ".join(path.name for path in files) or "no file qrels/*.tsv"
+        raise DataFileError(
+            f"expected a folder of BEIR with qrels/test.tsv, and this has {named}; name a file", str(folder)
+        )
+    return chosen[0]
 
 
 def _is_beir(content: Content) -> bool:

@@ -203,19 +203,6 @@ def _write(ratings: Ratings, target: object) -> None:
     write_rows(columns, target)
 
 
-def _of_frame(query: str, document: str, grade: str) -> Any:
-    def write(ratings: Ratings, target: object) -> None:
-        columns: dict[str, list[Any]] = {query: ratings.queries, document: ratings.documents}
-        columns[grade] = list(map(whole, ratings.grades))
-        if ratings.texts:
-            columns["query"] = [ratings.text(one) for one in ratings.queries]
-        if ratings.judges is not None:
-            columns["judge"] = ratings.judges
-        write_rows(columns, target)
-
-    return write
-
-
 def _write_esci(ratings: Ratings, target: object) -> None:
     letters = {number: letter.upper() for letter, number in ESCI.items() if len(letter) == 1}
     unknown = sorted(set(ratings.grades) - set(letters))
@@ -232,10 +219,6 @@ def _has(*names: str) -> Any:
 
 
 ESCI_FRAME = Format("esci", "ESCI's frame", _has("productid", "escilabel"), table_rows, _write_esci)
-PYTERRIER = Format("pyterrier", "PyTerrier's frame", _has("qid", "docno", "label"), table_rows,
-                   _of_frame("qid", "docno", "label"), judges=True)  # fmt: skip
-IR_MEASURES = Format("ir-measures", "ir_measures' frame", _has("queryid", "docid", "relevance"), table_rows,
-                     _of_frame("query_id", "doc_id", "relevance"), judges=True)  # fmt: skip
 TABLE = Format(
     "ratings",
     "a table of judgements",

@@ -1,0 +1,87 @@
+"""Exports of tools in which people label texts: Label Studio, Argilla and Prodigy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from truerank.core.errors import DataFileError
+from truerank.data.grouping import id_text
+from truerank.io.judgements.content import Content
+from truerank.io.judgements.formats import Format
+from truerank.io.judgements.ratings import Row
+from truerank.io.judgements.roles import GRADE, few, plain, roles_of
+
+_KEYS = ({"annotations", "data"}, {"fields", "responses"}, {"_task_hash", "answer"})
+_ACCEPTED = {"accept": 1, "reject": 0}  # Prodigy's answers to a task without options
+
+
+def _matches(content: Content) -> bool:
+    return content.kind == "json" and any(keys <= content.first().keys() for keys in _KEYS)
+
+
+def _rows(content: Content) -> Iterator[Row]:
+    """Yield a row for each answer; the query and the document are in the data of the task."""
+    for line, value in content.values:
+        for task in value if isinstance(value, list) else [value]:
+            if not isinstance(task, dict):
+                raise DataFileError(f"expected a task, got {task!r:.60}", content.name, line)
+            data = {name: one for name, one in task.items() if not isinstance(one, dict | list) and plain(name) != "id"}
+            for part in ("data", "fields", "metadata", "meta"):
+                data |= task[part] if isinstance(task.get(part), dict) else {}
+            data = {name: one for name, one in data.items() if not isinstance(one, dict | list) and one is not None}
+            roles = roles_of(data, like=True)
+            query = data.get(roles.get("query", roles.get("text", "")))
+            if query is None or "document" not in roles:
+                lost = "query" if query is None else "document id"
+                what = f"a task has no {lost}; its data are {few(data)}. Add the ids to the data of the tasks"
+                raise DataFileError(what, content.name, line)
+            text = str(data[roles["text"]]) if "text" in roles else None
+            for judge, grade in _answers(task, content.name, line):
+                yield Row(id_text(query), id_text(data[roles["document"]]), grade, judge, text, line)
+
+
+def _answers(task: dict[str, Any], name: str, line: int | None) -> Iterator[tuple[str | None, Any]]:
+    """Yield the people and their grades; None is a task that nobody could judge."""
+    found: list[tuple[str, Any, Any]] = []  # question, person, answer
+    for own in _listed(task.get("annotations")):
+        if not own.get("was_cancelled"):
+            results = [(str(one.get("from_name")), one.get("value")) for one in _listed(own.get("result"))]
+            found += [(question, own.get("completed_by"), answer) for question, answer in results]
+    responses = task.get("responses")
+    if isinstance(responses, dict):  # by question
+        found += [(question, own.get("user_id"), own.get("value")) for question in responses
+                  for own in _listed(responses[question])]  # fmt: skip
+    for own in _listed(responses):  # by person
+        values = own.get("values") or {}
+        found += [(question, own.get("user_id"), values[question]) for question in values]
+    if "answer" in task:  # Prodigy
+        person = task.get("_annotator_id", task.get("_session_id"))
+        answer = (
+            task.get("accept") if task["answer"] == "accept" and "accept" in task else _ACCEPTED.get(task["answer"])
+        )
+        found.append(("accept", person, answer))
+    questions = dict.fromkeys(question for question, _, _ in found)
+    asked = [question for question in questions if plain(question) in GRADE] or list(questions)
+    if len(asked) > 1:
+        what = f"a task has the questions {few(asked)}; which of them is the grade is not known. Export one"
+        raise DataFileError(what, name, line)
+    for question, person, answer in found:
+        if question in asked:
+            named = person.get("email", person.get("id")) if isinstance(person, dict) else person
+            yield (None if named is None else id_text(named)), _one(answer)
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _one(answer: Any) -> Any:
+    """Return the only value of an answer: of {"choices": ["2"]}, {"rating": 2}, {"value": 2} or ["2"]."""
+    while isinstance(answer, dict | list):
+        inside = list(answer.values()) if isinstance(answer, dict) else answer
+        answer = inside[0] if len(inside) == 1 else None
+    return answer
+
+
+ANNOTATIONS = Format("annotations", "an export of Label Studio, Argilla or Prodigy", _matches, _rows)
