@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import (
@@ -23,6 +26,7 @@ from sklearn.utils.validation import (
 from truerank.calibration.base import Calibrator, as_weight, log_probability_pairs, make_calibrator, probability_pairs
 from truerank.calibration.decisions import decide
 from truerank.calibration.joint import JointCalibrator, log_odds_of, make_joint
+from truerank.calibration.pool import pooled_log_odds
 from truerank.core.checks import check_not_masked, require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.fitting import fits_whole
@@ -105,14 +109,21 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         As in scikit-learn. An int is the number of stratified folds, at most the rows of the rarest class. A label with
         fewer than two rows on one side has the smoothed prior as its probability, and a warning. Every fold must train
         with every class that has two rows or more, and every such class must be held out.
+        None is 5. "prefit", as in older releases of scikit-learn: the estimator is fitted, as in a `FrozenEstimator`.
     n_jobs : int, optional
         Threads over labels.
+    ensemble : bool or "auto", default "auto"
+        True: keep the classifier of each fold, with a calibrator of the rows that it did not see, and average their
+        probabilities. False and "auto": one calibrator of all held-out scores, and a classifier of all rows.
 
     Attributes
     ----------
     classes_ : array (classes,) or list of arrays (labels,)
     estimators_, calibrators_ : lists
-        One fitted classifier, or one for each label (None if the probability is the prior), and their calibrators.
+        One fitted classifier, or one for each label (None if the probability is the prior), and their calibrators. With
+        `ensemble=True`, those of each fold follow each other.
+    ensemble_ : list of CalibratedClassifier
+        With `ensemble=True`, one for each fold.
 
     Examples
     --------
@@ -128,19 +139,46 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "classes_",
         "estimators_",
         "calibrators_",
+        "ensemble_",
         "n_features_in_",
         "feature_names_in_",
     )
 
-    def __init__(self, estimator: object, method: object = "pool", cv: Any = 5, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        method: object = "pool",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        ensemble: bool | str = "auto",
+    ) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
         self.n_jobs = n_jobs
+        self.ensemble = ensemble
+
+    @property
+    def _base(self) -> Any:
+        """The classifier; by default a linear SVM, as in scikit-learn."""
+        base = LinearSVC(random_state=0) if self.estimator is None else self.estimator
+        return FrozenEstimator(base) if isinstance(self.cv, str) and self.cv == "prefit" else base
+
+    @property
+    def calibrated_classifiers_(self) -> list[Any]:
+        """The fitted classifiers whose probabilities are averaged, as scikit-learn calls them."""
+        check_is_fitted(self, "calibrators_")
+        return [
+            SimpleNamespace(
+                estimator=one.estimators_[0], calibrators=one.calibrators_, classes=one.classes_,
+                predict_proba=one.predict_proba,
+            )
+            for one in getattr(self, "ensemble_", None) or [self]
+        ]  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self._base)
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.positive_only = inner.input_tags.positive_only
@@ -177,22 +215,25 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if len(targets[0]) != n:
             raise InvalidInputError(f"y has {len(targets[0])} rows but X has {n}: inconsistent numbers of samples")
         weight = as_weight(sample_weight, n)
-        if weight is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+        if weight is not None and not has_fit_parameter(self._base, "sample_weight"):
             warn(
-                f"{type(self.estimator).__name__} does not accept sample_weight: training uses equal weights, and the "
+                f"{type(self._base).__name__} does not accept sample_weight: training uses equal weights, and the "
                 "weights affect only the calibration"
             )
         if not isinstance(classes, list) and len(classes) > 2:
-            fits = [self._fit_jointly(X, targets[0], classes, weight, fit_params)]
+            labels = [self._fit_jointly(X, targets[0], classes, weight, fit_params)]
         else:
-            fits = run_blocks(
+            labels = run_blocks(
                 lambda number: self._fit_one(X, targets[number], names[number], weight, fit_params),
                 [(number,) for number in range(len(targets))],
                 self.n_jobs,
             )
         self.classes_: Any = classes
-        self.estimators_ = [fit[0] for fit in fits]
-        self.calibrators_ = [fit[1] for fit in fits]
+        # A label whose probability is the prior has one fit, which is in every member.
+        members = [[fits[place % len(fits)] for fits in labels] for place in range(max(map(len, labels)))]
+        self.estimators_ = [estimator for fits in members for estimator, _ in fits]
+        self.calibrators_ = [calibrator for fits in members for _, calibrator in fits]
+        self.ensemble_ = [self._member(fits) for fits in members] if len(members) > 1 else []
         for attribute in ("n_features_in_", "feature_names_in_"):
             source = next((e for e in self.estimators_ if hasattr(e, attribute)), None)
             if source is not None:
@@ -200,6 +241,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             elif hasattr(self, attribute):
                 delattr(self, attribute)
         return self
+
+    def _member(self, fits: list[tuple[Any, Any]]) -> CalibratedClassifier:
+        """Return the classifier of one fold, from a fitted estimator and its calibrator for each label."""
+        member = CalibratedClassifier(None, self.method, ensemble=False)
+        member.classes_, member.ensemble_ = self.classes_, []
+        member.estimators_, member.calibrators_ = [fit[0] for fit in fits], [fit[1] for fit in fits]
+        return member
 
     def _targets(self, y: ArrayLike) -> tuple[Any, list[np.ndarray], list[str]]:
         """Return the classes, and for each label its target (n,) and its name in messages."""
@@ -221,28 +269,34 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_one(
         self, X: Matrix, target: np.ndarray, name: str, weight: Any, given: dict[str, Any]
-    ) -> tuple[Any, Calibrator]:
-        """Return the estimator and the calibrator of two classes."""
+    ) -> list[tuple[Any, Any]]:
+        """Return the estimator and the calibrator of two classes, with an ensemble those of each fold."""
         classes, index = np.unique(target, return_inverse=True)
         positive = index == 1 if len(classes) == 2 else target != 0
         rarest = min(int(positive.sum()), int((~positive).sum()))
         calibrator = make_calibrator(_BINARY_FORMS.get(str(self.method), self.method))
         if len(classes) < 2 or rarest < 2:
             warn(f"class {name} has {rarest} rows on one side, too few to cross-validate: its probability is the prior")
-            return None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight)
+            return [(None, make_calibrator("platt").fit(np.zeros(len(positive)), positive, weight))]
         scores = np.full(len(positive), np.nan)
         about = f" of {name}" if name.startswith("label") else ""
-        for test, fitted in self._fold_fits(self.estimator, X, target, rarest, weight, given, about):
+        members = []
+        for test, fitted in self._fold_fits(self._base, X, target, rarest, weight, given, about):
             scores[test] = classifier_scores(fitted, _safe_indexing(X, test))
+            if self.ensemble is True:
+                part = None if weight is None else weight[test]
+                members.append((fitted, deepcopy(calibrator).fit(scores[test], positive[test], part)))
+        if members:
+            return members
         held_out = ~np.isnan(scores)
         calibrator.fit(scores[held_out], positive[held_out], None if weight is None else weight[held_out])
-        return self._fit_estimator(self.estimator, X, target, weight, given), calibrator
+        return [(self._fit_estimator(self._base, X, target, weight, given), calibrator)]
 
     def _fit_jointly(
         self, X: Matrix, target: np.ndarray, classes: np.ndarray, weight: Any, given: dict[str, Any]
-    ) -> tuple[Any, Any]:
-        """Return the estimator and the joint calibrator of several classes."""
-        estimator = _for_several_classes(self.estimator)
+    ) -> list[tuple[Any, Any]]:
+        """Return the estimator and the joint calibrator of several classes, with an ensemble those of each fold."""
+        estimator = _for_several_classes(self._base)
         rows = np.bincount(np.searchsorted(classes, target))
         if rows.max() < 2:
             raise InvalidInputError(
@@ -250,15 +304,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 code="nothing-held-out",
             )
         scores, are_log_p = np.full((len(target), len(classes)), np.nan), False
+        members = []
         # A class with a single row has the lowest score in the fold that lacks it in training.
         for test, fitted in self._fold_fits(estimator, X, target, max(2, int(rows.min())), weight, given):
             scores[test], are_log_p = _scores_of_classes(fitted, _safe_indexing(X, test), classes)
+            if self.ensemble is True:
+                part = None if weight is None else weight[test]
+                joint = make_joint(self.method, are_log_p).fit(scores[test], target[test], part, classes=classes)
+                members.append((fitted, joint))
+        if members:
+            return members
         held_out = ~np.isnan(scores).any(axis=1)
         calibrator = make_joint(self.method, are_log_p)
         calibrator.fit(
             scores[held_out], target[held_out], None if weight is None else weight[held_out], classes=classes
         )
-        return self._fit_estimator(estimator, X, target, weight, given), calibrator
+        return [(self._fit_estimator(estimator, X, target, weight, given), calibrator)]
 
     def _fold_fits(
         self,
@@ -271,12 +332,15 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         about: str = "",
     ) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield the held-out rows of each fold, and a clone that was fitted to the other rows."""
-        if isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool):
-            if self.cv < 2:
-                raise InvalidInputError(f"cv must be at least 2 folds, got {self.cv}", argument="cv")
-            splitter: Any = StratifiedKFold(min(int(self.cv), rarest))
+        cv = 5 if self.cv is None or (isinstance(self.cv, str) and self.cv == "prefit") else self.cv
+        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+            if cv < 2:
+                raise InvalidInputError(f"cv must be at least 2 folds, got {cv}", argument="cv")
+            if cv > len(target):
+                raise InvalidInputError(f"cv={cv} folds need as many rows, got {len(target)}", argument="cv")
+            splitter: Any = StratifiedKFold(min(int(cv), rarest))
         else:
-            splitter = check_cv(self.cv, target, classifier=True)
+            splitter = check_cv(cv, target, classifier=True)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class in y")
             splits = list(splitter.split(X, target))
@@ -294,6 +358,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     "cv=StratifiedKFold(5, shuffle=True)",
                     code="class-missing-in-fold",
                 )
+        if self.ensemble is True and any(len(np.unique(target[test])) < 2 for _, test in splits):
+            raise InvalidInputError(
+                "ensemble=True calibrates on the rows that each fold holds out, and a fold holds out one class only. "
+                "Use ensemble=False, or fewer folds",
+                code="class-missing-in-fold",
+            )
         for train, test in splits:
             yield test, self._fit_estimator(estimator, X, target, weight, given, train)
 
@@ -314,6 +384,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def log_odds(self, X: Any) -> np.ndarray:
         """Return calibrated log-odds of each class or label, float64 (n, classes or labels); (n,) for two classes."""
+        if getattr(self, "ensemble_", None) and self._kind() != "classes":
+            found = np.stack([member.log_odds(X) for member in self.ensemble_])
+            equal = np.full(len(found), 1.0 / len(found))
+            return pooled_log_odds(found.reshape(len(found), -1), equal).reshape(found.shape[1:])
         if self._kind() == "classes":
             return log_odds_of(self.predict_log_proba(X))
         n = _num_samples(X)
@@ -332,6 +406,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of `predict_proba`, which do not saturate."""
+        if self._kind() == "classes" and getattr(self, "ensemble_", None):
+            found = np.stack([member.predict_log_proba(X) for member in self.ensemble_])
+            return np.logaddexp.reduce(found, axis=0) - np.log(len(found))
         if self._kind() == "classes":
             scores, _ = _scores_of_classes(self.estimators_[0], X, self.classes_)
             return self.calibrators_[0].log_probabilities(scores)
@@ -366,6 +443,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Check a loaded model: estimators, calibrators and classes must fit together."""
         kind = self._kind()
         n = len(self.classes_) if kind == "labels" else 1
+        for member in getattr(self, "ensemble_", None) or []:
+            require_value(self, "ensemble_", CalibratedClassifier, -1)
+            member.check_model()
+        n *= max(1, len(getattr(self, "ensemble_", None) or []))
         require_value(self, "estimators_", object, n)
         require_value(self, "calibrators_", JointCalibrator if kind == "classes" else Calibrator, n)
         if kind == "classes" and len(self.calibrators_[0].classes_) != len(self.classes_):

@@ -54,35 +54,11 @@ def fit_log_odds(
     ridge = np.zeros(k) if ridge is None else ridge
     weights = np.empty(0) if weight is None else weight
     coef[lower] = np.maximum(coef[lower], 0.0)
-    value, gradient, hessian = _objective(design, targets, weights, coef, ridge)
-    for _ in range(_MAX_ITERATIONS):
-        # Coefficients at their bound stay there if the gradient points outwards.
-        free = ~(lower & (coef <= 0.0) & (gradient >= 0.0))
-        if not free.any():
-            return LogOddsFit(coef, Status.CONVERGED, value)
-        step = _newton_step(hessian, gradient, free, lower & (coef <= 0.0))
-        decrement = -float(gradient @ step)
-        if decrement <= tol * max(abs(value), 1e-300):
-            return LogOddsFit(coef, Status.CONVERGED, value)
-        # Go at most to the first bound, where the next iteration holds the coefficient.
-        falling = lower & (step < 0.0)
-        scale = min(1.0, float(np.min(coef[falling] / -step[falling]))) if falling.any() else 1.0
-        while True:
-            trial = coef + scale * step
-            trial[lower] = np.maximum(trial[lower], 0.0)
-            if scale < 1.0:
-                trial[falling & (trial <= 1e-15 * coef)] = 0.0
-            new = _objective(design, targets, weights, trial, ridge)
-            # Near the minimum, values differ by less than their rounding error. Accept the step.
-            if new[0] <= value - 1e-4 * scale * decrement + _ROUNDING * abs(value):
-                break
-            scale /= 2.0
-            if scale < 1e-12:
-                # No step lowers the objective in floating point.
-                return LogOddsFit(coef, Status.CONVERGED, value)
-        coef = trial
-        value, gradient, hessian = new
-    return LogOddsFit(coef, Status.MAX_ITERATIONS, value)
+    converged, value = _minimise(
+        np.ascontiguousarray(design, dtype=np.float64), np.ascontiguousarray(targets, dtype=np.float64),
+        np.ascontiguousarray(weights, dtype=np.float64), coef, lower, np.ascontiguousarray(ridge), tol,
+    )  # fmt: skip
+    return LogOddsFit(coef, Status.CONVERGED if converged else Status.MAX_ITERATIONS, value)
 
 
 def fit_standardised(
@@ -95,34 +71,6 @@ def fit_standardised(
     design = np.ascontiguousarray(np.hstack([(columns - centre) / scale, np.ones((len(columns), 1))]))
     penalty = np.append(np.full(columns.shape[1], ridge), ridge_of_intercept)
     return fit_log_odds(design, targets, weight, ridge=penalty).coef, centre, scale
-
-
-def _newton_step(hessian: np.ndarray, gradient: np.ndarray, free: np.ndarray, at_bound: np.ndarray) -> np.ndarray:
-    """Return Newton's step of the free coefficients, without those that would leave their bound."""
-    free = free.copy()
-    while free.any():
-        step = np.zeros(len(gradient))
-        block = hessian[np.ix_(free, free)]
-        damping = 1e-14 * float(np.trace(block)) + 1e-300
-        step[free] = -np.linalg.solve(block + damping * np.eye(int(free.sum())), gradient[free])
-        leaving = free & at_bound & (step < 0.0)
-        if not leaving.any():
-            return step
-        free[leaving] = False
-    return np.zeros(len(gradient))
-
-
-def _objective(
-    design: np.ndarray, targets: np.ndarray, weights: np.ndarray, coef: np.ndarray, ridge: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    k = len(coef)
-    gradient, hessian = np.zeros(k), np.zeros((k, k))
-    loss = _statistics(design, targets, weights, coef, gradient, hessian)
-    return (
-        loss + 0.5 * float(ridge @ (coef * coef)),
-        gradient + ridge * coef,
-        hessian + np.triu(hessian, 1).T + np.diag(ridge),
-    )
 
 
 def spline_columns(z: np.ndarray, knots: np.ndarray) -> list[np.ndarray]:
@@ -202,6 +150,94 @@ def _summary(
         mass,
         np.add.reduceat(share, start),
     )
+
+
+@kernel
+def _minimise(design, targets, weights, coef, lower, ridge, tol):
+    """Move the coefficients (k,) to the minimum; return whether they have reached it, and the objective."""
+    k = len(coef)
+    gradient, hessian, step, trial = np.empty(k), np.empty((k, k)), np.empty(k), np.empty(k)
+    next_gradient, next_hessian = np.empty(k), np.empty((k, k))
+    free, at_bound = np.empty(k, np.bool_), np.empty(k, np.bool_)
+    value = _objective(design, targets, weights, coef, ridge, gradient, hessian)
+    for _ in range(_MAX_ITERATIONS):
+        # Coefficients at their bound stay there if the gradient points outwards.
+        for j in range(k):
+            at_bound[j] = lower[j] and coef[j] <= 0.0
+            free[j] = not (at_bound[j] and gradient[j] >= 0.0)
+        _newton_step(hessian, gradient, free, at_bound, step)
+        decrement, scale = 0.0, 1.0
+        for j in range(k):
+            decrement -= gradient[j] * step[j]
+            # Go at most to the first bound, where the next iteration holds the coefficient.
+            if lower[j] and step[j] < 0.0:
+                scale = min(scale, coef[j] / -step[j])
+        if decrement <= tol * max(abs(value), 1e-300):
+            return True, value
+        while True:
+            for j in range(k):
+                trial[j] = coef[j] + scale * step[j]
+                if lower[j]:
+                    reached = scale < 1.0 and step[j] < 0.0 and trial[j] <= 1e-15 * coef[j]
+                    trial[j] = 0.0 if reached else max(trial[j], 0.0)
+            found = _objective(design, targets, weights, trial, ridge, next_gradient, next_hessian)
+            # Near the minimum, values differ by less than their rounding error. Accept the step.
+            if found <= value - 1e-4 * scale * decrement + _ROUNDING * abs(value):
+                break
+            scale /= 2.0
+            if scale < 1e-12:
+                # No step lowers the objective in floating point.
+                return True, value
+        value = found
+        coef[:], gradient[:], hessian[:] = trial, next_gradient, next_hessian
+    return False, value
+
+
+@kernel
+def _newton_step(hessian, gradient, free, at_bound, step):
+    """Set Newton's step (k,) of the free coefficients, without those that would leave their bound."""
+    k = len(gradient)
+    factor = np.empty((k, k))
+    while True:
+        trace = 0.0
+        for j in range(k):
+            trace += hessian[j, j] if free[j] else 0.0
+        # Cholesky's factor of the Hessian of the free coefficients, with ones for the others.
+        for j in range(k):
+            step[j] = -gradient[j] if free[j] else 0.0
+            for m in range(j + 1):
+                value = hessian[m, j] if free[j] and free[m] else 0.0
+                if j == m:
+                    value = value + 1e-14 * trace + 1e-300 if free[j] else 1.0
+                for i in range(m):
+                    value -= factor[j, i] * factor[m, i]
+                factor[j, m] = math.sqrt(max(value, 1e-300)) if j == m else value / factor[m, m]
+        for j in range(k):
+            for i in range(j):
+                step[j] -= factor[j, i] * step[i]
+            step[j] /= factor[j, j]
+        for j in range(k - 1, -1, -1):
+            for i in range(j + 1, k):
+                step[j] -= factor[i, j] * step[i]
+            step[j] /= factor[j, j]
+        leaving = False
+        for j in range(k):
+            if free[j] and at_bound[j] and step[j] < 0.0:
+                free[j], leaving = False, True
+        if not leaving:
+            return
+
+
+@kernel
+def _objective(design, targets, weights, coef, ridge, gradient, hessian):
+    """Return the objective, and set its gradient (k,) and the upper triangle of its Hessian (k, k)."""
+    gradient[:], hessian[:] = 0.0, 0.0
+    loss = _statistics(design, targets, weights, coef, gradient, hessian)
+    for j in range(len(coef)):
+        loss += 0.5 * ridge[j] * coef[j] * coef[j]
+        gradient[j] += ridge[j] * coef[j]
+        hessian[j, j] += ridge[j]
+    return loss
 
 
 @kernel
