@@ -115,6 +115,7 @@ from .links.graph import (
     read_links as read_links,
 )
 from .matrices.binned import BinnedMatrix as BinnedMatrix
+from .measures.diversity import Diversity as Diversity, diversity as diversity
 from .measures.evaluation import convert_claim as convert_claim
 from .measures.measure_explanation import explain_measure as explain_measure
 from .models.foreign.read import import_model as import_model
