@@ -50,8 +50,9 @@ from .data.splits import (
     QueryKFold as QueryKFold,
     QueryTimeSplit as QueryTimeSplit,
 )
-from .experiments.experiment import Experiment as Experiment, compare as compare, evaluate as evaluate
+from .experiments.experiment import Experiment as Experiment
 from .experiments.gate import gate as gate
+from .experiments.shorthands import compare as compare, evaluate as evaluate
 from .export.formats import export_model as export_model
 from .features.columns import UnitDeviation as UnitDeviation
 from .features.fusion import fuse as fuse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -19,7 +19,7 @@ from truerank.compat.fit_arguments import check_predict_arguments
 from truerank.core.checks import check_number, check_positive_int, require_value
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
-from truerank.core.types import ArrayLike, Matrix, MatrixLike
+from truerank.core.types import ArrayLike, Matrix, MatrixLike, NoOthers
 from truerank.data.grouping import group_rows, ranks_by_query
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import RowSource, as_parts
@@ -191,7 +191,7 @@ class CalibratedRanker(Ranker):
     def _feature_shares(self) -> np.ndarray:
         return np.asarray(self.ranker_.feature_importances_, dtype=np.float64)
 
-    def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
+    def predict(self, X: Any, *, qid: Any = None, **other: Unpack[NoOthers]) -> np.ndarray:
         """Return the ranker's scores (n,), float64, in the caller's row order; some rankers need `qid`."""
         check_is_fitted(self)
         check_predict_arguments(self, other)

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 from truerank.cli import common
 
 if TYPE_CHECKING:
+    from truerank.core.types import TrainingRule
     from truerank.data.ranking_data import RankingData
     from truerank.experiments.experiment import Experiment
     from truerank.experiments.policy import Provenance
 
 
-def training_rule(args: argparse.Namespace) -> str:
+def training_rule(args: argparse.Namespace) -> TrainingRule:
     """Return the rule for queries that trained a model, as Python calls it."""
-    return (args.training_queries or "leave-out").replace("-", " ")
+    rule: Any = (args.training_queries or "leave-out").replace("-", " ")
+    return rule
 
 
 def about_training(

@@ -3,24 +3,68 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "ArrayLike",
+    "Convention",
+    "Correction",
     "DTypeLike",
+    "GateSettings",
     "Matrix",
     "MatrixLike",
     "MeasureLike",
     "MeasuresLike",
+    "NoOthers",
+    "OneSystem",
+    "PageSettings",
+    "Pairs",
     "PathLike",
     "RandomState",
     "Scorer",
     "SparseMatrix",
+    "Systems",
+    "Test",
+    "Topics",
+    "TrainingRule",
+    "TreeObjective",
 ]
+
+Convention = Literal[
+    "trec",
+    "trec9",
+    "gdeval",
+    "letor3",
+    "letor4",
+    "mslr",
+    "ranklib",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "sklearn",
+    "ranx",
+]
+Test = Literal["randomisation", "t", "wilcoxon", "sign"]
+Correction = Literal["max-t", "holm", "bonferroni", "benjamini-hochberg", "none"]
+Topics = Literal["common", "all"]
+TrainingRule = Literal["leave out", "keep", "refuse"]
+Pairs = Literal["baseline", "all"]
+TreeObjective = (
+    Literal[
+        "mse", "query-mse", "lambdarank", "softmax", "xe-ndcg", "pairwise-logistic", "yetirank", "unbiased-lambdarank",
+        "ips-lambdarank",
+    ]
+    | Callable[..., Any]
+)  # fmt: skip
+
+
+class NoOthers(TypedDict):
+    """The keywords after `**` that a type checker allows: none. Methods also accept some names of other libraries."""
+
 
 PathLike = str | os.PathLike[str]
 """The name of a file."""
@@ -91,3 +135,43 @@ MeasureLike = str | _Named | Callable[..., float]
 
 MeasuresLike = MeasureLike | Sequence[MeasureLike]
 """One measure or several."""
+
+
+class GateSettings(TypedDict, total=False):
+    """Arguments of `Experiment.gate` after the margin; see `truerank.gate`."""
+
+    at_least: Mapping[str, float] | None
+    at_most: Mapping[str, float] | None
+    looks: int
+    history: Any
+    inconclusive: Literal["pass", "fail"] | None
+    random_state: RandomState
+
+
+class PageSettings(TypedDict, total=False):
+    """Arguments of `Experiment.report` after the path; see `make_report`."""
+
+    title: str
+    made_by: str
+    sources: Mapping[str, str] | None
+    cutoff: Any
+
+
+class HasArray(Protocol):
+    """A column or a frame of a library."""
+
+    def __array__(self) -> Any:
+        """Return its values."""
+
+
+class HasScores(Protocol):
+    """A `Run`, or another library's."""
+
+    scores: Any
+
+
+OneSystem = str | os.PathLike[str] | HasArray | Sequence[float] | HasScores | Scorer | Mapping[Any, Mapping[Any, float]]
+"""A system of `evaluate`: a path, column, scores, run, frame or ranker."""
+
+Systems = Mapping[str, Any] | Sequence[str | os.PathLike[str] | HasScores | Scorer]
+"""Several systems by name, or a list of systems that have names."""

@@ -51,7 +51,7 @@ class Evidence(Result):
                 for name, one in experiment.measures.items()
                 if one.AGGREGATE == "mean" and np.isfinite(sum(result.per_query[name] for result in self.results)).any()
             ]
-            found = experiment.with_measures(means).compare() if means else {}
+            found: Any = experiment.with_measures(means).compare() if means else {}
             self.compared = dict(found)
         if not order:
             raise InvalidInputError("a report needs at least one system")

@@ -7,14 +7,26 @@ import os
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
-from truerank.core.types import ArrayLike, MeasuresLike, RandomState
+from truerank.core.types import (
+    ArrayLike,
+    Convention,
+    Correction,
+    GateSettings,
+    MeasuresLike,
+    PageSettings,
+    Pairs,
+    RandomState,
+    Test,
+    Topics,
+    TrainingRule,
+)
 from truerank.data.checkup import Remark, in_order
 from truerank.experiments.policy import (
     TRAINING_QUERIES,
@@ -33,6 +45,9 @@ from truerank.measures.ranking import Ranking
 
 if TYPE_CHECKING:
     from truerank.significance.comparison import MeasuredValues
+    from truerank.significance.gate import Gate
+    from truerank.significance.power import PowerSettings, QueriesNeeded
+    from truerank.significance.tables import Comparison
 
 PAIRS = ("baseline", "all")
 
@@ -105,9 +120,9 @@ class Experiment:
         measures: MeasuresLike = "nDCG@10",
         *,
         baseline: str | None = None,
-        convention: str | None = None,
-        topics: str | None = None,
-        training_queries: str = "leave out",
+        convention: Convention | None = None,
+        topics: Topics | None = None,
+        training_queries: TrainingRule = "leave out",
         segments: str | Mapping[Any, Any] | None = None,
         collapse: Any = None,
         qid: ArrayLike | None = None,
@@ -273,13 +288,13 @@ class Experiment:
     def compare(
         self,
         *,
-        test: str = "randomisation",
-        correction: str | None = None,
+        test: Test = "randomisation",
+        correction: Correction | None = None,
         margin: float | None = None,
-        pairs: str = "baseline",
+        pairs: Pairs = "baseline",
         history: Any = None,
         random_state: RandomState = 0,
-    ) -> Any:
+    ) -> Comparison | Any:
         """Test the differences between systems, query by query, and correct p for all pairs and measures.
 
         Parameters
@@ -354,7 +369,7 @@ class Experiment:
             for name, by in self.measures.items()
         ]
 
-    def power(self, effect: float | None = None, **settings: Any) -> Any:
+    def power(self, effect: float | None = None, **settings: Unpack[PowerSettings]) -> QueriesNeeded:
         """Return how many queries a test needs to find a difference between the two systems, with these as a pilot.
 
         Parameters
@@ -387,7 +402,7 @@ class Experiment:
         found.experiment, found.of = self, Pilot(tuple(values), name, convention, observed, effect is None)
         return found
 
-    def gate(self, margin: float = 0.02, **settings: Any) -> Any:
+    def gate(self, margin: float = 0.02, **settings: Unpack[GateSettings]) -> Gate:
         """Return whether the other system is as good as the baseline: PASS, FAIL or INCONCLUSIVE.
 
         `settings` are `at_least`, `looks`, `history`, `inconclusive` and `random_state` of `truerank.gate`, which also
@@ -445,7 +460,7 @@ class Experiment:
         """Return values and comparisons together, as `report` writes them; see `truerank.experiments.evidence`."""
         return resolve("truerank.experiments.evidence:Evidence")(self)
 
-    def report(self, path: str | os.PathLike[str], **settings: Any) -> None:
+    def report(self, path: str | os.PathLike[str], **settings: Unpack[PageSettings]) -> None:
         """Write the evidence to a file: Markdown (.md), JSON (.json), else an HTML page.
 
         `settings` are those of `truerank.report.evidence.make_report`, for a page: `title`, `made_by`, `sources`,
@@ -460,108 +475,6 @@ class Experiment:
             text = resolve("truerank.report.evidence:make_report")(evidence, **settings)
         with resolve("truerank.core.files:atomic_write")(name, "w") as stream:
             stream.write(text)
-
-
-def evaluate(
-    judgements: Any,
-    systems: Any,
-    measures: MeasuresLike = "nDCG@10",
-    *,
-    convention: str | None = None,
-    topics: str | None = None,
-    training_queries: str = "leave out",
-    collapse: Any = None,
-    qid: ArrayLike | None = None,
-    doc_ids: ArrayLike | None = None,
-) -> Any:
-    """Evaluate a system or several: scores against relevance grades, or runs against qrels.
-
-    This is `Experiment(judgements, systems, measures, …).evaluate()`; see `Experiment` for the arguments. Scores and
-    grades are in any row order; for RankingData this is the order of the rows from which it was made, for Judgements
-    the order of their (grouped) rows. Without `qid`, grades are of a single query (the printed result says so) and at
-    most 1,000 rows.
-
-    Raises
-    ------
-    InvalidInputError
-        Without a ranked document, on several runs with different topics without `topics`, on unknown measures, and on
-        arrays of different lengths.
-
-    Returns
-    -------
-    Evaluation, or Evaluations by name of systems in a mapping or list
-        A dict of means by name, with `.per_query`, counts, `.remarks`, `.to_frame()`, `.to_markdown()`, `.to_dict()`.
-
-    >>> result = evaluate([1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], "AP nDCG@10", qid=[7, 7, 8, 8])
-    >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
-    (0.5, [0.5, 0.5], [7, 8])
-    >>> qrels = {"7": {"a": 1, "b": 0}}
-    >>> print(evaluate(qrels, {"good": {"7": {"a": 2.0, "b": 1.0}}, "bad": {"7": {"b": 2.0, "a": 1.0}}}, "RR"))
-    good has the best mean of 2 systems: RR is 1.0000 over 1 query.
-    <BLANKLINE>
-    run       RR
-    ----  ------
-    good  1.0000
-    bad   0.5000
-    """
-    experiment = Experiment(
-        judgements, systems, measures, convention=convention, topics=topics, training_queries=training_queries,
-        collapse=collapse, qid=qid, doc_ids=doc_ids,
-    )  # fmt: skip
-    found = experiment.evaluate()
-    if experiment.several:
-        return found
-    (one,) = found.values()
-    one.name = ""
-    return one
-
-
-def compare(
-    judgements: Any,
-    systems: Any,
-    measures: MeasuresLike = "nDCG@10",
-    *,
-    baseline: str | None = None,
-    convention: str | None = None,
-    topics: str | None = None,
-    training_queries: str = "leave out",
-    test: str = "randomisation",
-    correction: str | None = None,
-    margin: float | None = None,
-    pairs: str = "baseline",
-    history: Any = None,
-    random_state: RandomState = 0,
-    segments: str | Mapping[Any, Any] | None = None,
-    collapse: Any = None,
-    qid: ArrayLike | None = None,
-    doc_ids: ArrayLike | None = None,
-) -> Any:
-    """Compare systems over the same judged queries by paired tests.
-
-    This is `Experiment(judgements, systems, measures, …).compare(…)`; see `Experiment` and `Experiment.compare` for the
-    arguments.
-
-    Returns
-    -------
-    Comparison, or Comparisons of several measures by name
-
-    Examples
-    --------
-    >>> y, qid = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
-    >>> result = compare(y, {"old": [1, 2, 1, 2, 1, 2], "new": [2, 1, 2, 1, 1, 2]}, "RR", qid=qid)
-    >>> pair = result.pairs[0]
-    >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
-    ('new', 'old', 2, 0, 1)
-    >>> compare(y, {"old": [1] * 6, "new": y}, "RR P@1", qid=qid)["P@1"].means["new"]
-    1.0
-    """
-    experiment = Experiment(
-        judgements, systems, measures, baseline=baseline, convention=convention, topics=topics,
-        training_queries=training_queries, segments=segments, collapse=collapse, qid=qid, doc_ids=doc_ids,
-    )  # fmt: skip
-    return experiment.compare(
-        test=test, correction=correction, margin=margin, pairs=pairs, history=history, random_state=random_state
-    )
 
 
 def _check_order(judgements: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.printing import counted
-from truerank.core.types import MeasureLike, RandomState
+from truerank.core.types import Convention, MeasureLike, RandomState
 from truerank.data.checkup import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order
@@ -46,7 +46,7 @@ def gate(
     looks: int = 1,
     history: History | None = None,
     collapse: str | Mapping[str, str] | Callable[[str], str] | None = None,
-    convention: str = "trec",
+    convention: Convention = "trec",
     inconclusive: str | None = None,
     random_state: RandomState = None,
 ) -> Gate:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import Any, ClassVar, NamedTuple, overload
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from truerank.inspection.importance import measure_of
 from truerank.inspection.seeds import SeededValidation, Settings, over_seeds
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
+from truerank.significance.comparison import CompareOptions
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import mean_interval
 from truerank.significance.paired import LEVEL, deviation_of, differences_of
+from truerank.significance.tables import Comparison
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,19 @@ class CrossValidation(Result):
             for name, own in self.per_query.items()
         }
 
-    def compare(self, measure: str | None = None, *, about: str = "rankers", **options: Any) -> Any:
+    @overload
+    def compare(
+        self, measure: str | None = ..., *, about: Literal["rankers"] = ..., **options: Unpack[CompareOptions]
+    ) -> Comparison: ...
+
+    @overload
+    def compare(
+        self, measure: str | None = ..., *, about: Literal["learners"], baseline: str | None = ...
+    ) -> LearnerComparison: ...
+
+    def compare(
+        self, measure: str | None = None, *, about: str = "rankers", **options: Any
+    ) -> Comparison | LearnerComparison:
         """Compare the rankers with each other, or with `baseline`, by one of the measures (the first).
 
         `about="rankers"` is about these fitted rankers on queries like these: a test over queries with the `options` of

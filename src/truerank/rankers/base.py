@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,7 +22,7 @@ from truerank.core.interrupts import Interruptible
 from truerank.core.names import resolve
 from truerank.core.printing import styled_table
 from truerank.core.rounds import fitting
-from truerank.core.types import Matrix, PathLike, RandomState
+from truerank.core.types import Matrix, NoOthers, PathLike, RandomState
 from truerank.data.grouping import Grouping, group_rows, ranks_by_query, refuse_one_long_list
 from truerank.data.provenance import SIZE, Score, TrainingSketch
 from truerank.data.ranking_data import RankingData, as_grades
@@ -111,7 +111,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         eval_X: Any = None,
         eval_y: Any = None,
         eval_qid: Any = None,
-        **other: Any,
+        **other: Unpack[NoOthers],
     ) -> Any:
         """Learn from judged rankings.
 
@@ -153,8 +153,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         -----
         After an error or an interrupt the ranker is unchanged and keeps the model of an earlier fit.
         """
-        other |= {"eval_X": eval_X, "eval_y": eval_y, "eval_qid": eval_qid}
-        return self._whole_fit(X, y, qid, query_weight, None, eval_set, other)
+        others: dict[str, Any] = {**other, "eval_X": eval_X, "eval_y": eval_y, "eval_qid": eval_qid}
+        return self._whole_fit(X, y, qid, query_weight, None, eval_set, others)
 
     def _whole_fit(
         self,
@@ -266,7 +266,7 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         """Return the numbers (p,) whose shares `feature_importances_` returns."""
         raise AttributeError(f"{type(self).__name__} has no feature_importances_; see permutation_importance")
 
-    def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
+    def predict(self, X: Any, *, qid: Any = None, **other: Unpack[NoOthers]) -> np.ndarray:
         """Return scores (n,), float64, in the order of the caller's rows; higher is better.
 
         A score depends on the row's own features only. `qid` has no effect but is checked. Arguments of other libraries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class ListNet(BinnedLinearRanker):
 
     alpha: Any = 1.0
     _: KW_ONLY
-    objective: str = "softmax"
+    objective: Literal["softmax", "xe-ndcg"] = "softmax"
     solver: str = "lbfgs"
     tol: float = 1e-6
     max_iter: int = 1000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike
+from truerank.core.types import ArrayLike, NoOthers, TreeObjective
 from truerank.data.ranking_data import RankingData
 from truerank.data.row_source import elsewhere
 from truerank.matrices.binning import MAX_BORDERS
@@ -205,7 +205,7 @@ class ObliviousBoosting(FittedTrees):
 
     leaves: Any = "auto"
     _: KW_ONLY
-    objective: Any = "mse"
+    objective: TreeObjective = "mse"
     objective_params: dict[str, Any] | None = None
     measure: Any = "nDCG@10"
     validation_measure: Any = None
@@ -255,7 +255,7 @@ class ObliviousBoosting(FittedTrees):
         eval_qid: Any = None,
         position: Any = None,
         init_model: Any = None,
-        **other: Any,
+        **other: Unpack[NoOthers],
     ) -> ObliviousBoosting:
         """Learn from judged rankings, as `Ranker.fit` does.
 
@@ -271,7 +271,8 @@ class ObliviousBoosting(FittedTrees):
         """
         if hasattr(X, "fit_arguments"):  # a Dataset, DMatrix or Pool of compat/port.py
             return self.fit(**X.fit_arguments(), eval_set=eval_set, init_model=init_model, **other)
-        theirs = other.pop("xgb_model", None)
+        others: dict[str, Any] = {**other}
+        theirs = others.pop("xgb_model", None)
         begun = init_model if theirs is None else theirs
         if isinstance(begun, ObliviousBoosting) and hasattr(begun, "category_names_") and elsewhere(X) is None:
             # Categories keep the numbers of the model; a category that it has not seen counts as average.
@@ -279,9 +280,9 @@ class ObliviousBoosting(FittedTrees):
             if isinstance(eval_set, tuple) and eval_set:
                 eval_set = (begun._numbered(eval_set[0], reset=False), *eval_set[1:])
             eval_X = None if eval_X is None else begun._numbered(eval_X, reset=False)
-        other |= {"eval_X": eval_X, "eval_y": eval_y, "eval_qid": eval_qid}
+        others |= {"eval_X": eval_X, "eval_y": eval_y, "eval_qid": eval_qid}
         more = {"position": position, "init_model": begun}
-        fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, other, more)
+        fitted: ObliviousBoosting = self._whole_fit(X, y, qid, query_weight, sample_weight, eval_set, others, more)
         return fitted
 
     def _fit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -16,7 +16,7 @@ from truerank.compat.fit_arguments import check_predict_arguments, without_query
 from truerank.core.checks import require_value
 from truerank.core.errors import InvalidInputError, ModelFileError, warn
 from truerank.core.names import look_up
-from truerank.core.types import ArrayLike, Scorer
+from truerank.core.types import ArrayLike, NoOthers, Scorer
 from truerank.data.columns import rows_for
 from truerank.data.ranking_data import RankingData
 from truerank.features.score_binning import ScoreBinning
@@ -115,7 +115,7 @@ class RankerPipeline(Ranker):
         self.ranker_ = fit_ranker(self.ranker, data, valid)
         self.status_ = getattr(self.ranker_, "status_", "fitted")
 
-    def predict(self, X: Any, *, qid: Any = None, **other: Any) -> np.ndarray:
+    def predict(self, X: Any, *, qid: Any = None, **other: Unpack[NoOthers]) -> np.ndarray:
         """Return scores (n,), float64, in the order of the caller's rows; see the notes of the class for `qid`."""
         check_is_fitted(self)
         check_predict_arguments(self, other)

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError
-from truerank.core.types import ArrayLike, RandomState
+from truerank.core.types import ArrayLike, Correction, RandomState, Test
 from truerank.data.ranking_data import Judgements
 from truerank.measures.base import Measure, mean_of
 from truerank.significance.corrections import (
@@ -71,6 +71,17 @@ class MeasuredValues(NamedTuple):
     by: Measure | None = None
 
 
+class CompareOptions(TypedDict, total=False):
+    """Arguments of comparisons of values."""
+
+    baseline: str | None
+    test: Test
+    correction: Correction | None
+    margin: float | None
+    random_state: RandomState
+    query_ids: Sequence[Any] | np.ndarray | None
+
+
 def compare_values(
     per_query: Mapping[str, np.ndarray],
     *,
@@ -78,7 +89,7 @@ def compare_values(
     convention: str = "",
     higher_is_better: bool = True,
     tie_averaged: Mapping[str, float] | None = None,
-    **options: Any,
+    **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Compare rankers by their values (m,) on the same queries in the same order; see `Experiment.compare`.
 

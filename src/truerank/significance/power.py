@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from statistics import NormalDist
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, styled_table
 from truerank.core.random_streams import seed_of
 from truerank.core.results import Result, data_frame
-from truerank.core.types import ArrayLike, RandomState
+from truerank.core.types import ArrayLike, RandomState, Test
 from truerank.significance.paired import OF_MEANS, deviation_of, paired_differences
 
 _MOST = 100_000  # queries
@@ -45,6 +45,18 @@ class Pilot(NamedTuple):
                 "were chosen for it. State the smallest difference that matters to you as the effect."
             )
         return text
+
+
+class PowerSettings(TypedDict, total=False):
+    """Arguments of `queries_needed` after the effect."""
+
+    test: Test
+    comparisons: int
+    power: float
+    level: float
+    at: Sequence[int]
+    n_resamples: int
+    random_state: RandomState
 
 
 @dataclass(repr=False)

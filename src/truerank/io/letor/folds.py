@@ -49,7 +49,7 @@ def _file(folder: Path, stem: str) -> Path:
     return path
 
 
-def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = None, **settings: Any) -> FoldedData:
+def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = None) -> FoldedData:
     """Read a collection with published folds as one value.
 
     Parameters
@@ -58,7 +58,7 @@ def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = 
         Folders Fold1, Fold2 … with train.txt, vali.txt and test.txt (as those of LETOR and MSLR), or five parts S1.txt
         … S5.txt. Files may be compressed.
     read : callable, optional
-        Reads a file. The default is `read_letor`, with `settings`.
+        Reads a file. The default is `read_letor`.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def read_folds(folder: PathLike, *, read: Callable[[Any], RankingData] | None = 
     InvalidInputError
         If a file is missing, or a query has different numbers of rows in two files.
     """
-    reader: Callable[[Any], RankingData] = (lambda path: read_letor(path, **settings)) if read is None else read
+    reader: Callable[[Any], RankingData] = read_letor if read is None else read
     files = fold_files(folder)
     parts: list[RankingData] = []
     number: dict[Any, tuple[int, int, str | Path]] = {}  # by query: its number, its rows and its first file

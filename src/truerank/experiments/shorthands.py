@@ -1,0 +1,204 @@
+"""`evaluate` and `compare`: the experiment of a call, in one function each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from truerank.core.types import (
+    ArrayLike,
+    Convention,
+    Correction,
+    MeasuresLike,
+    OneSystem,
+    Pairs,
+    RandomState,
+    Systems,
+    Test,
+    Topics,
+    TrainingRule,
+)
+from truerank.experiments.experiment import Experiment
+from truerank.measures.evaluation import Evaluation, Evaluations
+
+if TYPE_CHECKING:
+    from truerank.significance.tables import Comparison, Comparisons
+
+
+@overload
+def evaluate(
+    judgements: Any,
+    systems: OneSystem,
+    measures: MeasuresLike = ...,
+    *,
+    convention: Convention | None = ...,
+    topics: Topics | None = ...,
+    training_queries: TrainingRule = ...,
+    collapse: Any = ...,
+    qid: ArrayLike | None = ...,
+    doc_ids: ArrayLike | None = ...,
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    judgements: Any,
+    systems: Systems,
+    measures: MeasuresLike = ...,
+    *,
+    convention: Convention | None = ...,
+    topics: Topics | None = ...,
+    training_queries: TrainingRule = ...,
+    collapse: Any = ...,
+    qid: ArrayLike | None = ...,
+    doc_ids: ArrayLike | None = ...,
+) -> Evaluations: ...
+
+
+def evaluate(
+    judgements: Any,
+    systems: Any,
+    measures: MeasuresLike = "nDCG@10",
+    *,
+    convention: Convention | None = None,
+    topics: Topics | None = None,
+    training_queries: TrainingRule = "leave out",
+    collapse: Any = None,
+    qid: ArrayLike | None = None,
+    doc_ids: ArrayLike | None = None,
+) -> Evaluation | Evaluations:
+    """Evaluate a system or several: scores against relevance grades, or runs against qrels.
+
+    This is `Experiment(judgements, systems, measures, …).evaluate()`; see `Experiment` for the arguments. Scores and
+    grades are in any row order; for RankingData this is the order of the rows from which it was made, for Judgements
+    the order of their (grouped) rows. Without `qid`, grades are of a single query (the printed result says so) and at
+    most 1,000 rows.
+
+    Raises
+    ------
+    InvalidInputError
+        Without a ranked document, on several runs with different topics without `topics`, on unknown measures, and on
+        arrays of different lengths.
+
+    Returns
+    -------
+    Evaluation, or Evaluations by name of systems in a mapping or list
+        A dict of means by name, with `.per_query`, counts, `.remarks`, `.to_frame()`, `.to_markdown()`, `.to_dict()`.
+
+    >>> result = evaluate([1, 0, 0, 1], [0.1, 0.9, 0.5, 0.4], "AP nDCG@10", qid=[7, 7, 8, 8])
+    >>> result["AP"], result.per_query["AP"].tolist(), result.query_ids.tolist()
+    (0.5, [0.5, 0.5], [7, 8])
+    >>> qrels = {"7": {"a": 1, "b": 0}}
+    >>> print(evaluate(qrels, {"good": {"7": {"a": 2.0, "b": 1.0}}, "bad": {"7": {"b": 2.0, "a": 1.0}}}, "RR"))
+    good has the best mean of 2 systems: RR is 1.0000 over 1 query.
+    <BLANKLINE>
+    run       RR
+    ----  ------
+    good  1.0000
+    bad   0.5000
+    """
+    experiment = Experiment(
+        judgements, systems, measures, convention=convention, topics=topics, training_queries=training_queries,
+        collapse=collapse, qid=qid, doc_ids=doc_ids,
+    )  # fmt: skip
+    found = experiment.evaluate()
+    if experiment.several:
+        return found
+    (one,) = found.values()
+    one.name = ""
+    return one
+
+
+@overload
+def compare(
+    judgements: Any,
+    systems: Any,
+    measures: list[Any] | tuple[Any, ...],
+    *,
+    baseline: str | None = ...,
+    convention: Convention | None = ...,
+    topics: Topics | None = ...,
+    training_queries: TrainingRule = ...,
+    test: Test = ...,
+    correction: Correction | None = ...,
+    margin: float | None = ...,
+    pairs: Pairs = ...,
+    history: Any = ...,
+    random_state: RandomState = ...,
+    segments: str | Mapping[Any, Any] | None = ...,
+    collapse: Any = ...,
+    qid: ArrayLike | None = ...,
+    doc_ids: ArrayLike | None = ...,
+) -> Comparisons: ...
+
+
+@overload
+def compare(
+    judgements: Any,
+    systems: Any,
+    measures: MeasuresLike = ...,
+    *,
+    baseline: str | None = ...,
+    convention: Convention | None = ...,
+    topics: Topics | None = ...,
+    training_queries: TrainingRule = ...,
+    test: Test = ...,
+    correction: Correction | None = ...,
+    margin: float | None = ...,
+    pairs: Pairs = ...,
+    history: Any = ...,
+    random_state: RandomState = ...,
+    segments: str | Mapping[Any, Any] | None = ...,
+    collapse: Any = ...,
+    qid: ArrayLike | None = ...,
+    doc_ids: ArrayLike | None = ...,
+) -> Comparison | Any: ...
+
+
+def compare(
+    judgements: Any,
+    systems: Any,
+    measures: MeasuresLike = "nDCG@10",
+    *,
+    baseline: str | None = None,
+    convention: Convention | None = None,
+    topics: Topics | None = None,
+    training_queries: TrainingRule = "leave out",
+    test: Test = "randomisation",
+    correction: Correction | None = None,
+    margin: float | None = None,
+    pairs: Pairs = "baseline",
+    history: Any = None,
+    random_state: RandomState = 0,
+    segments: str | Mapping[Any, Any] | None = None,
+    collapse: Any = None,
+    qid: ArrayLike | None = None,
+    doc_ids: ArrayLike | None = None,
+) -> Comparison | Comparisons | Any:
+    """Compare systems over the same judged queries by paired tests.
+
+    This is `Experiment(judgements, systems, measures, …).compare(…)`; see `Experiment` and `Experiment.compare` for the
+    arguments.
+
+    Returns
+    -------
+    Comparison, or Comparisons of several measures by name
+        Type checkers know Comparisons if the measures are a list.
+
+    Examples
+    --------
+    >>> y, qid = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
+    >>> result = compare(y, {"old": [1, 2, 1, 2, 1, 2], "new": [2, 1, 2, 1, 1, 2]}, "RR", qid=qid)
+    >>> pair = result.pairs[0]
+    >>> pair.a, pair.b, pair.wins, pair.losses, pair.ties
+    ('new', 'old', 2, 0, 1)
+    >>> compare(y, {"old": [1] * 6, "new": y}, "RR P@1", qid=qid)["P@1"].means["new"]
+    1.0
+    """
+    experiment = Experiment(
+        judgements, systems, measures, baseline=baseline, convention=convention, topics=topics,
+        training_queries=training_queries, segments=segments, collapse=collapse, qid=qid, doc_ids=doc_ids,
+    )  # fmt: skip
+    return experiment.compare(
+        test=test, correction=correction, margin=margin, pairs=pairs, history=history, random_state=random_state
+    )
