@@ -377,7 +377,8 @@ class Experiment:
         effect : float, optional
             The true mean difference to find; by default the observed one, which is uncertain itself.
         **settings
-            `test`, `power`, `level`, `comparisons`, `at`, `n_resamples`, `random_state` of `queries_needed`.
+            `test` (by default that of `compare`), `power`, `level`, `comparisons`, `at`, `n_resamples`, `random_state`
+            of `queries_needed`.
 
         Raises
         ------
@@ -398,6 +399,7 @@ class Experiment:
             raise InvalidInputError(f"power is about two systems, got {len(values)}; name two", code="two-systems")
         differences = paired_differences(*values.values())
         observed = float(differences.mean())
+        settings.setdefault("test", "randomisation")
         found = queries_needed(differences, observed if effect is None else effect, **settings)
         found.experiment, found.of = self, Pilot(tuple(values), name, convention, observed, effect is None)
         return found

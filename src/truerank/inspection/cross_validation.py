@@ -157,7 +157,7 @@ def cross_validate(
 def cross_validate(
     rankers: Any,
     data: Any,
-    measures: str | Sequence[Any] = "AP nDCG@10",
+    measures: str | Sequence[Any] = "AP nDCG@5 nDCG@10",
     *,
     cv: CV | None = None,
     repeats: int = 1,
