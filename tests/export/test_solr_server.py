@@ -10,12 +10,22 @@ import numpy as np
 import pytest
 
 from support.refusals import refused
-from truerank import CalibratedRanker, ObliviousBoosting, RankBoost, RankingData, RidgeRanker, read_letor, save_model
+from truerank import (
+    CalibratedRanker,
+    ObliviousBoosting,
+    RankBoost,
+    RankingData,
+    RidgeRanker,
+    read_letor,
+    read_table,
+    save_model,
+)
 from truerank.cli import main
 from truerank.core.errors import EngineError, InvalidInputError
 from truerank.export.deployment import deploy
 from truerank.export.verification import logged_by_solr, verify
 from truerank.io.engine import Engine
+from truerank.io.feature_sets import read_feature_set
 
 WORDS = ["wing", "flow", "heat", "shock", "layer", "jet", "plate", "drag"]
 FEATURES = {"text": "{!dismax qf=text mm=1}${query}", "title": "{!dismax qf=title mm=1}${query}", "length": None}
@@ -103,22 +113,11 @@ def test_the_order_is_the_models_own(solr, collection, model, request):
 
 
 def test_features_of_judged_pairs_are_those_of_solr(solr, collection, tmp_path):
-    documents, (address, _, index) = made_up_documents(), solr.rpartition("/")
-    spec = {"kind": "solr", "index": index, "features": list(FEATURES), "efi": {"query": "{{query}}"}, "batch": 7}
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    documents = made_up_documents()
     (tmp_path / "queries.jsonl").write_text('{"id": "1", "text": "jet plate"}\n{"id": "2", "text": "it\'s a wing"}\n')
     judged = [f"{query} 0 {document['id']} {k % 3}\n" for query in "12" for k, document in enumerate(documents)]
     (tmp_path / "qrels").write_text("".join([*judged, "2 0 gone 1\n"]))
-    line = [
-        "text",
-        "features",
-        "--engine",
-        address,
-        "--spec",
-        str(tmp_path / "spec.json"),
-        "-o",
-        str(tmp_path / "out.txt"),
-    ]
+    line = ["features", "--engine", solr, "--feature-set", "_DEFAULT_", "-o", str(tmp_path / "out.txt")]
     assert main([*line, "--queries", str(tmp_path / "queries.jsonl"), "--qrels", str(tmp_path / "qrels")]) == 0
     data = read_letor(tmp_path / "out.txt")
     assert (data.n_rows, data.n_queries) == (120, 2)
@@ -133,6 +132,31 @@ def test_features_of_judged_pairs_are_those_of_solr(solr, collection, tmp_path):
         found, logged = logged_by_solr(Engine(solr), REQUESTS, list(FEATURES), query, 100, "id")
         values = dict(zip(data.doc_ids[rows].tolist(), data.X[rows].tolist()))
         assert [values[name] for name in found] == logged.tolist()
+
+
+def test_features_made_of_the_schema_serve_a_model(solr, collection, tmp_path, monkeypatch, capsys):
+    """From no features to a verified model, with the same definitions in training and in Solr."""
+    monkeypatch.chdir(tmp_path)
+    line = ["features", "--engine", solr, "-o"]
+    assert main([*line, "made.json", "--feature-set", "made"]) == 0
+    made = read_feature_set("made.json")
+    assert made.names[0] == "base"
+    assert {"text", "text_phrase", "title", "title_phrase"} <= set(made.names)
+    rows = [f"{text},{k},{int(text.split()[0] in own['title'])}" for text in TEXTS
+            for k, own in enumerate(made_up_documents())]  # fmt: skip
+    Path("book.csv").write_text("\n".join(["query,docid,rating", *rows]) + "\n")
+    collect = [*line, "rows.csv", "--features", "made.json", "--qrels", "book.csv"]
+    assert main(collect) == 1
+    assert "--put" in capsys.readouterr().err
+    assert main([*collect, "--put"]) == 0
+    data = read_table("rows.csv", document="docid")
+    assert data.feature_names == made.names
+    assert (data.n_rows, data.n_queries) == (180, 3)
+    save_model(ObliviousBoosting(leaves="constant", n_estimators=10, depth=3).fit(data), "model.json")
+    words = ["deploy", "model.json", "--engine", solr, "--name", "made-1", "--features", "made.json", "--verify"]
+    assert main([*words, "--queries", "book.csv", "--window", "60", "--json"]) == 0
+    own = json.loads(capsys.readouterr().out)
+    assert (own["orders_equal"], own["queries"]) == (3, 3)
 
 
 def test_nothing_is_overwritten_and_refusals_are_solrs_own_words(solr, collection, tmp_path, monkeypatch):

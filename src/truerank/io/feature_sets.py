@@ -183,8 +183,10 @@ def stored_set(engine: Engine, name: str, *, solr: bool) -> FeatureSet | None:
     if found is None or (not solr and checked(found, {"found?": bool}).get("found") is False):
         return None
     held = checked(found, form)
+    if solr and not held["features"]:
+        return None
     try:
-        return feature_set(held["features"] if solr else held) if held != {"features": []} else None
+        return feature_set(held["features"] if solr else held)
     except InvalidInputError as error:
         raise EngineError(f"{engine.url}: the answer has an unexpected form: {told(error, 300)}") from error
 
