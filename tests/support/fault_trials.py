@@ -120,6 +120,7 @@ def commands() -> list[Command]:
                 ["out.json", "out.jsonl"]),
         Command("export", ["export", "model.json", "--to", "onnx", "-o", "out.onnx"], ["out.onnx"]),
         Command("deploy", ["deploy", "model.json", *engine], [], code=1),
+        Command("features", ["features", *engine[:2], "--index", "i", "-o", "out.json"], [], code=1),
         Command("verify", ["deploy", "--verify-only", "model.json", *engine, "--index", "i", "--queries",
                            "queries.jsonl", "--requests", "request.json"], [], code=1),
         Command("import", ["import", "model.xgb.json", "-o", "out.json"], ["out.json"]),
