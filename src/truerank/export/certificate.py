@@ -214,17 +214,12 @@ def certify_export(
     made_up = data is None
     X = made_up_rows(form, inputs) if made_up else dense_rows(data)
     offsets = np.array([0, len(X)]) if made_up else data.offsets
-    if not made_up:
-        notes = (str(training_queries(form.model, data)), *notes)
+    notes = notes if made_up else (str(training_queries(form.model, data)), *notes)
     _check_small(form, properties.tiny, format)
     if properties.float32:
         _check_float32(form, X, format)
     read = np.where(np.isnan(X), 0.0, X) if missing == "zero" else X
-    cases = {
-        "border": border_cases(form, np.nan_to_num(read, nan=0.0), properties.float32, inputs, properties.tiny),
-        "missing": missing_cases(form, read, missing),
-        "merged": merged_cases(form, read) if properties.float32 and inputs == "float64" else X[:0],
-    }
+    cases = _cases(form, read, missing, properties, inputs)
     rows = np.concatenate([read, *cases.values()])
     expected = reference_scores(form, np.concatenate([X, *cases.values()]))
     ours = expected[: len(X)]
@@ -232,22 +227,18 @@ def certify_export(
     if missing == "zero":
         notes += _read_as_zero(form, format, read[absent], ours[absent])
     left_out = constant_left_out(form, format, properties)
-    relative = 4e-6 if properties.float32 or form.float32_sums else 3e-7 if properties.float32_scores else 1e-10
-    tolerance = relative * (1.0 + magnitudes(form, rows))
-    if step is not None:
-        tolerance += step * (len(thresholds_of(form)[0]) + 2)
+    tolerance = _tolerance(form, rows, properties, step)
     scorers = evaluators(content, form, format, properties.scorer)
     found = {name: score(rows) / factor + left_out for name, score in scorers.items()}
     measured = _measured(expected, found, offsets, [len(own) for own in cases.values()], tolerance, form, made_up)
-    plain = len(X) + len(cases["border"])
-    meant = np.array(expected[:plain])
-    meant[: len(X)][absent] = reference_scores(form, read[absent]) if missing == "zero" else np.nan
-    if missing == properties.missing == "nan" and saw_missing(form) and not form.reads_zero:
-        meant = expected[:plain]
-    measured["score_differences"] = _unexplained(form, rows[:plain], meant, found, tolerance, properties, inputs)
+    if not (missing == properties.missing == "nan" and saw_missing(form) and not form.reads_zero):
+        # What the programs read instead of a missing value, or rows that are not compared.
+        ours = ours.copy()
+        ours[absent] = reference_scores(form, read[absent]) if missing == "zero" else np.nan
+    meant = np.concatenate([ours, expected[len(X) : len(X) + len(cases["border"])]])
+    measured["score_differences"] = _unexplained(form, rows, meant, found, tolerance, properties, inputs)
     if properties.float32:
-        complete = np.flatnonzero(~absent)
-        notes += _moved_by_rounding(form, X[complete], ours[complete], tolerance[complete])
+        notes += _moved_by_rounding(form, X[~absent], ours[~absent], tolerance[: len(X)][~absent])
     policy = _policy(form, properties, missing, inputs) | {"constant_left_out": left_out}
     if factor != 1.0 or step is not None:
         policy |= {"times": factor, "leaf_grid": step}
@@ -273,6 +264,23 @@ def _policy(form: ModelForm, properties: Any, missing: str, inputs: str) -> dict
         "output": "score",
     }
     return policy if form.calibration is None else policy | {"output": "probability", "equal_within": _ROUNDING}
+
+
+def _cases(form: ModelForm, X: np.ndarray, missing: str, properties: Any, inputs: str) -> dict[str, np.ndarray]:
+    """Return rows at thresholds, with missing features, and with numbers that float32 merges."""
+    complete = np.nan_to_num(X, nan=0.0)
+    return {
+        "border": border_cases(form, complete, properties.float32, inputs, properties.tiny),
+        "missing": missing_cases(form, X, missing),
+        "merged": merged_cases(form, X) if properties.float32 and inputs == "float64" else X[:0],
+    }
+
+
+def _tolerance(form: ModelForm, X: np.ndarray, properties: Any, step: float | None) -> np.ndarray:
+    """Return what rounding can change in the score of each row (n,); leaf values may be rounded to `step`."""
+    relative = 4e-6 if properties.float32 or form.float32_sums else 3e-7 if properties.float32_scores else 1e-10
+    on_grid = 0.0 if step is None else step * (len(thresholds_of(form)[0]) + 2)
+    return relative * (1.0 + magnitudes(form, X)) + on_grid
 
 
 def magnitudes(form: ModelForm, X: np.ndarray) -> np.ndarray:
@@ -306,9 +314,11 @@ def _unexplained(
 ) -> int:  # fmt: skip
     """Count rows whose score in the export is not the model's score of the values that the programs read.
 
-    `meant` is nan for rows that are not compared. Features as float32 may give the model's score of the rounded row,
-    and either side of a threshold that float32 merges with a float64 number, or that Solr's slack cannot express.
+    `meant` has the scores of the first rows, nan for those that are not compared. Features as float32 may give the
+    model's score of the rounded row, and either side of a threshold that float32 merges with a float64 number, or that
+    Solr's slack cannot express.
     """
+    X, tolerance = X[: len(meant)], tolerance[: len(meant)]
     possible, excused = [meant], np.isnan(meant)
     if properties.float32:
         largest = float(np.finfo(np.float32).max)
@@ -319,7 +329,7 @@ def _unexplained(
     wrong = np.zeros(len(X), dtype=bool)
     for scores in found.values():
         own = scores[: len(X)]
-        wrong |= ~np.any([(own == each) | (np.abs(own - each) <= tolerance[: len(X)]) for each in possible], axis=0)
+        wrong |= ~np.any([(own == each) | (np.abs(own - each) <= tolerance) for each in possible], axis=0)
         excused |= np.isnan(own)  # a row without a score is refused by itself
     return int((wrong & ~excused).sum())
 
