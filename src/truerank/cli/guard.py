@@ -222,7 +222,8 @@ def _watch_interrupts() -> None:
     The write to this pipe happens in the signal itself.
     """
     read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
+    if hasattr(os, "set_blocking"):  # not on Windows before Python 3.12
+        os.set_blocking(write_end, False)
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
 
     def watch() -> None:

@@ -22,12 +22,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from truerank.core.errors import DataFileError, InvalidInputError, TruerankError
-from truerank.core.locks import locked
-
-try:
-    import fcntl
-except ImportError:  # Windows: files of killed runs cannot be recognised, and stay
-    fcntl = None  # type: ignore[assignment]
+from truerank.core.locks import BINARY, OPEN_FILES_MOVE, DescriptorLock, locked
 
 _SUFFIX = ".truerank-tmp"
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
@@ -99,6 +94,8 @@ def atomic_writes(paths: Iterable[str | os.PathLike[str]], mode: str = "w") -> I
             if temporary:
                 with naming(target):
                     os.fsync(stream.fileno())
+                if not OPEN_FILES_MOVE:
+                    stream.close()
                 step.written.append((temporary, target))
 
 
@@ -141,13 +138,13 @@ def _folders_locked(folders: set[Path]) -> Iterator[None]:
     """Lock folders against other processes that replace files there, if the system can."""
     with ExitStack() as stack:
         end = time.monotonic() + _PATIENCE
-        for folder in sorted(folders) if fcntl is not None else ():
-            with suppress(OSError):
+        for folder in sorted(folders):
+            with suppress(OSError):  # Windows opens no folder
                 descriptor = os.open(folder, os.O_RDONLY)
                 stack.callback(os.close, descriptor)
                 while time.monotonic() < end:
                     with suppress(BlockingIOError):
-                        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        DescriptorLock.take(descriptor)
                         break
                     time.sleep(0.001)
         yield
@@ -275,7 +272,7 @@ def _opened(path: str | os.PathLike[str], mode: str) -> Iterator[tuple[IO[Any], 
         if number is None:
             descriptor, temporary = _make_temporary(target)
         else:
-            descriptor = os.open(name, os.O_WRONLY) if number < 0 else os.dup(number)
+            descriptor = os.open(name, os.O_WRONLY | BINARY) if number < 0 else os.dup(number)
         stream: IO[Any] = io.BufferedWriter(_NamedFile(descriptor, name))
         with stream if "b" in mode else io.TextIOWrapper(stream, "utf-8", newline="\n") as stream:
             yield stream, temporary, target
@@ -310,14 +307,13 @@ def _make_temporary(target: Path) -> tuple[int, str]:
     for _ in range(100):
         temporary = str(target.parent / f".{target.name[:100]}.{secrets.token_hex(4)}{_SUFFIX}")
         _unfinished.add(temporary)  # before it exists: an interrupt may fall between
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY | getattr(os, "O_CLOEXEC", 0)
         try:
             descriptor = os.open(temporary, flags, 0o666 if permissions is None else permissions)
         except FileExistsError:
             continue
         with suppress(OSError):  # a file system without locks
-            if fcntl is not None:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            DescriptorLock.take(descriptor, wait=True)
         try:
             if os.path.samestat(os.stat(temporary), os.fstat(descriptor)):
                 if permissions is not None and hasattr(os, "fchmod"):
@@ -336,7 +332,7 @@ def _make_temporary(target: Path) -> tuple[int, str]:
 
 def _sweep(folder: Path) -> None:
     """Remove temporary files of killed runs from a folder, once per folder and process."""
-    if fcntl is None or folder in _swept:
+    if folder in _swept:
         return
     _swept.add(folder)
     try:
@@ -346,16 +342,19 @@ def _sweep(folder: Path) -> None:
         return
     for path in left:
         try:
-            descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            descriptor = os.open(path, os.O_RDWR | BINARY | getattr(os, "O_NOFOLLOW", 0))
         except OSError:
             continue
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            DescriptorLock.take(descriptor)
+            if not OPEN_FILES_MOVE:
+                os.close(descriptor)
             os.unlink(path)
         except OSError:
             pass  # a run that still writes holds the lock
         finally:
-            os.close(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 def _written_directly(name: str) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import importlib
 import os
 import re
 import stat
@@ -9,17 +11,44 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from truerank.core.errors import InvalidInputError
 
-try:
-    import fcntl
-except ImportError:  # Windows: nothing is locked
-    fcntl = None  # type: ignore[assignment]
+OPEN_FILES_MOVE = os.name != "nt"
+"""Whether an open file can be renamed and removed."""
+BINARY = getattr(os, "O_BINARY", 0)  # Windows would write CR LF for LF
+_FAR = 1 << 40  # Windows locks bytes, which nobody else can read then: one beyond the end
 
 _held: set[int] = set()
 _OWN = re.compile(rb"truerank, process (\d+)\n")  # content of the lock files that this module may change and remove
 _BRIEFLY = 0.1  # seconds in which a process writes its number into a lock file that it has created
+
+
+class DescriptorLock:
+    """The system's exclusive lock of an open file, by `fcntl` or `msvcrt`; it ends when the descriptor is closed."""
+
+    @staticmethod
+    def take(descriptor: int, *, wait: bool = False) -> None:
+        """Lock a file; BlockingIOError if another process has locked it, OSError on a file system without locks."""
+        try:
+            import fcntl
+        except ImportError:
+            DescriptorLock._take_byte(descriptor)
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+    @staticmethod
+    def _take_byte(descriptor: int) -> None:
+        msvcrt: Any = importlib.import_module("msvcrt")
+        place = os.lseek(descriptor, 0, os.SEEK_CUR)
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(error.errno or errno.EACCES, "locked by another process") from error
+        finally:
+            os.lseek(descriptor, place, os.SEEK_SET)
 
 
 @contextmanager
@@ -56,13 +85,16 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
             with suppress(OSError):
                 own = _content(descriptor) in ((_mark(), b"") if created else (_mark(),))
                 if own and os.path.samestat(os.stat(name), os.fstat(descriptor)):
+                    if not OPEN_FILES_MOVE:
+                        _release(descriptor)
                     os.unlink(name)
-            _release(descriptor)
+            if descriptor in _held:
+                _release(descriptor)
 
 
 def _lock(name: Path, what: str) -> tuple[int, bool]:
     """Lock a file; returns its descriptor, and whether it was created. It contains the number of this process."""
-    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_RDWR | BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     young = time.monotonic() + _BRIEFLY
     while True:
         try:
@@ -78,9 +110,8 @@ def _lock(name: Path, what: str) -> tuple[int, bool]:
                 raise OSError("the lock file is not a regular file")
             if created:
                 _sign(descriptor)
-            if fcntl is not None:
-                with _unless_unsupported():
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with _unless_unsupported():
+                DescriptorLock.take(descriptor)
             if os.path.samestat(os.stat(name), os.fstat(descriptor)):
                 content = _content(descriptor)
                 if _OWN.fullmatch(content):
