@@ -59,7 +59,16 @@ def test_a_changed_figure_is_named(ready, capsys):
     assert set(report["versions"]) == {"numpy"}
 
 
-@pytest.mark.parametrize("command", [["train", "x"], ["compare", "a", "--record", "z"], [], ["compare", "--history=h"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", "x"],
+        ["compare", "a", "--record", "z"],
+        [],
+        ["compare", "--history=h"],
+        ["evaluate", "--cluster", "tcp://x:1"],
+    ],
+)
 def test_only_commands_that_read_run_again(ready, command):
     (ready / "r.json").write_text(json.dumps({"schema": "reproduce/1", "command": command, "files": {}}))
     assert main(["reproduce", "r.json"]) == 2

@@ -17,7 +17,7 @@ def crossed(d):
     ms_e = sum((d[i][q] - of_query[q] - of_seed[i] + mean) ** 2 for i in range(s) for q in range(m))
     ms_e /= (m - 1) * (s - 1)
     error = np.sqrt(max(ms_q + ms_s - ms_e, ms_q, ms_s) / (s * m))
-    a, b = ms_q / (s * m), max(ms_s - ms_e, 0) / (s * m)
+    a, b = max(ms_q - ms_e, 0) / (s * m), ms_s / (s * m)
 
     def quantile(level):
         return (a * stats.t.isf(level / 2, m - 1) + b * stats.t.isf(level / 2, s - 1)) / (a + b)

@@ -23,6 +23,7 @@ from truerank.core.files import read_text
 
 FAILURE = 2
 _RECORDED = ("compare", "evaluate")  # commands that only read
+_REFUSED = ("--record", "--history", "--cluster")  # options that write, or connect to other machines
 _SCHEMA = "reproduce/1"
 _UNLIKE = {"version", "schema"}  # entries of results that may differ
 _CLOSE = 1e-9
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise DataFileError(f"not JSON ({error})", args.record, code="record") from error
     words = told.get("command", []) if isinstance(told, dict) and told.get("schema") == _SCHEMA else []
-    if not words or words[0] not in _RECORDED or any(str(word).startswith(("--record", "--history")) for word in words):
+    if not words or words[0] not in _RECORDED or any(str(word).startswith(_REFUSED) for word in words):
         raise DataFileError(
             f"not a record of {' or '.join(_RECORDED)}; write one with --record FILE", args.record, code="record"
         )
