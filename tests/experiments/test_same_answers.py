@@ -84,7 +84,7 @@ ASKS = {  # measures, arguments in Python, arguments of the command
     "compare two measures": ("AP nDCG@10", {"test": "t", "correction": "holm", "margin": 0.05}, [
         "--test", "t", "--correction", "holm", "--margin", "0.05"]),
     "compare all pairs": ("P@5", {"pairs": "all", "random_state": 3}, ["--all-pairs", "--seed", "3"]),
-    "power": ("AP", {"effect": 0.03, "at": [40]}, ["--effect", "0.03", "--queries", "40", "--test", "t"]),
+    "power": ("AP", {"effect": 0.03, "at": [40]}, ["--effect", "0.03", "--queries", "40"]),
 }  # fmt: skip
 
 
