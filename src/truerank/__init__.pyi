@@ -51,6 +51,7 @@ from .data.splits import (
     QueryTimeSplit as QueryTimeSplit,
 )
 from .experiments.experiment import Experiment as Experiment
+from .experiments.depth import reranking_depth as reranking_depth
 from .experiments.gate import gate as gate
 from .experiments.shorthands import compare as compare, evaluate as evaluate
 from .export.formats import export_model as export_model
@@ -132,6 +133,7 @@ from .rankers.oblivious_boosting import ObliviousBoosting as ObliviousBoosting
 from .rankers.pairwise_descent import PairwiseDescent as PairwiseDescent
 from .rankers.pipeline import RankerPipeline as RankerPipeline
 from .rankers.pointwise_svm import PointwiseSVM as PointwiseSVM
+from .rankers.query_fusion import QueryFusion as QueryFusion
 from .rankers.rank_boost import RankBoost as RankBoost
 from .rankers.rank_svm import RankSVM as RankSVM
 from .rankers.run_fusion import RunFusion as RunFusion

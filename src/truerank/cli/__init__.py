@@ -31,6 +31,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("truerank.cli.compare", "test whether models, scores or runs differ"),
     "gate": ("truerank.cli.gate", "pass or fail a new system in continuous integration"),
     "reproduce": ("truerank.cli.reproduce", "run a recorded comparison or evaluation again, and compare its figures"),
+    "depth": ("truerank.cli.depth", "show quality and cost by the number of reranked documents"),
     "power": ("truerank.cli.power", "predict how many queries a test needs to find a difference"),
     "report": ("truerank.cli.report", "write one HTML page of evidence on models, scores or runs"),
     "explain": ("truerank.cli.explain", "show which features matter, and why a document ranks above another"),
@@ -70,7 +71,7 @@ COMMANDS = Table("truerank.commands", _COMMANDS, _command)
 GROUPS: dict[str, tuple[str, ...]] = {
     "Data": ("describe", "convert", "features", "split", "sample"),
     "Learn": ("train", "tune", "cross-validate", "retrain"),
-    "Measure": ("evaluate", "compare", "gate", "power", "report", "reproduce", "explain", "trec-eval"),
+    "Measure": ("evaluate", "compare", "gate", "depth", "power", "report", "reproduce", "explain", "trec-eval"),
     "Judge": ("judge", "clicks"),
     "Use": ("predict", "calibrate", "decide", "cutoff", "export", "import", "deploy"),
     "Runs": ("fuse",),

@@ -50,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'joined as in "min-max + reciprocal-rank(k=60)" (default: min-max + reciprocal-rank)',
     )
     learn("--nonnegative", "learn one weight of at least 0 for each run, as search engines require")
+    learn("--by-query", "learn weights that depend on features of the query; without a gain, one weight for each run")
     learn("--training-depth N", "learn from the first N ranks of each run (default: 200)", type=int)
     learn("--cv N", "folds of topics (default: 5)", type=int)
     learn("--measures NAME …", 'measures (default: "AP nDCG@10")')
@@ -64,6 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.refuse(parser, "method sum", "qrels model", "fuses without learning; leave --qrels and --model out")
     options.refuse(parser, "export", "qrels", "writes the weights of a learned model; leave --qrels out")
     options.refuse(parser, "depth tag", "export", "has no effect with --export, which writes weights")
+    options.refuse(parser, "nonnegative", "by_query")
     options.refuse(parser, "ranker", "nonnegative", "has no effect with --nonnegative, which has its own learner")
 
 
@@ -137,13 +139,22 @@ def _learn(args: argparse.Namespace) -> int:
         ranker.set_params(random_state=args.seed)
     depth = {} if args.training_depth is None else {"depth": args.training_depth}
     model = truerank.RunFusion(ranker, features=args.features, nonnegative=args.nonnegative, **depth)
+    others: dict[str, Any] = {}
+    if args.by_query:
+        others = {"one-weight": truerank.RunFusion(nonnegative=True, **depth)}
+        model = truerank.QueryFusion(args.ranker and ranker, features=args.features, **depth)
     qrels = common.read_qrels(args)
     pool = truerank.RunPool(common.read_runs(args, args.runs), qrels)
     _report_findings(pool)
     evidence = truerank.cross_validate_fusion(
-        pool, model, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
+        pool, model, others=others, measures=measures, convention=args.convention, depth=args.depth, topics=args.topics,
         random_state=args.seed, **common.given(args, "cv"),
     )  # fmt: skip
+    if others and not evidence.better_than("one-weight"):
+        common.note(
+            "weights by query do not pay here: they are not shown to be better than one weight for each run, kept"
+        )
+        model, ranker_name = others["one-weight"], "nonnegative-list-net"
     model.fit(pool)
     assert pool.unretrieved is not None
     report: dict[str, Any] = evidence.to_dict() | {
@@ -155,7 +166,7 @@ def _learn(args: argparse.Namespace) -> int:
         "relevant_not_retrieved": int((pool.unretrieved > 0).sum()),
         "findings": pool.findings(),
     }
-    if args.nonnegative:
+    if model.nonnegative:
         report["weights"] = model.run_weights()
     with one_step():
         if args.model is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
+from truerank.core.names import resolve
 from truerank.core.types import ArrayLike, DTypeLike
 from truerank.data.grouping import RowsByQuery, offsets_of, places_of, query_of_rows
 from truerank.data.ranking_data import Judgements, RankingData
@@ -32,6 +33,9 @@ class RunPool(RowsByQuery):
     qrels : Qrels, optional
         Topics then have the order of the qrels, and topics without judgements are left out. Without qrels they have
         the order of first appearance over the runs.
+
+    query_features : mapping of topic to mapping of name to number, optional
+        Features of topics for `QueryFusion`, such as the number of words.
 
     Attributes
     ----------
@@ -64,7 +68,13 @@ class RunPool(RowsByQuery):
     (['d3', 'd2', 'd1'], [2, 1, 0, 1], [1, 2, 1, 2])
     """
 
-    def __init__(self, runs: object, qrels: Qrels | None = None) -> None:
+    def __init__(
+        self,
+        runs: object,
+        qrels: Qrels | None = None,
+        *,
+        query_features: Mapping[Any, Mapping[str, float]] | None = None,
+    ) -> None:
         named = named_runs(runs)
         self.names = list(named)
         places = [{topic: i for i, topic in enumerate(run.query_ids.tolist())} for run in named.values()]
@@ -90,6 +100,11 @@ class RunPool(RowsByQuery):
         if not np.isfinite(self.scores).all():
             raise InvalidInputError("scores of runs must be finite numbers, got nan or infinity", argument="scores")
         _rank_lists(self.list_offsets, self.scores, self.rows)
+        self.query_values: np.ndarray | None = None  # (m, f)
+        self.query_value_names: list[str] = []
+        if query_features is not None:
+            found = resolve("truerank.features.query_features:own_features")(query_features, topics)
+            self.query_values, self.query_value_names = found
         self.grades: np.ndarray | None = None
         self.unretrieved: np.ndarray | None = None
         self.unretrieved_offsets: np.ndarray | None = None
@@ -275,6 +290,8 @@ class RunPool(RowsByQuery):
         part = RunPool.__new__(RunPool)
         part.names, part.query_ids = [self.names[j] for j in runs], self.query_ids[queries]
         part.topics_without_runs = self.topics_without_runs
+        part.query_values = None if self.query_values is None else self.query_values[queries]
+        part.query_value_names = self.query_value_names
         entries, part.list_offsets = places_of(self.list_offsets, (queries[:, None] * self.n_runs + runs).ravel())
         there = np.bincount(self.rows[entries], minlength=self.n_rows) > 0
         places, offsets = places_of(self.offsets, queries)

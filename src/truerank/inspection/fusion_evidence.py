@@ -86,6 +86,11 @@ class FusionEvidence(Result):
         source = self.judged_only if judged_only else self.per_query
         return {name: {method: mean_of(one) for method, one in values.items()} for name, values in source.items()}
 
+    def better_than(self, method: str) -> bool:
+        """Return whether "learned" is better than a method by the first measure, with a corrected p below 0.05."""
+        pair = next(pair for pair in next(iter(self.comparisons.values())).pairs if pair.a == method)
+        return pair.difference < 0 and pair.p_adjusted < LEVEL
+
     def _recommend(self) -> tuple[str, str]:
         name, comparison = next(iter(self.comparisons.items()))
         means, higher = comparison.means, comparison.higher_is_better
@@ -170,6 +175,7 @@ def cross_validate_fusion(
     pool: RunPool,
     model: RunFusion | None = None,
     *,
+    others: Mapping[str, RunFusion] | None = None,
     measures: MeasuresLike = "AP nDCG@10",
     convention: str = "trec",
     cv: int = 5,
@@ -184,6 +190,8 @@ def cross_validate_fusion(
     pool : RunPool with judgements
     model : RunFusion, optional
         Cloned and fitted on each fold's training topics.
+    others : mapping of name to RunFusion, optional
+        Other learned fusions, which are fitted on the same topics and compared with the model.
     measures, convention
         Lists are cut at `depth`. Relevant documents that are not in a list count against it, also those that no run
         found. A topic without documents has the value 0.
@@ -202,7 +210,6 @@ def cross_validate_fusion(
     """
     if pool.grades is None:
         raise InvalidInputError("cross-validation needs judgements: make the pool with qrels", argument="qrels")
-    model = RunFusion() if model is None else model
     absent = pool.topics_without_runs
     there = {name: np.append(own, np.zeros(len(absent), bool)) for name, own in zip(pool.names, (pool.lengths > 0).T)}
     kept, coverage = covered_topics(there, topics)
@@ -212,7 +219,9 @@ def cross_validate_fusion(
     condensed = {name: f"{name}, judged only" for name in parsed}
     measured = parsed | {condensed[name]: measure(judged_only=True) for name, measure in parsed.items()}
     by_run = run_values(pool, measured)
-    learned, weighted = np.zeros(pool.n_rows), np.zeros(pool.n_rows)
+    models = {LEARNED: RunFusion() if model is None else model} | dict(others or {})
+    learned = {name: np.zeros(pool.n_rows) for name in models}
+    weighted = np.zeros(pool.n_rows)
     best_runs, best_run = [], {name: np.zeros(pool.n_queries) for name in measured}
     first = next(iter(parsed))
     order = np.argsort(pool.query_ids, kind="stable")  # independent of the order of topics in a file
@@ -220,17 +229,18 @@ def cross_validate_fusion(
     for part in progress(parts, "folds"):
         fold = np.sort(order[part])
         train = np.setdiff1d(np.arange(pool.n_queries), fold)
-        fitted = clone(model).fit(pool.take(train))
+        training = pool.take(train)
         test = pool.take(fold)
         rows = places_of(pool.offsets, fold)[0]
-        learned[rows] = fitted.pool_scores(test)
+        for name, one in models.items():
+            learned[name][rows] = clone(one).fit(training).pool_scores(test)
         means = by_run[first][:, train].mean(axis=1)
         weighted[rows] = comb_sum(test, means)
         best = int(np.argmax(means))
         best_runs.append(pool.names[best])
         for name, values in best_run.items():
             values[fold] = by_run[name][best, fold]
-    scores = {LEARNED: learned} | {name: method(pool) for name, method in UNLEARNED.items()}
+    scores = learned | {name: method(pool) for name, method in UNLEARNED.items()}
     scores["weighted-sum"] = weighted
     found = {method: list_values(pool, one, measured, depth) for method, one in scores.items()} | {"best-run": best_run}
     per_query, judged_only = (

@@ -33,6 +33,7 @@ MODEL_PARTS: tuple[str, ...] = (
     "truerank.features.per_query:MinMaxInQuery",
     "truerank.features.per_query:ZScoreInQuery",
     "truerank.rankers.run_fusion:RunFusion",
+    "truerank.rankers.query_fusion:QueryFusion",
     "truerank.features.position_fusion:BayesFuse",
     "truerank.features.position_fusion:MAPFuse",
     "truerank.models.imported:ImportedRanker",

@@ -128,15 +128,16 @@ class RunFusion(BaseEstimator):
                 "there is nothing to learn from: check that runs and qrels name documents alike, or raise depth",
                 code="nothing-relevant",
             )
+        self._prepare(pool)
         edges = features.fit(pool, rows)
         ranker = self._new_ranker()
         binned = _as_binned(features, ranker)
-        X = features.matrix(pool, rows, edges, binned=binned)
+        X = self._matrix(features, pool, rows, edges, binned)
         sizes = np.bincount(pool.query_of_row[rows], minlength=pool.n_queries)
         filled = np.flatnonzero(sizes)
         data = RankingData.from_grouped(
             X, grades[rows], offsets_of(sizes[filled]), pool.query_ids[filled],
-            doc_ids=pool.doc_ids[rows], feature_names=pool.names if binned else features.names(pool.names, edges),
+            doc_ids=pool.doc_ids[rows], feature_names=self._names(features, pool, edges, binned),
         )  # fmt: skip
         ranker.fit(data)
         if self.nonnegative:
@@ -172,7 +173,7 @@ class RunFusion(BaseEstimator):
         limit = max(1, _BLOCK_VALUES // max(1, self.ranker_.n_features_in_))
         for first, last in query_blocks(pool.offsets, limit):
             part = pool if (first, last) == (0, pool.n_queries) else pool.take(np.arange(first, last))
-            X = features.matrix(part, np.arange(part.n_rows), self.edges_, binned=binned)
+            X = self._matrix(features, part, np.arange(part.n_rows), self.edges_, binned)
             data = RankingData.from_grouped(X, None, part.offsets, part.query_ids)
             scores[pool.offsets[first] : pool.offsets[last]] = self.ranker_.predict(data)
         return scores
@@ -202,6 +203,17 @@ class RunFusion(BaseEstimator):
         columns = len(names) if _as_binned(features, ranker) else len(features.names(names, self.edges_))
         if getattr(ranker, "n_features_in_", None) != columns:
             raise ModelFileError(f"RunFusion: the ranker must have the {columns} columns of {features}")
+
+    def _prepare(self, pool: RunPool) -> None:
+        """Learn what `_matrix` needs from the training topics."""
+
+    def _matrix(self, features: Any, pool: RunPool, rows: np.ndarray, edges: list[np.ndarray], binned: bool) -> Any:
+        """Return the columns of the chosen rows."""
+        return features.matrix(pool, rows, edges, binned=binned)
+
+    def _names(self, features: Any, pool: RunPool, edges: list[np.ndarray], binned: bool) -> list[str]:
+        """Return the names of the columns."""
+        return list(pool.names if binned else features.names(pool.names, edges))
 
     def _features(self) -> Any:
         features = parse_features(self.features or ("min-max" if self.nonnegative else FEATURES))

@@ -1,0 +1,266 @@
+"""Does reranking pay, and how deep? Quality and cost by the number of reranked documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from truerank.core.checks import check_number, check_positive_int
+from truerank.core.errors import InvalidInputError
+from truerank.core.printing import counted, styled_table
+from truerank.core.results import Result
+from truerank.core.types import MeasureLike, RandomState
+from truerank.features.run_pool import RunPool
+from truerank.io.trec import as_qrels
+from truerank.measures import parse_measure
+from truerank.significance.corrections import simultaneous_intervals
+from truerank.significance.intervals import Verdict, checked_margin, decided, failing_loss
+
+DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
+_NAMES = ["first stage", "reranked"]
+
+
+class DepthLine(NamedTuple):
+    """Quality and cost if the first `depth` documents of each query are reranked.
+
+    `difference` is the mean less that of the full depth, and `low` to `high` its interval, simultaneous over depths.
+    """
+
+    depth: int
+    documents: float  # that are reranked, mean over queries
+    mean: float
+    difference: float
+    low: float
+    high: float
+    cost: float
+    not_worse: bool  # by more than the margin, than the full depth
+
+
+@dataclass(frozen=True)
+class RerankingDepth(Result):
+    """What `reranking_depth` finds.
+
+    Attributes
+    ----------
+    chosen : int
+        The least depth that is shown to be not worse by more than the margin than the full depth; else the full depth.
+    full : int
+    margin : float
+    lines : list of DepthLine
+        By rising depth, from 0 (no reranking).
+    pays : Verdict
+        Of the full depth against no reranking.
+    values : float64 array (m, depths)
+        The measure by query and depth, in the order of `lines`.
+    """
+
+    measure: str
+    convention: str
+    chosen: int
+    full: int
+    margin: float
+    lines: list[DepthLine]
+    pays: Verdict
+    values: np.ndarray
+    query_ids: list[str]
+    KIND: ClassVar[str] = "depth"
+
+    @property
+    def summary(self) -> str:
+        """The chosen depth in one sentence, and whether reranking pays."""
+        by_depth = {line.depth: line for line in self.lines}
+        chosen, full = by_depth[self.chosen], by_depth[self.full]
+        none = self.lines[0]
+        pays = f"{self.measure} is {full.mean:.4f} reranked and {none.mean:.4f} without, with {self.pays.n} queries"
+        if not self.pays.better:
+            worse = "makes the ranking worse" if self.pays.worse else "is not shown to pay"
+            return f"Reranking {worse}: {pays}."
+        if self.chosen == self.full:
+            return (
+                f"Reranking pays: {pays}. No depth below {self.full} is shown to be not worse by more than "
+                f"{self.margin:g}."
+            )
+        share = f", at {100 * chosen.cost / full.cost:.3g} % of the cost" if full.cost else ""
+        return (
+            f"Rerank {self.chosen} documents: not worse by more than {self.margin:g} than {self.full} "
+            f"({chosen.mean:.4f} against {full.mean:.4f}){share}. Reranking pays: {pays}."
+        )
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "summary": self.summary, "measure": self.measure, "convention": self.convention, "margin": self.margin,
+            "chosen": self.chosen, "full": self.full, "queries": self.pays.n, "pays": list(self.pays.kinds),
+            "lines": [line._asdict() for line in self.lines],
+        }  # fmt: skip
+
+    def _table(self, style: str) -> str:
+        rows = [
+            [line.depth, f"{line.documents:.4g}", line.mean, f"{line.difference:+.4f}",
+             "" if math.isnan(line.low) else f"{line.low:+.4f} to {line.high:+.4f}", f"{line.cost:.4g}",
+             "yes" if line.not_worse else ""] for line in self.lines
+        ]  # fmt: skip
+        header = ["depth", "documents", self.measure, "against full", "95 % interval", "cost", "not worse"]
+        return styled_table(rows, header, style)
+
+
+def reranking_depth(
+    first: Any,
+    reranked: Any,
+    qrels: Any,
+    measure: MeasureLike = "nDCG@10",
+    *,
+    margin: float = 0.01,
+    depths: Sequence[int] | None = None,
+    cost: float | Mapping[int, float] = 1.0,
+    fixed_cost: float = 0.0,
+    convention: str = "trec",
+    random_state: RandomState = 0,
+) -> RerankingDepth:
+    """Return quality and cost by depth of reranking, and the least depth that is not worse than the full one.
+
+    At depth k, the first k documents of the first stage are sorted by the reranker's scores, and the others follow in
+    their order. Documents without a score of the reranker are not moved above those with one.
+
+    Parameters
+    ----------
+    first : run
+        That of the first stage: a path, a `Run`, or `{query: {document: score}}`.
+    reranked : run
+        The reranker's scores of its documents, to the full depth. Equal scores keep the order of the first stage.
+    qrels : qrels
+    measure : str or Measure, default "nDCG@10"
+    margin : float, default 0.01
+        The loss δ that does not matter, in the unit of the measure.
+    depths : sequence of int, optional
+        By default those of `DEPTHS` below the full depth, which is the last rank with a score of the reranker.
+    cost : float or mapping of depth to cost, default 1.0
+        Cost of a reranked document, or the measured cost of a query at each depth.
+    fixed_cost : float, default 0.0
+        Cost of a query that is reranked, to which the cost of its documents is added.
+    convention : str, default "trec"
+    random_state : seed of the resamples of simultaneous intervals
+
+    Raises
+    ------
+    InvalidInputError
+        Runs and qrels without a common query, a reranker without a document of the first stage, depths above the full
+        one, and measures where less is better.
+
+    Returns
+    -------
+    RerankingDepth
+
+    Notes
+    -----
+    Depths are tested from the deepest down, each against the full depth by the rule of "not worse by more than δ" (see
+    `truerank.significance.intervals.verdict`), and the tests stop at the first depth that fails. The level needs no
+    correction, because a depth is tested only if all deeper ones have passed. `python -m validation depth` measures how
+    often the chosen depth loses more than δ.
+
+    Examples
+    --------
+    >>> qrels = {str(q): {"a": 1} for q in range(200)}
+    >>> first = {query: {"c": 3.0, "a": 2.0, "b": 1.0} for query in qrels}
+    >>> scores = {query: {"a": 0.9, "b": 0.2, "c": 0.1} for query in qrels}
+    >>> found = reranking_depth(first, scores, qrels, "RR", margin=0.05, depths=[1, 2])
+    >>> found.chosen, [line.mean for line in found.lines]
+    (2, [0.5, 0.5, 1.0, 1.0])
+    """
+    delta = checked_margin(margin)
+    if delta is None:
+        raise InvalidInputError("margin must be a number above 0, got None", argument="margin")
+    by = parse_measure(measure, convention).check_mean()
+    pool = RunPool(dict(zip(_NAMES, (first, reranked))), as_qrels(qrels))
+    rank, score = _lists(pool)
+    rows = np.flatnonzero(rank > 0)
+    scored = ~np.isnan(score[rows])
+    full = int(rank[rows][scored].max(initial=0))
+    if not full:
+        raise InvalidInputError("the reranker has no score of a document of the first stage", code="no-score")
+    tried = _checked_depths(depths, full)
+    judgements, query = pool.judgements(rows), pool.query_of_row[rows]
+    values = np.column_stack([
+        by.per_query(judgements, _ranking(query, rank[rows], score[rows], k)) for k in tried
+    ])  # fmt: skip
+    values = values[~np.isnan(values).any(axis=1)]
+    if len(values) < 2:
+        raise InvalidInputError(f"{by.name} has a value for {counted(len(values), 'query')}; two are required")
+    verdicts = [_against_full(values, column, delta, by) for column in range(len(tried) - 1)]
+    chosen = tried[chosen_depth([one.not_worse for one in verdicts])]
+    differences = values[:, :-1] - values[:, -1:]
+    ends = simultaneous_intervals(differences, random_state=random_state)
+    low, high = (np.append(end, 0.0) for end in (ends.low, ends.high))
+    reranked_of = [float((scored & (rank[rows] <= k)).sum()) / pool.n_queries for k in tried]
+    lines = [
+        DepthLine(k, n, float(values[:, j].mean()), float(values[:, j].mean() - values[:, -1].mean()), float(low[j]),
+                  float(high[j]), _cost(k, n, cost, fixed_cost), j == len(tried) - 1 or verdicts[j].not_worse)
+        for j, (k, n) in enumerate(zip(tried, reranked_of))
+    ]  # fmt: skip
+    pays = decided("t", values[:, -1] - values[:, 0], delta, failing_loss(values[:, 0], values[:, -1], by))
+    names = [str(name) for name in pool.query_ids.tolist()]
+    return RerankingDepth(by.name, by.convention, chosen, full, delta, lines, pays, values, names)
+
+
+def chosen_depth(not_worse: Sequence[bool]) -> int:
+    """Return the place of the chosen depth: tests go from the deepest down, and stop at the first that fails.
+
+    >>> chosen_depth([True, False, True, True]), chosen_depth([True, False])
+    (2, 2)
+    """
+    place = len(not_worse)
+    while place and not_worse[place - 1]:
+        place -= 1
+    return place
+
+
+def _against_full(values: np.ndarray, column: int, margin: float, by: Any) -> Verdict:
+    ours, full = values[:, column], values[:, -1]
+    loss = failing_loss(full, ours, by)
+    if loss is None:
+        raise InvalidInputError(
+            f"{by.name} has no depth that is not worse: choose a measure where more is better", argument="measure"
+        )
+    return decided("t", ours - full, margin, loss)
+
+
+def _checked_depths(depths: Sequence[int] | None, full: int) -> list[int]:
+    if depths is None:
+        return [0, *(k for k in DEPTHS if k < full), full]
+    tried = sorted({check_positive_int(k, "depths") for k in depths} | {full})
+    if tried[-1] > full:
+        raise InvalidInputError(
+            f"depth {tried[-1]} is above {full}, the last rank for which the reranker has a score",
+            argument="depths",
+        )
+    return [0, *tried]
+
+
+def _lists(pool: RunPool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rank of each row in the first stage, 0 if it is not there, and the reranker's score or NaN."""
+    rank, score = np.zeros(pool.n_rows, dtype=np.int64), np.full(pool.n_rows, np.nan)
+    first = pool.run_of_entry == 0
+    rank[pool.rows[first]] = pool.ranks[first]
+    score[pool.rows[~first]] = pool.scores[~first]
+    return rank, score
+
+
+def _ranking(query: np.ndarray, rank: np.ndarray, score: np.ndarray, depth: int) -> np.ndarray:
+    """Return scores (n,) whose order is that of reranking the first `depth` documents of each query."""
+    moved = ~np.isnan(score) & (rank <= depth)
+    order = np.lexsort((rank, np.where(moved, -score, 0.0), ~moved, query))
+    result = np.empty(len(rank))
+    result[order] = -np.arange(len(rank), dtype=np.float64)
+    return result
+
+
+def _cost(depth: int, documents: float, cost: float | Mapping[int, float], fixed: float) -> float:
+    if isinstance(cost, Mapping):
+        if depth and depth not in cost:
+            raise InvalidInputError(f"cost has no entry for depth {depth}; give one for each", argument="cost")
+        return check_number(cost.get(depth, 0.0), "cost", minimum=0.0)
+    each = check_number(cost, "cost", minimum=0.0)
+    return check_number(fixed, "fixed_cost", minimum=0.0) + each * documents if depth else 0.0
