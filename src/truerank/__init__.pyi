@@ -126,6 +126,7 @@ from .models.model_file import load_model as load_model, save_model as save_mode
 from .rankers.adarank import AdaRank as AdaRank
 from .rankers.base import Ranker as Ranker
 from .rankers.baselines import RandomRanker as RandomRanker, RidgeRanker as RidgeRanker, SingleFeature as SingleFeature
+from .rankers.distillation import distil as distil
 from .rankers.list_net import ListNet as ListNet
 from .rankers.measure_svm import MeasureSVM as MeasureSVM
 from .rankers.nonnegative_list_net import NonnegativeListNet as NonnegativeListNet

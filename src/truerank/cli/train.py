@@ -22,6 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("train [TRAIN]", "judged rankings: a LETOR file (.gz .xz .zst), a table, or -")
     options.add_ranker_options(parser)
     add("--valid FILE", "validation queries, for early stopping and selection")
+    text = "learn the score differences of a teacher (a file with one score for each row) instead of the grades"
+    add("--teacher FILE", text + ", by oblivious-boosting or ridge")
     add("--model FILE", "output file of the model, as JSON (required)", type=options.OutputFile)
     add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
     text = "with --cluster: store the progress in this folder, from which the same command continues after a crash"
@@ -29,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.share(parser, "grades")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "position", "json")
-    options.refuse(parser, "prepare categorical position", "cluster")
+    options.refuse(parser, "prepare categorical position teacher", "cluster")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
     if args.train is None or args.model is None:
         raise common.UsageError("name the training data and the model's file: truerank train TRAIN --model model.json")
     start = time.process_time()
-    ranker = ranker_options.make_ranker(args.ranker, ranker_options.parse_settings(args.set), args.seed, args.prepare)
+    settings = ranker_options.parse_settings(args.set)
+    if args.teacher is not None and args.ranker == "oblivious-boosting":
+        settings.setdefault("objective", "query-mse")
+    ranker = ranker_options.make_ranker(args.ranker, settings, args.seed, args.prepare)
     if args.valid is not None and not getattr(ranker, "uses_eval_set", True):
         raise common.UsageError(
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
@@ -53,6 +58,8 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     """Read and fit, in this process or on a cluster."""
     loaded = time.process_time()
     data = common.read_graded(args.train, args, client=client)
+    if args.teacher is not None:
+        data = _with_teacher(args.teacher, data, ranker)
     if args.position is not None:
         data = common.with_position(data, args, [ranker])
     valid = None if args.valid is None else common.read_graded(args.valid, args, client=client, like=data)
@@ -65,7 +72,7 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
     fitted = time.process_time()
     common.remember_reading(ranker, args)
     truerank.save_model(ranker, args.model)
-    training = float(ranker._measure().mean(data.judgements(), data.scores(ranker)))
+    training = None if args.teacher else float(ranker._measure().mean(data.judgements(), data.scores(ranker)))
     validation = None if valid is None else float(ranker.score(valid))
     measure = getattr(ranker, "measure", None) or "nDCG@10"
     summary = {
@@ -83,15 +90,25 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         "cpu_seconds": {"load": loaded - start, "read": read - loaded, "fit": fitted - read},
         "model": args.model,
     }
-    held = "" if validation is None else f", {validation:.4f} on the validation queries"
+    found = [f"{one:.4f} on the {name} queries" for one, name in ((training, "training"), (validation, "validation"))
+             if one is not None]  # fmt: skip
+    learned = f"{summary['measure']} ({summary['convention']}) {', '.join(found)}" if found else "learned a teacher"
     text = (
-        f"{args.ranker}: {common.size_of(data)}; "
-        f"{summary['measure']} ({summary['convention']}) {training:.4f} on the training queries{held}\n"
+        f"{args.ranker}: {common.size_of(data)}; {learned}\n"
         f"{ranker.status_}\n"
         f"model written to {args.model} (CPU seconds: reading {read - loaded:.2f}, fitting {fitted - read:.2f})\n"
         f"next: truerank compare {args.model} --data TEST --baseline COLUMN, on queries that did not train it"
     )
     return common.tell(args, summary, text)
+
+
+def _with_teacher(path: str, data: Any, ranker: Any) -> Any:
+    """Return the rows with a teacher's scores as grades, for a student that learns differences of scores."""
+    from truerank.experiments.systems import read_stated
+    from truerank.rankers.distillation import check_student, with_teacher
+
+    check_student(getattr(ranker, "ranker", ranker))
+    return with_teacher(data, read_stated(path, data))
 
 
 def _list(args: argparse.Namespace) -> int:
