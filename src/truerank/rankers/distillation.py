@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from sklearn.base import clone
@@ -13,7 +13,7 @@ from truerank.data.ranking_data import RankingData
 from truerank.rankers.baselines import RidgeRanker
 from truerank.rankers.oblivious_boosting import ObliviousBoosting
 
-OBJECTIVE = "query-mse"
+OBJECTIVE: Final = "query-mse"
 
 
 def distil(data: RankingData, teacher: Any, student: Any = None, *, eval_set: RankingData | None = None) -> Any:
