@@ -84,6 +84,9 @@ CALLS = {
         truerank.gate(HUMAN, *list(RUNS.values())[:2], inconclusive="pass", random_state=seed)
     ),
     "interleave": lambda seed: repr(truerank.interleave(RUNS, random_state=seed)),
+    "leaderboard": lambda seed: repr(truerank.leaderboard(
+        HUMAN, {"judge": JUDGE}, RUNS, "DCG@5", n_resamples=50, random_state=seed
+    ).to_dict()),
     "learning_curve": lambda seed: truerank.learning_curve(truerank.RidgeRanker(), DATA, DATA, random_state=seed),
     "permutation_importance": lambda seed: truerank.permutation_importance(
         truerank.RidgeRanker().fit(DATA), DATA, random_state=seed
@@ -92,6 +95,9 @@ CALLS = {
     "queries_needed": lambda seed: truerank.queries_needed(DRAWN, 0.05, "randomisation", at=[60], random_state=seed),
     "ranking_stability": lambda seed: truerank.ranking_stability(
         truerank.RidgeRanker().fit(DATA), DATA, random_state=seed
+    ),
+    "reranking_depth": lambda seed: repr(
+        truerank.reranking_depth(*list(RUNS.values())[:2], HUMAN, "DCG@5", depths=[2, 20], random_state=seed).to_dict()
     ),
     "retrain": retrained,
     "simulate": clicked,

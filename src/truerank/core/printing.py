@@ -81,10 +81,10 @@ def wrapped(text: str) -> str:
     r"""Break lines that are wider than the output; a command goes on after a backslash, so that it can be pasted.
 
     >>> with fitted_to(24):
-    ...     print(wrapped("next: truerank train parts/train.parquet --model model.json"))
-    next: truerank train \
-          parts/train.parquet \
-          --model model.json
+    ...     print(wrapped("next: truerank report old.run new.run latent.run"))
+    next: truerank report \
+          old.run new.run \
+          latent.run
     """
     return text if _width is None else "\n".join(map(_broken, text.split("\n")))
 

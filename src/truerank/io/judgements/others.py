@@ -19,7 +19,7 @@ _LOOKS = (
     ("json", r'"error"\s*:[\s\S]*"status"\s*:', "the error answer of a search engine", "Repeat the request"),
     ("json", r'"(tree_info|learner|oblivious_trees|truerank-model)"', "a model", "Name it where a model is expected"),
     ("json", r'"(took|responseHeader)"\s*:', "the answer of a search engine", _RUN),
-    ("json", r'"featuresets?"', "a feature set", "Name it as --features of `truerank features`"),
+    ("json", r'"featuresets?"', "a feature set", "Give it to `truerank features` as its features"),
     ("json", r'\A\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\.\d', "a run (scores of a system)", _RUN),
     ("json", r'"results"|"retrieved', "a run (results of a system)", _RUN),
     ("json", r'"_?(doc_?)?id"[\s\S]*"(text|title|contents|body)"', "documents or queries (a corpus)", _RUN),
