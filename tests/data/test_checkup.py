@@ -10,17 +10,8 @@ import pytest
 from scipy import sparse
 
 from truerank import RankingData
-from truerank.data.checkup import (
-    CODES,
-    _answers,
-    _log_chance,
-    examine,
-    fold_scales,
-    look,
-    scored,
-    shared_queries,
-    spreads,
-)
+from truerank.data.checkup import _answers, _log_chance, examine, fold_scales, look, scored, shared_queries, spreads
+from truerank.data.remarks import CODES
 from truerank.measures.file_order import file_order_finding
 
 X = np.array(

@@ -15,7 +15,7 @@ from support.refusals import refused
 from truerank import RankingData
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, TruerankError
-from truerank.data.checkup import CODES, Remark
+from truerank.data.remarks import CODES, Remark
 from truerank.experiments.policy import about_data, about_qrels, about_runs, about_scores, check_order
 
 pandas = pytest.importorskip("pandas")

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from truerank import RankingData, RidgeRanker, choose_calibrator
 from truerank.calibration.posteriors import PlattCalibrator
-from truerank.data.checkup import RemarkWarning
+from truerank.data.remarks import RemarkWarning
 
 
 def _with_remarks():

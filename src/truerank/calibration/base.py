@@ -20,7 +20,8 @@ from truerank.core.errors import warn as warn_caller
 from truerank.core.fitting import whole_fit
 from truerank.core.kernel import kernel
 from truerank.core.types import ArrayLike
-from truerank.data.checkup import RemarkWarning, ranks_as_scores
+from truerank.data.checkup import ranks_as_scores
+from truerank.data.remarks import RemarkWarning
 
 # Sizes of the largest score between which squares neither overflow nor vanish when a million of them are added up.
 _SMALLEST_SCORE, LARGEST_SCORE = 2.0**-36, 2.0**480

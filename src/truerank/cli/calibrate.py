@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 def _choice(args: argparse.Namespace, scores: np.ndarray, relevant: np.ndarray, query: np.ndarray) -> Any:
     """The calibrator fitted to the scores, its name and cross-validated losses (a `CalibratorChoice`)."""
     from truerank.calibration.pool import DEFAULT_METHODS
-    from truerank.data.checkup import RemarkWarning
+    from truerank.data.remarks import RemarkWarning
 
     if (n_queries := len(set(query.tolist()))) < 2:
         raise common.InvalidInputError(

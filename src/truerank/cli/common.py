@@ -33,9 +33,9 @@ from truerank.core.printing import table as table
 if TYPE_CHECKING:
     import numpy as np
 
-    from truerank.data.checkup import Remark
     from truerank.data.columns import Columns
     from truerank.data.ranking_data import RankingData
+    from truerank.data.remarks import Remark
     from truerank.io.trec import Qrels
 
 

@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe(args: argparse.Namespace, client: Any) -> int:
-    from truerank.data.checkup import Remark, fold_scales, shared_queries
+    from truerank.data.checkup import fold_scales, shared_queries
+    from truerank.data.remarks import Remark
 
     groups = [(None, args.data)] if client is not None else _groups(args.data)
     n_files = sum(len(paths) for _, paths in groups)
@@ -72,7 +73,8 @@ def _describe(args: argparse.Namespace, client: Any) -> int:
 
 def _examined(path: str, args: argparse.Namespace, client: Any) -> tuple[Any, dict[str, int], list[Any], Any]:
     """Describe one file: its data, rows of each grade, findings, and the spread of each feature."""
-    from truerank.data.checkup import RemarkWarning, examine, ranks_as_scores, scored, spreads
+    from truerank.data.checkup import examine, ranks_as_scores, scored, spreads
+    from truerank.data.remarks import RemarkWarning
     from truerank.io.scores import read_scores
     from truerank.measures.file_order import file_order_finding
 
@@ -132,7 +134,7 @@ def read_as_found(path: str, args: argparse.Namespace, *, trains: bool = True) -
 
 def _show(files: list[dict[str, Any]], findings: list[Any], args: argparse.Namespace) -> None:
     """The files and what was found, as a table and lines, or as one JSON object."""
-    from truerank.data.checkup import CODES, in_order
+    from truerank.data.remarks import CODES, in_order
 
     levels = sorted({grade for file in files for grade in file["grades"]}, key=float)
     findings = in_order(findings)

@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
-from truerank.data.checkup import FORBIDS
+from truerank.data.remarks import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.measures.evaluation import Evaluation
 from truerank.significance.paired import LEVEL

@@ -27,7 +27,7 @@ from truerank.core.types import (
     Topics,
     TrainingRule,
 )
-from truerank.data.checkup import Remark, in_order
+from truerank.data.remarks import Remark, in_order
 from truerank.experiments.policy import (
     TRAINING_QUERIES,
     Provenance,
@@ -251,7 +251,7 @@ class Experiment:
 
     @cached_property
     def remarks(self) -> list[Remark]:
-        """All remarks on the experiment, in the order of `truerank.data.checkup.CODES`."""
+        """All remarks on the experiment, in the order of `truerank.data.remarks.CODES`."""
         settled = [] if self.training is None else self.training.remarks
         settled = settled if self.coverage is None else [*settled, *about_topics(self.coverage)]
         return in_order([*self.found, *settled])

@@ -15,7 +15,7 @@ from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.core.printing import counted
 from truerank.core.types import Convention, MeasureLike, RandomState
-from truerank.data.checkup import FORBIDS
+from truerank.data.remarks import FORBIDS
 from truerank.experiments.experiment import Experiment
 from truerank.experiments.policy import check_order
 from truerank.experiments.segments import labels_in, segment_masks

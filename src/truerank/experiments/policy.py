@@ -1,7 +1,7 @@
 """The rules about evidence: each returns remarks, of which some forbid a verdict.
 
-`truerank.data.checkup` has the codes, and finds what is in rows and scores. The rules choose what a command or function
-that reads the data must tell, because it changes the figures.
+`truerank.data.remarks` has the codes, and `truerank.data.checkup` finds what is in rows and scores. The rules choose
+what a command or function that reads the data must tell, because it changes the figures.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
-from truerank.data.checkup import NOTE, Remark, examine, of_grades, ranks_as_scores
+from truerank.data.checkup import examine, of_grades, ranks_as_scores
 from truerank.data.ranking_data import Judgements
+from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
 from truerank.measures.conventions import convention_value

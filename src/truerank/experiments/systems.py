@@ -18,10 +18,10 @@ import numpy as np
 from truerank.core.errors import InvalidInputError
 from truerank.core.names import nearest, resolve
 from truerank.core.printing import progress
-from truerank.data.checkup import Remark
 from truerank.data.columns import as_trained, check_columns, names_of, reading_of, trained_columns
 from truerank.data.provenance import keeps_sketch
 from truerank.data.ranking_data import Judgements, RankingData
+from truerank.data.remarks import Remark
 from truerank.data.row_source import Rows
 from truerank.experiments.policy import (
     about_data,

@@ -24,11 +24,11 @@ from truerank.core.checks import as_array, check_choice, column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, warn
 from truerank.core.names import resolve
 from truerank.core.types import DTypeLike, PathLike
-from truerank.data.checkup import Remark, RemarkWarning
 from truerank.data.columns import chosen_columns, names_of
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.data.rank_columns import are_row_labels, is_unnamed
 from truerank.data.ranking_data import RankingData
+from truerank.data.remarks import Remark, RemarkWarning
 from truerank.io.columnar import first_line, open_columnar
 from truerank.io.delimited import dialect
 from truerank.io.letor.grammar import NO_VALUE, check_bytes

@@ -14,7 +14,7 @@ from truerank.core.errors import InvalidInputError, warn
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result
 from truerank.core.types import MeasureLike
-from truerank.data.checkup import Remark
+from truerank.data.remarks import Remark
 from truerank.judging.plan import Plan, as_plan, check_judged
 from truerank.judging.predictions import Factors, judges_labels, make_factors
 from truerank.judging.sums import Frame, gains, sum_measure

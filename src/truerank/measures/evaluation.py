@@ -14,9 +14,9 @@ from truerank.core.names import resolve
 from truerank.core.printing import counted, plain, styled_table
 from truerank.core.results import Result, data_frame
 from truerank.core.types import ArrayLike, MeasureLike
-from truerank.data.checkup import FORBIDS
 from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
+from truerank.data.remarks import FORBIDS
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import CONVENTIONS

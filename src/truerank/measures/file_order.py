@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from truerank.core.random_streams import stream
-from truerank.data.checkup import Remark
 from truerank.data.ranking_data import RankingData
+from truerank.data.remarks import Remark
 from truerank.measures.names import AP
 
 _LEAST = 0.005  # smaller differences of AP are harmless

@@ -15,10 +15,11 @@ from truerank.core.checks import check_not_masked, check_plain
 from truerank.core.errors import InvalidInputError, Remedy, WrongTypeError, warn
 from truerank.core.float32 import holds_missing, numbers_of
 from truerank.core.types import ArrayLike, Matrix
-from truerank.data.checkup import Remark, warn_of_rows
+from truerank.data.checkup import warn_of_rows
 from truerank.data.columns import default_names
 from truerank.data.grouping import refuse_one_long_list
 from truerank.data.ranking_data import RankingData, as_grades, as_query_weight, weights_in_order
+from truerank.data.remarks import Remark
 from truerank.data.row_source import Part, RowSource, validation_rows
 
 LARGEST_VALUE = 1e150

@@ -374,7 +374,8 @@ def _seen(system: System, data: RankingData) -> RankingData:
 def _findings(data: RankingData | None) -> list[Section]:
     if data is None:
         return []
-    from truerank.data.checkup import CODES, examine, in_order
+    from truerank.data.checkup import examine
+    from truerank.data.remarks import CODES, in_order
     from truerank.measures.file_order import file_order_finding
 
     found = in_order([*examine(data), *file_order_finding(data)])

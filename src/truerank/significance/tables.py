@@ -14,7 +14,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.names import resolve
 from truerank.core.printing import counted, plain, styled_table, table
 from truerank.core.results import Result, data_frame
-from truerank.data.checkup import FORBIDS, Remark, in_order
+from truerank.data.remarks import FORBIDS, Remark, in_order
 from truerank.measures.conventions import titled
 from truerank.significance.intervals import Interval, Verdict
 from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of

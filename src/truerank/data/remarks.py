@@ -1,0 +1,229 @@
+"""Remarks on data, scores and evidence: all codes with their severity, meaning and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from truerank.core.errors import PYTHON, Message, Remedy, TruerankWarning, Wording, alternatives
+
+
+class Code(NamedTuple):
+    """A kind of remark: its severity, its meaning, and the remedies; NAME in advice is the first item."""
+
+    severity: str
+    meaning: str
+    remedy: str | tuple[Remedy | str, ...]
+
+
+FORBIDS, CHANGES, NOTE = "forbids a verdict", "changes figures", "note"
+
+CODES = {
+    "shared-query": Code(
+        FORBIDS,
+        "queries that are in more than one file; training and test data must not share queries",
+        "split by query again (`QueryKFold`), or rename the queries of different collections",
+    ),
+    "ranks-as-scores": Code(
+        FORBIDS,
+        "scores that are the numbers from 1 in nearly every query or in all rows, as ranks are; if 1 is the best, the "
+        "order is reversed",
+        "use NAME:ascending if 1 is the best, and NAME:descending if the highest number is the best",
+    ),
+    "training-queries-kept": Code(
+        FORBIDS,
+        "queries that trained a model are among these; the values are too optimistic for new queries",
+        "leave them out, or use other queries",
+    ),
+    "training-queries-left-out": Code(
+        CHANGES, "queries that trained a model are left out", "use queries that trained none of the models"
+    ),
+    "missing-topics": Code(
+        CHANGES,
+        "runs without documents for some topics of the qrels",
+        'name the topics with every figure, or choose topics="all"',
+    ),
+    "outside-plan": Code(
+        CHANGES,
+        "runs without a value, because documents with weight are not in the plan",
+        "plan another round with this run",
+    ),
+    "undrawn-grades": Code(
+        NOTE,
+        "grades of documents that were not drawn only help predictions",
+        "plan another round to draw these documents",
+    ),
+    "unjudged-documents": Code(
+        CHANGES,
+        "pairs of runs whose ranked documents are judged to different shares, or mostly not judged",
+        "judge more documents, or use a measure that leaves unjudged documents out",
+    ),
+    "contradicting-ranks": Code(
+        CHANGES,
+        "runs whose rank column contradicts the scores in most topics; documents are ordered by score, as in trec_eval",
+        "write higher scores for better documents, such as 1 / rank",
+    ),
+    "feature-equals-grade": Code(
+        FORBIDS,
+        "features that order the documents of every query as the grades do; they may be computed from the grades",
+        "leave them out, unless they are known when the ranker is used",
+    ),
+    "file-order": Code(
+        CHANGES,
+        "rows whose order depends on the grades: with ties in file order, constant scores have another value than with "
+        "ties averaged",
+        'measure with ties averaged (`AP(ties="average")`), or shuffle the rows of each query',
+    ),
+    "fold-scale": Code(
+        CHANGES,
+        "features with different scales in two files; they were normalised separately",
+        "normalise within queries, or normalise all files by the training file's values",
+    ),
+    "different-width": Code(
+        CHANGES,
+        "files with different numbers of features",
+        (Remedy("to read all files with the same number", n_features=...), "export all files with the same features"),
+    ),
+    "no-features": Code(
+        NOTE,
+        "judgements without features, of which no ranker can learn",
+        "add features from a search engine, from the texts, or from the columns of a catalogue",
+    ),
+    "joined-query": Code(
+        NOTE, "queries whose rows were not adjacent; they were joined", "sort the rows by query if this is not intended"
+    ),
+    "query-without-pairs": Code(
+        NOTE, "queries whose documents all have the same grade, which teach rankers nothing", "judge more documents"
+    ),
+    "query-without-relevant": Code(
+        NOTE,
+        "queries without a document of a positive grade; conventions count them as 0, as 1 or not at all",
+        "name the convention with every figure",
+    ),
+    "single-document-query": Code(NOTE, "queries with one document", "leave them out; they affect no comparison"),
+    "constant-feature": Code(NOTE, "features with the same value in all rows", "leave them out"),
+    "query-level-feature": Code(
+        NOTE,
+        "features that are constant within every query; on their own they cannot order documents",
+        "leave them out of linear rankers; trees may combine them with others",
+    ),
+    "duplicate-feature": Code(NOTE, "features equal to an earlier one in all rows", "leave them out"),
+    "missing-value": Code(
+        NOTE, "features with missing values, by rows", "train oblivious-boosting or rank-boost, or fill them in"
+    ),
+    "duplicate-document": Code(
+        CHANGES, "documents that occur twice in a query; measures count both rows", "keep one row for each"
+    ),
+    "conflicting-documents": Code(
+        FORBIDS, "documents that occur twice in a query with different grades", "keep the correct judgement"
+    ),
+    "identical-rows": Code(
+        NOTE,
+        "rows with the features of an earlier row of their query; every ranker ties them",
+        "name the rule for ties with every figure",
+    ),
+    "conflicting-grades": Code(
+        NOTE, "identical rows of a query with different grades, which no ranker orders", "add a feature that differs"
+    ),
+    "tied-scores": Code(
+        CHANGES,
+        "queries in which documents with different grades have the same score; the rule for ties decides their values",
+        "measure with ties averaged, or write the scores with more digits",
+    ),
+    "constant-scores": Code(
+        FORBIDS, "queries whose documents all have the same score; they are not ranked", "check the model or the file"
+    ),
+    "negative-grade": Code(
+        CHANGES,
+        "rows with a negative grade; measures count them as not judged, rankers as worse than grade 0",
+        "give grade 0 to documents that are not relevant",
+    ),
+    "fractional-grade": Code(
+        CHANGES,
+        "rows whose grade is not an integer; programs such as trec_eval cut off the fraction",
+        "multiply or round the grades to integers, and name the convention with every figure",
+    ),
+    "unnamed-column": Code(
+        CHANGES,
+        "columns without a name that hold the numbers of rows, as pandas writes an index; they are left out",
+        "write the table without its index, or name the columns in `features`",
+    ),
+    "counting-feature": Code(
+        CHANGES, "features that count the rows of the file; they reveal its order", "leave them out"
+    ),
+    "rank-feature": Code(
+        CHANGES,
+        "features that are the numbers from 1 in nearly every query, as ranks of an earlier ranking are",
+        "leave them out, unless they are known when the ranker is used",
+    ),
+    "huge-grade": Code(
+        CHANGES,
+        "rows with a grade above 15; with exponential gains (2^g - 1) one of them outweighs thousands",
+        'map grades to a few levels, or use nDCG(gain="linear")',
+    ),
+}
+"""The meaning of each code. Remarks are listed in this order."""
+
+
+@dataclass
+class Remark:
+    """A remark on data or scores."""
+
+    code: str  # a key of `CODES`
+    where: str  # the first places in words
+    count: int
+    items: list[Any] = field(default_factory=list)  # names of all features, queries, columns or runs
+    source: str = ""  # the file or argument that the remark is about
+
+    @property
+    def severity(self) -> str:
+        return CODES[self.code].severity
+
+    @property
+    def text(self) -> str:
+        """What was found, where, and what it means."""
+        number = "" if self.count == len(self.items) else f"{self.count}, "
+        return CODES[self.code].meaning + (f": {number}{self.where}" if self.where else "")
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What solves the problem."""
+        found = CODES[self.code].remedy
+        name = str(self.items[0]) if self.items else "NAME"
+        return (Remedy(found.replace("NAME", name)),) if isinstance(found, str) else Message("", *found).remedies
+
+    @property
+    def remedy(self) -> str:
+        """The remedies in the words of Python."""
+        return alternatives(self.remedies)
+
+    def worded(self, wording: Wording = PYTHON) -> str:
+        """Return the remark in the words of a front end."""
+        return f"{self.severity} ({self.code}): {self.text}. Remedy: {alternatives(self.remedies, wording)}"
+
+    __str__ = worded
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the remark for JSON."""
+        told = {"severity": self.severity, "text": self.text, "remedy": self.remedy}
+        figures = asdict(self) | told | {"remedies": [one.to_dict() for one in self.remedies]}
+        source = figures.pop("source")
+        return {"in": source, **figures} if source else figures
+
+
+class RemarkWarning(TruerankWarning):
+    """A remark on data of a function whose result cannot keep it, such as a reader or `fit`."""
+
+    def __init__(self, remark: Remark, remedy: str = "") -> None:
+        super().__init__(f"{remark.text}. {remedy}" if remedy else str(remark))
+        self.remark = remark
+
+    def worded(self, wording: Wording) -> str:
+        """Return the warning in the words of a front end."""
+        return self.remark.worded(wording)
+
+
+def in_order(remarks: Iterable[Remark]) -> list[Remark]:
+    """Sort remarks in the order of `CODES`."""
+    return sorted(remarks, key=lambda remark: list(CODES).index(remark.code))
