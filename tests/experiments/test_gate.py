@@ -242,6 +242,49 @@ def test_labels_of_spans_survive_chunks_of_other_sizes(tmp_path, size):
     assert gate(path, new, new, "RR", inconclusive="pass").verdict == "PASS"
 
 
+def test_gold_sets_of_ids_and_spans(tmp_path):
+    """The results of each query are read as its labels are, from a file and from a dict."""
+    gold = written(
+        tmp_path / "gold.jsonl",
+        [
+            {"query_id": "ids", "relevant": ["d3"]},
+            {"query_id": "grades", "relevant": {"d7": 2, "d2": 1}},
+            {"query_id": "documents", "relevant": ["guide.md"]},
+            {"query_id": "spans", "relevant": [{"doc": "guide.md", "start": 120, "end": 260}]},
+        ],
+    )
+    chunks = [{"id": f"c{k}", "doc": "guide.md", "start": 400 * k, "end": 400 * k + 400} for k in range(2)]
+    lists = {
+        "ids": ["d3", "d1"],
+        "grades": [{"id": "d2", "score": 0.4}, {"id": "d7", "score": 0.8}],
+        "documents": chunks,
+        "spans": chunks,
+        "other": ["d1"],
+    }
+    path = written(tmp_path / "new.jsonl", [{"query_id": query, "results": own} for query, own in lists.items()])
+    for source in (path, lists):
+        found = gate(gold, source, source, "nDCG@10", inconclusive="pass", collapse="#")
+        assert "1.0000 against 1.0000 with 4 queries" in found.reason
+        with pytest.raises(InvalidInputError, match="'documents' has result 'guide.md' twice"):
+            gate(gold, source, source, "nDCG@10", inconclusive="pass")
+
+
+def test_labels_of_a_query_are_ids_or_spans(tmp_path):
+    span = {"doc": "a", "start": 0, "end": 60}
+    for other in ("d3", {"doc": "b", "grade": 2}):
+        path = written(tmp_path / "gold.jsonl", [{"query_id": "q", "relevant": [span, other]}])
+        with pytest.raises(DataFileError, match="query 'q' has spans as labels, and 1 label without start"):
+            read_gold(path)
+
+
+def test_results_without_places_in_the_text_are_refused_where_labels_are_spans(tmp_path):
+    gold = written(tmp_path / "gold.jsonl", [{"query_id": "q", "relevant": [{"doc": "a", "start": 0, "end": 60}]}])
+    for results in (["a", "b"], [{"id": "b", "score": 0.9}, {"doc": "a", "start": 0, "end": 90, "score": 0.8}]):
+        new = written(tmp_path / "new.jsonl", [{"query_id": "q", "results": results}])
+        with pytest.raises(InvalidInputError, match="results without start and end; expected a document, start and"):
+            gate(gold, new, new, "RR", inconclusive="pass")
+
+
 def test_history_in_python():
     history = History()
     assert [

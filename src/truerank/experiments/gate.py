@@ -176,7 +176,7 @@ def _check_margin(margin: float, new: np.ndarray, old: np.ndarray, measure: Meas
 
 def _as_run(source: object, gold: GoldSet, collapse: Any) -> Run:
     if gold.spans:
-        return as_run(as_scores(matched_spans(source, gold)))
+        return as_run(as_scores(matched_spans(source, gold, collapse)))
     lists = read_results(source)
     return as_run(as_scores(lists if collapse is None else collapsed(lists, collapse)))
 

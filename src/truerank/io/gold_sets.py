@@ -10,16 +10,18 @@ Judgements are read in every form that `io.judgements` knows. Segments are furth
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.printing import counted
 from truerank.data.grouping import id_text
 from truerank.io.judgements.content import read_content
+from truerank.io.judgements.nested import rows_of
 from truerank.io.judgements.registry import ratings_of
 from truerank.io.judgements.roles import lists_documents, plain, roles_of
-from truerank.io.results import ResultLists, objects_of
+from truerank.io.results import ResultLists, best_first, collapsed, objects_of
 from truerank.io.streams import Source
 from truerank.io.trec import Qrels, as_qrels
 
@@ -77,6 +79,9 @@ def read_gold(source: object) -> GoldSet:
             raise DataFileError(f"query {query!r} occurs twice; give each query one line", content.name, line)
         own = [span for value in listed for span in spans_of(value, f"{content.name}, line {line}")]
         grades[query] = {span.name: span.value for span in own}
+        if own and (lacking := sum(1 for _ in rows_of(record)) - len(own)) > 0:
+            what = f"query {query!r:.80} has spans as labels, and {counted(lacking, 'label')} without start and end"
+            raise DataFileError(f"{what}; expected a document, start and end in each", content.name, line)
         if own:
             spans[query] = own
         elif not listed or any(listed):  # an empty list: nothing is relevant
@@ -119,42 +124,69 @@ def spans_of(value: Any, where: str, role: str = "grade") -> list[Span]:
     return found
 
 
-def matched_spans(source: object, gold: GoldSet) -> ResultLists:
+def matched_spans(source: object, gold: GoldSet, collapse: Any = None) -> ResultLists:
     """Return result lists in which a chunk that contains at least half of a relevant span is that span.
 
     A span counts once, at the place of its best chunk. A chunk that contains several spans is all of them, one after
     the other. Other chunks have the name of their own span. Results are JSON lines, or a dict by query of lists, of
-    objects with a document, `start` and `end`.
+    objects with a document, `start` and `end`. Queries whose labels are ids keep the ids of their results, or the
+    documents that `collapse` makes of them.
+
+    Raises
+    ------
+    InvalidInputError
+        A result without `start` and `end` where the labels are spans: leaving it out would move the others up.
 
     >>> gold = GoldSet(as_qrels({"q": {}}), spans={"q": [Span("d", 100, 200)]})
     >>> chunks = [{"doc": "d", "start": start, "end": start + 120} for start in (0, 90, 130)]
     >>> [name for name, _ in matched_spans({"q": chunks}, gold)["q"]]
     ['d:0-120', 'd:100-200', 'd:130-250']
     """
-    if isinstance(source, Mapping):
-        lines = [(f"query {query!r}", str(query), found) for query, found in source.items()]
-    else:
-        with Source(source) as stream:
-            content = read_content(stream)
-        lines = []
-        for line, record in content.values:
-            query = _query_of_results(record)
-            if query is None:
-                raise DataFileError("expected a query and its results; spans need JSON lines", content.name, line)
-            lines.append((f"{content.name}, line {line}", query, record))
     result: ResultLists = {}
-    for where, query, found in lines:
-        chunks, names = spans_of(found, where, "score"), dict[str, None]()
-        if all("score" in roles_of(one, "score") for one in objects_of(found) if "start" in one):
-            chunks.sort(key=lambda chunk: -chunk.value)
-        for chunk in chunks:
-            inside = [
-                span.name for span in gold.spans.get(query, ()) if span.document == chunk.document
-                and min(chunk.end, span.end) - max(chunk.start, span.start) >= _LEAST_OVERLAP * (span.end - span.start)
-            ]  # fmt: skip
-            names |= dict.fromkeys([name for name in inside if name not in names] or [chunk.name])
-        result[query] = [(name, float(len(names) - place)) for place, name in enumerate(names)]
+    for where, query, found in _records(source):
+        rows = list(rows_of(found, None, "score"))
+        if query in gold.spans:
+            result[query] = _as_spans(found, gold.spans[query], len(rows), f"{where}: query {query!r:.80}")
+            continue
+        if all(row.grade is None for row in rows):
+            rows = [row._replace(grade=float(len(rows) - place)) for place, row in enumerate(rows)]
+        lists = best_first(row._replace(query=query) for row in rows)
+        result[query] = (lists if collapse is None else collapsed(lists, collapse)).get(query, [])
     return result
+
+
+def _records(source: object) -> Iterator[tuple[str, str, Any]]:
+    """Yield where a query's results are, the query, and the JSON value that has both."""
+    if isinstance(source, Mapping):
+        for query, found in source.items():
+            yield f"query {query!r}", id_text(query), {"query_id": query, "results": found}
+        return
+    with Source(source) as stream:
+        content = read_content(stream)
+    for line, record in content.values:
+        query = _query_of_results(record)
+        if query is None:
+            raise DataFileError("expected a query and its results; spans need JSON lines", content.name, line)
+        yield f"{content.name}, line {line}", query, record
+
+
+def _as_spans(found: Any, spans: list[Span], listed: int, where: str) -> list[tuple[str, float]]:
+    """Return the spans that a query's results contain, best first; `listed` is how many results it has."""
+    chunks, names = spans_of(found, where, "score"), dict[str, None]()
+    if len(chunks) < listed:
+        raise InvalidInputError(
+            f"{where} has spans as labels, and {listed - len(chunks)} of its {counted(listed, 'result')} without start "
+            "and end; expected a document, start and end in each result"
+        )
+    if all("score" in roles_of(one, "score") for one in objects_of(found) if "start" in one):
+        chunks.sort(key=lambda chunk: -chunk.value)
+    for chunk in chunks:
+        inside = [
+            span.name for span in spans if span.document == chunk.document
+            and min(chunk.end, span.end) - max(chunk.start, span.start) >= _LEAST_OVERLAP * (span.end - span.start)
+        ]  # fmt: skip
+        names |= dict.fromkeys([name for name in inside if name not in names] or [chunk.name])
+    return [(name, float(len(names) - place)) for place, name in enumerate(names)]
 
 
 def _query_of_results(record: Any) -> str | None:

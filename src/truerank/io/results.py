@@ -48,7 +48,7 @@ def read_results(source: object) -> ResultLists:
     if isinstance(source, str | os.PathLike):
         with Source(source) as stream:
             if not is_trec(stream.peek(), 6):
-                return _sorted(score_rows(stream))
+                return best_first(score_rows(stream))
         source = read_run(source, repeated=True)
     if isinstance(source, Run):
         pairs = list(zip(source.doc_ids.tolist(), source.scores.tolist()))
@@ -58,7 +58,7 @@ def read_results(source: object) -> ResultLists:
         raise InvalidInputError(
             f"results must be a path, a run, a dict by query or a frame, got {type(source).__name__}"
         )
-    return _sorted(
+    return best_first(
         row for query, found in lists.items() for row in rows_of({"query_id": query, "results": found}, None, "score")
     )
 
@@ -87,7 +87,8 @@ def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:
         raise
 
 
-def _sorted(rows: Iterable[Row]) -> ResultLists:
+def best_first(rows: Iterable[Row]) -> ResultLists:
+    """Return the lists of rows with scores; an error for a score that is no number."""
     found: ResultLists = {}
     for row in rows:
         score = read_grade(row.grade)
