@@ -372,7 +372,23 @@ def test_nothing_to_evaluate_is_an_error(tmp_path, capsys):
     (tmp_path / "q").write_text("1 0 a 2\n")
     (tmp_path / "r").write_text("9 Q0 b 1 5 x\n")
     assert main(["evaluate", "--qrels", str(tmp_path / "q"), "--run", str(tmp_path / "r")]) == 1
-    assert "has no topic of the qrels" in capsys.readouterr().err
+    assert "run 'r' has no topic of the qrels: it has '9', and the qrels have '1'" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:Quepid.s CSV has no place")
+def test_a_run_of_texts_and_qrels_of_ids_name_the_way_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    queries = [{"query_id": k, "query_text": text, "ratings": {"a": 1}} for k, text in enumerate(["red shoes", "tv"])]
+    Path("case.json").write_text(json.dumps({"queries": queries}))
+    Path("run.json").write_text(json.dumps({"red shoes": {"a": 2.5}, "tv": {"b": 1.5}}))
+    for command in ("evaluate run.json --qrels", "gate run.json --baseline run.json --gold"):
+        assert main([*command.split(), "case.json"]) in (1, 2)
+        told = capsys.readouterr().err
+        assert "it has 'red shoes', 'tv', and the qrels have '0', '1'. Name the topics of the run by ids, or" in told
+    assert told.endswith("or convert the qrels to the format quepid, which has texts\n")
+    assert main(["convert", "case.json", "qrels.csv", "--to", "quepid"]) == 0
+    assert main(["evaluate", "run.json", "--qrels", "qrels.csv", "--measures", "AP"]) == 0
+    assert "AP of run is 0.5000" in capsys.readouterr().out
 
 
 def test_one_query_that_decides_is_named(tmp_path, capsys):

@@ -14,7 +14,6 @@ import numpy as np
 from truerank.core.checks import check_choice
 from truerank.core.errors import InvalidInputError, Remedy
 from truerank.data.checkup import examine, of_grades, ranks_as_scores
-from truerank.data.ranking_data import Judgements
 from truerank.data.remarks import NOTE, Remark
 from truerank.data.row_source import Rows
 from truerank.io.trec import Qrels
@@ -112,13 +111,24 @@ def about_topics(coverage: Coverage) -> list[Remark]:
     return [Remark("missing-topics", str(coverage), len(lacking), lacking)] if lacking else []
 
 
-def check_shared_topics(judged: Mapping[str, tuple[Judgements, np.ndarray]]) -> None:
-    """Raise an InvalidInputError if a run has no topic of the qrels."""
-    for name, (_, scores) in judged.items():
-        if not len(scores):
+def check_shared_topics(qrels: Qrels, runs: Mapping[str, Iterable[str]]) -> None:
+    """Raise an InvalidInputError if a run, by its topics, has no topic of the qrels."""
+    judged = qrels.query_ids.tolist()
+    for name, topics in runs.items():
+        own = list(topics)
+        if set(judged).isdisjoint(own):
+            by_text = not set(qrels.texts.values()).isdisjoint(own)
+            advice = "name the topics of the run by ids, or convert the qrels to the format quepid, which has texts"
             raise InvalidInputError(
-                f"run {name!r} has no topic of the qrels; they do not belong together", code="no-shared-topic"
+                f"run {name!r} has no topic of the qrels: it has {_some(own)}, and the qrels have {_some(judged)}",
+                remedies=[advice] * by_text,
+                code="no-shared-topic",
             )
+
+
+def _some(topics: list[str]) -> str:
+    shown = ", ".join(f"{topic!r:.40}" for topic in topics[:3])
+    return f"{shown} and {len(topics) - 3} more" if len(topics) > 3 else shown or "none"
 
 
 def check_order(remarks: Iterable[Remark]) -> None:

@@ -145,15 +145,15 @@ def are_rows(judgements: Any, systems: Any) -> bool:
 def resolve_runs(judgements: Any, runs: Mapping[str, Any], *, several: bool, collapse: Any = None) -> Resolved:
     """Return runs over qrels, each over all topics of the qrels; `collapse` makes documents of chunks."""
     qrels = as_qrels(judgements)
-    found, contradicts = {}, {}
+    found, contradicts, topics = {}, {}, {}
     for name, given in progress(runs.items(), "runs"):
         run = run_of(given, name, collapse)
         found[name] = judge_run(qrels, run)
-        contradicts[name] = run.contradicts_ranks
+        contradicts[name], topics[name] = run.contradicts_ranks, run.query_ids.tolist()
         if not several and not (qrels.n_queries and run.n_rows):
             what = "the qrels judge" if not qrels.n_queries else "the run ranks"
             raise InvalidInputError(f"there is nothing to evaluate: {what} no document of any query", code="nothing")
-    check_shared_topics(found)
+    check_shared_topics(qrels, topics)
     where = os.fspath(judgements) if isinstance(judgements, str | os.PathLike) else "qrels"
     checks: Checks = [(where, partial(about_qrels, qrels)), ("runs", lambda _: about_runs(contradicts))]
     return Resolved(found, {}, {}, None, checks)
