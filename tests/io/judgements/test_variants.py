@@ -100,7 +100,7 @@ OTHERS = {
     "a model": '{"name": "tree", "version": "v4", "tree_info": []}',
     "queries without documents": "query,category\nred shoes,shoes\n",
     "documents without queries": "docid,title\nd1,x\n",
-    "line of their names": "red shoes,d1,3\nred shoes,d2,0\n",
+    "'3'. Write a first line with their names, such as query,doc_id,grade$": "red shoes,d1,3\nred shoes,d2,0\n",
     "other JSON": '{"name": "my-app", "dependencies": {"left-pad": "1.0"}}',
 }  # fmt: skip
 
@@ -234,6 +234,22 @@ def test_grades_in_words(tmp_path):
     assert read("100", "10", "0", grades="100=2 10=1 0=0") == [2.0, 1.0, 0.0]
     with pytest.raises(DataFileError, match="line 3"):
         read("100", "7", grades="100=2 10=1 0=0")
+
+
+def test_words_of_several_judges_in_columns(tmp_path):
+    path = tmp_path / "book.csv"
+    path.write_text("query,docid,Ann,Bo\nq,a,Perfect,Good\nq,b,Not relevant,\ntv,c,,Good\n")
+    with pytest.raises(DataFileError, match=r"line 2: grades are words: 'Good' \(2\), 'Perfect' \(1\)") as refused:
+        read_ratings(path)
+    proposal = str(refused.value).partition('grades="')[2].partition('"')[0]
+    assert proposal == "Perfect=2 Good=1 Not relevant=0"
+    found = read_ratings(path, grades=proposal)
+    assert (found.grades, found.judges) == ([2, 1, 0, 1], ["Ann", "Bo", "Ann", "Bo"])
+    path.write_text("query,docid,Ann,condition\nq,a,3,Good\nq,b,0,Bad\n")
+    assert read_ratings(path).judges == ["Ann", "Ann"]
+    path.write_text("query,docid,title of the page\nq,a,Good\nq,b,red\n")
+    with pytest.raises(DataFileError, match="without grades"):
+        read_ratings(path)
 
 
 def test_several_judges(tmp_path):

@@ -59,4 +59,4 @@ def _table(content: Content) -> tuple[str, str]:
         return f"documents without queries {about}", "Judgements have a column such as 'query'"
     if {"query", "text"} & set(roles):
         return f"queries without documents {about}", "Judgements have a column such as 'doc_id'"
-    return f"a table with the columns {shown}", "Is the line of their names missing?"
+    return f"a table with the columns {shown}", "Write a first line with their names, such as query,doc_id,grade"

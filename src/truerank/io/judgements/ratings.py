@@ -269,6 +269,15 @@ def _is_number(text: str) -> bool:
     return bool(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text))
 
 
+def is_usual(word: str) -> bool:
+    """Return whether a word is one of the usual scales.
+
+    >>> is_usual("Not relevant"), is_usual("red")
+    (True, False)
+    """
+    return any(plain(word) in level for level in _ORDER)
+
+
 def proposed(words: Iterable[str]) -> str:
     """Return a mapping of words to numbers as `read_scale` reads it, with ? for words whose place is unknown.
 
@@ -293,7 +302,7 @@ def _refuse(
     words: dict[str, list[Row]], found: Ratings, grades: Mapping[str, float | None] | None, content: Content
 ) -> NoReturn:
     """Raise an error for grades in words: with a proposal, or with the line of a damaged number."""
-    usual = any(plain(word) in level for word in words for level in _ORDER)
+    usual = any(map(is_usual, words))
     word, rows = next(iter(words.items()))
     line = rows[0].line or content.line_of(rows[0].text or rows[0].query, rows[0].document)
     if grades is not None or (found.grades and not usual) or word in ("inf", "-inf"):

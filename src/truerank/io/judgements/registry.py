@@ -16,7 +16,7 @@ from truerank.io.judgements.content import BINARY, Content, of_text, read_conten
 from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
 from truerank.io.judgements.places import PLACES
-from truerank.io.judgements.ratings import Ratings, graded, read_scale
+from truerank.io.judgements.ratings import Ratings, graded, read_grade, read_scale
 from truerank.io.judgements.roles import few, has
 from truerank.io.judgements.sets import beir_file
 from truerank.io.judgements.tables import content_of_frame, is_about, lacking, roles_in
@@ -144,7 +144,8 @@ def recognised(content: Content) -> Format | None:
 def refuse(content: Content) -> NoReturn:
     """Raise an error that says what a file looks like, and what to do with it."""
     looks, advice = looks_like(content)
-    role = lacking(content) if content.kind == "table" else None
+    unnamed = any(read_grade(name) is not None for name in content.header)
+    role = lacking(content) if content.kind == "table" and not unnamed else None
     known = ", ".join(dict.fromkeys(format.title for format in FORMATS.own.values()))
     raise DataFileError(
         f"expected judgements, but this looks like {looks}. {advice or f'Known are {known}'}",

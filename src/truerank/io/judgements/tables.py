@@ -16,7 +16,7 @@ from truerank.core.types import PathLike
 from truerank.data.grouping import as_ids, id_text, is_missing
 from truerank.io.judgements.content import Content, read_content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_lines
-from truerank.io.judgements.ratings import ESCI, Ratings, Row, read_grade
+from truerank.io.judgements.ratings import ESCI, Ratings, Row, is_usual, read_grade
 from truerank.io.judgements.roles import few, has, plain, roles_of, usual
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.tables import DOCUMENT, GRADE, QUERY, table_kind
@@ -94,11 +94,14 @@ def is_about(name: str) -> bool:
 
 
 def judges_of(content: Content) -> dict[str, int]:
-    """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades."""
+    """Return the columns in which people graded, by their name; {} if other columns hold numbers that are no grades.
+
+    They hold numbers, or if no column does, words of the usual scales.
+    """
     if has(content.header, "clicked"):  # a log
         return {}
     taken = set(roles_of(content.header, like=True).values())
-    found: dict[str, int] = {}
+    found, in_words = dict[str, int](), dict[str, int]()
     for k, name in enumerate(content.header):
         if name in taken or is_about(name):
             continue
@@ -108,7 +111,9 @@ def judges_of(content: Content) -> dict[str, int]:
             return {}
         if cells and all(number is not None for number in numbers):
             found[name] = k
-    return found
+        elif cells and all(isinstance(cell, str) and is_usual(cell) for cell in cells):
+            in_words[name] = k
+    return found or in_words
 
 
 def content_of_frame(table: Any, names: dict[str, Any]) -> Content:
