@@ -269,6 +269,36 @@ def test_gold_sets_of_ids_and_spans(tmp_path):
             gate(gold, source, source, "nDCG@10", inconclusive="pass")
 
 
+@pytest.mark.parametrize(
+    ("relevant", "retrieved"), [("relevant", "results"), ("expected_ids", "hits"), ("gold", "docs")]
+)
+def test_one_file_has_the_gold_set_and_the_results(tmp_path, relevant, retrieved):
+    """Results with scores are not relevant, and relevant documents or spans are not retrieved."""
+    span, other = {"doc": "a", "start": 0, "end": 60, "score": 2}, {"doc": "a", "start": 90, "end": 99, "score": 0.9}
+    lines = [
+        {"query_id": "missed", relevant: ["d9"], retrieved: [{"id": "d1", "score": 0.9}, {"id": "d2", "score": 1}]},
+        {
+            "query_id": "second",
+            relevant: {"d3": 2},
+            retrieved: [{"id": "d1", "score": 0.9}, {"id": "d3", "score": 0.8}],
+        },
+        {"query_id": "graded", relevant: [{"id": "d4", "score": 2}], retrieved: [{"id": "d5", "score": 1}]},
+    ]
+    for rows, reciprocal in ((lines, 0.5), ([*lines, {"query_id": "s", relevant: [span], retrieved: [other]}], 0.5)):
+        path = written(tmp_path / "both.jsonl", rows)
+        found = gate(path, path, path, "RR", inconclusive="pass")
+        assert f"{reciprocal / len(rows):.4f} against" in found.reason
+        assert read_gold(path).qrels.n_rows == len(rows)
+
+
+def test_results_are_no_judgements(tmp_path):
+    path = written(
+        tmp_path / "new.jsonl", [{"query_id": "q", "results": [{"id": "a", "score": 1}, {"id": "b", "score": 0.5}]}]
+    )
+    with pytest.raises(DataFileError, match="looks like a run"):
+        truerank.read_qrels(path)
+
+
 def test_labels_of_a_query_are_ids_or_spans(tmp_path):
     span = {"doc": "a", "start": 0, "end": 60}
     for other in ("d3", {"doc": "b", "grade": 2}):

@@ -20,7 +20,7 @@ from truerank.data.grouping import id_text
 from truerank.io.judgements.content import read_content
 from truerank.io.judgements.nested import rows_of
 from truerank.io.judgements.registry import ratings_of
-from truerank.io.judgements.roles import lists_documents, plain, roles_of
+from truerank.io.judgements.roles import lists_documents, lists_of_other_kind, plain, roles_of
 from truerank.io.results import ResultLists, best_first, collapsed, objects_of
 from truerank.io.streams import Source
 from truerank.io.trec import Qrels, as_qrels
@@ -167,7 +167,8 @@ def _records(source: object) -> Iterator[tuple[str, str, Any]]:
         query = _query_of_results(record)
         if query is None:
             raise DataFileError("expected a query and its results; spans need JSON lines", content.name, line)
-        yield f"{content.name}, line {line}", query, record
+        own = {key: value for key, value in record.items() if key not in lists_of_other_kind(record, "score")}
+        yield f"{content.name}, line {line}", query, own
 
 
 def _as_spans(found: Any, spans: list[Span], listed: int, where: str) -> list[tuple[str, float]]:

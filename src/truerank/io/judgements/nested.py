@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from truerank.core.errors import DataFileError
 from truerank.data.grouping import id_text
 from truerank.io.judgements.ratings import Row
-from truerank.io.judgements.roles import has, lists_documents, other_lists, plain, roles_of
+from truerank.io.judgements.roles import (
+    has,
+    is_ranked,
+    lists_documents,
+    lists_of_other_kind,
+    other_lists,
+    plain,
+    roles_of,
+)
 
 _OPEN = {"ratings", "rating", "judgements", "judgments", "judgmentratings", "judgementratings", "docratings", "labels",
          "grades", "relevances", "qrels"}  # fmt: skip
@@ -65,7 +73,10 @@ class _Walk:
             return
         is_listed = at.query is not None and at.document is None and lists_documents(key, self.what)
         own = {name: value for name, value in node.items() if not isinstance(value, dict | list)}
-        roles = {role: own[name] for role, name in roles_of(own, self.what).items()}
+        names = roles_of(own, self.what)
+        if self.what == "grade" and plain(names.get("grade", "")) == "score" and is_ranked(key):
+            del names["grade"]
+        roles = {role: own[name] for role, name in names.items()}
         at = self.named(node, own, roles, at, key)
         if self.what in roles and at.query is not None and at.document is not None:
             yield self.row(at, at.document, roles[self.what], own.get("unrateable") is True)
@@ -79,6 +90,7 @@ class _Walk:
                 yield from self.visit(value, at._replace(query=query), self.listing)
         else:
             same = other_lists([name for name, value in node.items() if isinstance(value, list)], self.what)
+            same |= lists_of_other_kind(node, self.what)
             for name, value in node.items():
                 if name not in same:
                     yield from self.visit(value, at, plain(name))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 QUERY = ("queryid", "qid", "queryno", "topicid", "topic", "topicno", "topicnumber", "searchid", "questionid")
 TEXT = (
@@ -36,8 +37,8 @@ _LISTS = {
         r"results?|docs?|documents?|(top)?hits|ranking|ranked.*|retriev(ed|al).*|contexts|docids|candidates|topk|runs?"
     ),
 }
-
-
+_RANKED = re.compile(r"results?|retriev(ed|al).*|ranking|ranked.*|(top)?hits")
+"""Lists of a system's results, in which a score is no grade."""
 _LIKE = {
     "document": r"^(doc|prod|item|asin|sku|article|page|listing|passage|chunk|result).*(id|no|key|uid|code|url)$|^id$",
     "text": r"query|search|keyword|phrase|question",
@@ -50,6 +51,11 @@ _LIKE = {
 def plain(name: object) -> str:
     """Return a name without case and marks: "productId", "product-id" and "_Product ID" are "productid"."""
     return re.sub(r"[\W_]", "", str(name).lower())
+
+
+def is_ranked(key: str) -> bool:
+    """Return whether the value of a key (in plain form) is the ranking of a system."""
+    return bool(_RANKED.fullmatch(key))
 
 
 def lists_documents(key: str, value: str = "grade") -> bool:
@@ -74,6 +80,19 @@ def other_lists(names: Iterable[str], value: str = "grade") -> set[str]:
         if best := [name for name in lists if re.search(form, plain(name))]:
             return {*lists} - {*best}
     return set()
+
+
+def lists_of_other_kind(record: Mapping[str, Any], value: str = "grade") -> set[str]:
+    """Return the keys of results beside relevant documents, or with value "score" those of the relevant documents.
+
+    >>> record = {"query": "tv", "relevant": ["d1"], "results": [{"id": "d2", "score": 0.9}]}
+    >>> lists_of_other_kind(record), lists_of_other_kind(record, "score")
+    ({'results'}, {'relevant'})
+    """
+    names = {key: plain(key) for key, listed in record.items() if isinstance(listed, dict | list)}
+    ours = {key for key, name in names.items() if lists_documents(name, value)}
+    other = "score" if value == "grade" else "grade"
+    return {key for key, name in names.items() if ours and key not in ours and lists_documents(name, other)}
 
 
 def roles_of(names: Iterable[str], value: str = "grade", *, like: bool = False) -> dict[str, str]:
