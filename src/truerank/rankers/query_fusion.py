@@ -28,7 +28,7 @@ class QueryFusion(RunFusion):
     The score of a document is `Σ_j (a_j + Σ_f b_jf z_f) x_j`: x_j is a feature of run j (by default its min-max score),
     z_f a standardised feature of the query (`truerank.features.query_features`), and a ranker learns from the products.
     Compare it with one weight for each run before you use it: `cross_validate_fusion(pool, QueryFusion(),
-    others={"one weight": RunFusion(nonnegative=True)})`, or `truerank fuse --by-query`.
+    others={"one weight": RunFusion(nonnegative=True)})`, or the option by-query of `truerank fuse`.
 
     Parameters
     ----------
