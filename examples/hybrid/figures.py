@@ -9,6 +9,7 @@ TRUERANK_DATA names the folder with cranfield/, cisi/, cacm/, npl/ and newsgroup
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import os
@@ -56,6 +57,15 @@ def newsgroups(data: Path) -> tuple[list[Any], list[Any], dict[str, dict[str, in
     return held, asked, {one.id: {one.id: 1} for one in asked}
 
 
+def pairs(path: Path) -> dict[str, dict[str, int]]:
+    """CACM's judgements: a query and a relevant document on each line, then two zeros."""
+    found: dict[str, dict[str, int]] = {}
+    with gzip.open(path, "rt") as stream:
+        for query, document, *_ in map(str.split, stream):
+            found.setdefault(str(int(query)), {})[document] = 1
+    return found
+
+
 def texts(items: list[Any]) -> list[str]:
     return [" ".join(one.text.values()) for one in items]
 
@@ -77,7 +87,11 @@ def figures(name: str, data: Path, folder: Path, wheel: str) -> dict[str, Any]:
         if documents:
             held = list(truerank.read_documents(data / short / documents))
             asked = list(truerank.read_queries(data / short / queries))
-            qrels = truerank.read_judgements(data / short / judgements)
+            qrels = (
+                pairs(data / short / judgements)
+                if name == "CACM"
+                else truerank.read_judgements(data / short / judgements)
+            )
         else:
             held, asked, qrels = newsgroups(data)
         index = truerank.build_index(held, f"{place}/index")

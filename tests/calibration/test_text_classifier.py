@@ -130,7 +130,7 @@ def test_what_cannot_be_is_refused():
     with refused(InvalidInputError, argument="classifier"):
         TextClassifier("forest").fit(["a text"] * 3, ["x", "y", "x"])
     with refused(InvalidInputError, code="no-word"):
-        TextClassifier(method="platt").fit(["1 2"] * 4, ["x", "y", "x", "y"])
+        TextClassifier(method="platt").fit(["1 2"] * 6, ["x", "y"] * 3)
     with refused(InvalidInputError, argument="X"):
         TextClassifier().fit("a text", ["x"])
 

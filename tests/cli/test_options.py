@@ -55,6 +55,7 @@ NO_OPTION = {  # arguments without an option, and why
 NO_OPTION_HERE = {
     ("text features", "n_jobs"): "one collection is read by one thread",
     ("explain", "random_state"): "the seed is 0",
+    ("fuse", "others"): "by query, the command compares the other methods by itself",
     ("cross-validate", "measure"): "the first of --measures",
 }
 OTHER_DEFAULTS = {  # by command and argument, and why

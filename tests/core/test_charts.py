@@ -92,7 +92,7 @@ def test_the_rows_are_the_figures_of_the_result(results):
     assert [row["value"] for row in drawn(pair.plot())] == sorted(expected.tolist(), reverse=True)
     several = results["comparison"]["RR"]
     assert [tuple(row.values()) for row in drawn(results["comparison"].plot()) if row] == [
-        (f"{one.a} - {one.b}", one.difference, one.low, one.high) for one in several.pairs
+        (one.a, one.difference, one.low, one.high) for one in sorted(several.pairs, key=lambda one: -one.difference)
     ]
     means = {row["name"]: row["value"] for row in drawn(results["evaluations"].plot())}
     assert means == {name: one["RR"] for name, one in results["evaluations"].items()}
@@ -117,7 +117,7 @@ def test_files_of_every_kind(tmp_path, results):
         chart.save(tmp_path / f"chart.{ending}")
         assert (tmp_path / f"chart.{ending}").read_bytes().lstrip().lower().startswith(head.lower()), ending
     svg = (tmp_path / "chart.svg").read_text(encoding="utf-8")
-    assert "new - old" in svg
+    assert "difference in RR" in svg
     assert "#0072b2" in svg
     assert json.loads((tmp_path / "chart.json").read_text()) == chart.to_dict()
     shown = chart._repr_mimebundle_()
@@ -146,7 +146,7 @@ def test_a_result_without_a_chart_says_so():
 def test_the_report_draws_the_charts_of_the_results(tmp_path):
     pytest.importorskip("vl_convert")
     for runs in (PAIR, RUNS):
-        experiment = truerank.Experiment(QRELS, runs, "RR")
+        experiment = truerank.Experiment(QRELS, runs, "RR", baseline="old")
         experiment.report(tmp_path / "report.html")
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
         specs = [json.loads(text) for text in re.findall(r'class="chart".*?<script[^>]*>(.*?)</script>', page)]

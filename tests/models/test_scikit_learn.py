@@ -35,6 +35,7 @@ from truerank import (
 )
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError, ModelFileError
+from truerank.core.names import resolve
 from truerank.models.scikit_learn import FITTED
 
 rng = np.random.default_rng(0)
@@ -50,7 +51,10 @@ STEPS = [
 
 
 def test_every_class_that_is_listed_is_tried():
-    assert {type(step).__name__ for step in STEPS} == set(FITTED)
+    transformers = {
+        name for name, (module, *_) in FITTED.items() if hasattr(resolve(f"{module}:{name}"), "fit_transform")
+    }
+    assert {type(step).__name__ for step in STEPS} == transformers
 
 
 @pytest.mark.parametrize("step", STEPS, ids=str)

@@ -74,16 +74,16 @@ def run(args: argparse.Namespace) -> int:
     asked = _check_verification(args, own) if args.verify or args.verify_only else {}
     if args.kind is None and own is not None and not own.for_solr and has_plugin(Engine(args.engine, args.timeout)):
         args.kind = "ltr"
+    kind = kind_of(args.kind, args.engine)
+    if not args.verify_only and kind != "painless":
+        common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
+    elif not args.verify_only:
+        common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
     model = common.load_ranker(args.model)
     if args.verify_only:
         if getattr(model, "category_names_", None):
             model = model.over_statistics()
         return _verify(args, asked, model, 1.0 if args.times is None else args.times)
-    kind = kind_of(args.kind, args.engine)
-    if kind != "painless":
-        common.refuse_idle(args, ["params"], f"belongs to painless scripts, and this is {kind}")
-    else:
-        common.refuse_idle(args, ["feature_set"], "belongs to the LTR plugin and to Solr (--kind)")
     certify = None if args.certify is None else common.read_data(args.certify, args, like=model)
     statistics = None
     if args.statistics is not None:

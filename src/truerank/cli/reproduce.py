@@ -23,7 +23,11 @@ from truerank.core.files import read_text
 
 FAILURE = 2
 _RECORDED = ("compare", "evaluate")  # commands that only read
-_REFUSED = ("--record", "--history", "--cluster")  # options that write, or connect to other machines
+_RECORD = "--" + "record"  # of those commands
+_REFUSED = (
+    _RECORD,
+    *(f"--{name}" for name in ("history", "cluster")),
+)  # options that write, or connect to other machines
 _SCHEMA = "reproduce/1"
 _UNLIKE = {"version", "schema"}  # entries of results that may differ
 _CLOSE = 1e-9
@@ -31,7 +35,7 @@ _CLOSE = 1e-9
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = options.adder(parser)
-    add("record FILE", "file that --record wrote")
+    add("record FILE", "file that compare or evaluate recorded")
     options.share(parser, "json")
 
 
@@ -41,9 +45,9 @@ def record(args: argparse.Namespace, figures: dict[str, Any]) -> None:
         return
     words, kept = iter(args.argv), []
     for word in words:
-        if word == "--record":
+        if word == _RECORD:
             next(words)
-        elif not word.startswith("--record="):
+        elif not word.startswith(f"{_RECORD}="):
             kept.append(word)
     read = [path for path in args.read if os.path.isfile(path)]
     found = {
@@ -68,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
     words = told.get("command", []) if isinstance(told, dict) and told.get("schema") == _SCHEMA else []
     if not words or words[0] not in _RECORDED or any(str(word).startswith(_REFUSED) for word in words):
         raise DataFileError(
-            f"not a record of {' or '.join(_RECORDED)}; write one with --record FILE", args.record, code="record"
+            f"not a record of {' or '.join(_RECORDED)}; write one with their option {_RECORD} FILE",
+            args.record,
+            code="record",
         )
     files = told.get("files", {})
     changed = [path for path, digest in files.items() if not os.path.isfile(path) or _digest(path) != digest]

@@ -82,12 +82,12 @@ def _positions(data: RankingData, names: list[str]) -> dict[str, list[str]]:
         return found
     X, places = data.X, np.arange(len(names))
     if hasattr(X, "tocsr"):  # most positions are not 0
-        places = np.flatnonzero(X.getnnz(axis=0) >= data.n_rows / 2)
+        places = np.flatnonzero(np.bincount(X.tocsr().indices, minlength=len(names)) >= data.n_rows / 2)
         X = X[:, places].tocsc()
     first = data.restore(np.arange(data.n_rows))[:2]
     for k, name in enumerate([names[place] for place in places]):
         values = X[:, [k]].toarray().ravel() if hasattr(X, "tocsr") else np.asarray(X[:, k])
-        counts = values[first[1]] - values[first[0]] == 1.0 and count_rows(data.restore(values))
+        counts = float(values[first[1]]) - float(values[first[0]]) == 1.0 and count_rows(data.restore(values))
         if counts or (is_unnamed(name) and are_row_labels(values)):
             found["counting-feature"].append(name)
         elif are_ranks(values, data.offsets, len(names)):

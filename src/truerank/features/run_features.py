@@ -21,11 +21,10 @@ import numpy as np
 
 from truerank.core.checks import check_choice, check_number, check_positive_int
 from truerank.core.errors import InvalidInputError
-from truerank.core.names import read_value
+from truerank.core.names import read_value, resolve
 from truerank.features.engine_norms import TECHNIQUES, engine_values
 from truerank.features.rules import K, min_max_scores
 from truerank.features.run_pool import RunPool
-from truerank.features.score_binning import ScoreBinning
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,11 @@ class FeatureSet:
         edges: list[np.ndarray] = []
         for part in self.parts:
             if isinstance(part, ScoreBins):
-                edges += ScoreBinning(part.n).fit(_columns(part, pool, rows)).edges_
+                edges += (
+                    resolve("truerank.features.score_binning:ScoreBinning")(part.n)
+                    .fit(_columns(part, pool, rows))
+                    .edges_
+                )
         return edges
 
     def names(self, runs: Sequence[str], edges: Sequence[np.ndarray] = ()) -> list[str]:

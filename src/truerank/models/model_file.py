@@ -55,7 +55,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     ModelFileError
         If the fitted attributes are inconsistent or weights are not finite. No file is written then.
     """
-    text = model_text(resolve("truerank.models.foreign.read:as_own")(model))
+    if not type(model).__module__.startswith("truerank."):
+        model = resolve("truerank.models.foreign.read:as_own")(model)
+    text = model_text(model)
     with atomic_write(path) as stream:
         stream.write(text)
 

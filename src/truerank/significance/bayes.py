@@ -69,7 +69,7 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
     >>> d = np.random.default_rng(0).normal(0.03, 0.1, (50, 1))
     >>> found = posterior(d, rope=0.01)
     >>> found.better.round(3).tolist(), found.equivalent.round(3).tolist(), found.worse.round(3).tolist()
-    ([0.919], [0.08], [0.001])
+    ([0.983], [0.017], [0.0])
     """
     from scipy.special import stdtr
 
