@@ -332,3 +332,12 @@ def test_an_experiment_has_the_gate_of_its_systems():
     assert (found.about["new"], found.about["baseline"]) == ("new", "old")
     with pytest.raises(InvalidInputError):
         truerank.Experiment(GOLD, {"a": old, "b": old, "c": new}, "RR").gate()
+
+
+def test_a_gate_says_where_fewer_documents_are_judged():
+    gold = {str(q): {"a": 1, "b": 0} for q in range(150)}
+    old = {q: ["a", "b"] for q in gold}
+    new = {q: ["c", "a"] if int(q) % 3 else ["a", "b"] for q in gold}
+    found = gate(gold, new, old, margin=0.05)
+    assert any(note.startswith("66.7 % of the documents of new are judged, and 100 %") for note in found.notes)
+    assert not any("are judged" in note for note in gate(gold, old, old).notes)

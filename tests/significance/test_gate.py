@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from truerank.core.errors import InvalidInputError
+from truerank.measures import parse_measure
 from truerank.significance.gate import Floor, decide_gate, failing_ends, floor_interval, least_margin, least_queries
 
 
@@ -171,3 +172,71 @@ def test_few_null_commits_fail():
         segments = {str(k): np.arange(40) % 5 == k for k in range(5)}
         failed += decide_gate(old + d, old, segments=segments, random_state=1).verdict == "FAIL"
     assert failed <= 150 * 0.05 + 3 * np.sqrt(150 * 0.05 * 0.95)
+
+
+def test_reasons_promise_what_the_interval_shows():
+    d = np.random.default_rng(0).normal(0.0, 0.02, 200)
+    old, d = np.full(200, 0.5), d - d.mean()
+    failed = decide_gate(old + d - 0.0205, old)  # the interval ends above -0.02
+    assert failed.verdict == "FAIL"
+    assert failed.lines[0].high > -0.02
+    assert "worse by more than" not in failed.reason
+    assert "its estimate is above 0.02" in failed.reason
+    near = decide_gate(old + 3 * d - 0.0165, old)
+    assert near.verdict == "INCONCLUSIVE"
+    assert near.lines[0].high < 0
+    assert near.reason.startswith("a loss is shown, but not that it is at most 0.02")
+    assert decide_gate(old + 12 * d - 0.01, old).reason.startswith("neither a loss is shown, nor that it")
+
+
+def test_equal_losses_need_six_queries():
+    found = decide_gate(np.full(3, 0.5), np.ones(3))
+    assert (found.verdict, found.needed) == ("INCONCLUSIVE", 6)
+    assert decide_gate(np.full(6, 0.5), np.ones(6)).verdict == "FAIL"
+
+
+def test_the_number_of_queries_that_decide_counts_the_segments():
+    d = np.random.default_rng(4).normal(0.0, 0.2, 60)
+    d += -0.04 - d.mean()
+    old, own = np.full(60, 0.8), np.arange(60)
+    few = decide_gate(old + d, old)
+    many = decide_gate(old + d, old, segments={str(k): own % 10 == k for k in range(10)})
+    assert few.verdict == many.verdict == "INCONCLUSIVE"
+    assert many.needed > 1.8 * few.needed
+
+
+def test_where_less_is_better_the_reason_has_the_sign_of_the_table():
+    rng = np.random.default_rng(1)
+    old = 0.2 + 0.2 * rng.random(80)
+    new = old - 0.1 * rng.random(80)
+    found = decide_gate(new, old, measure=parse_measure("pairs(2, 0)"))
+    assert found.verdict == "PASS"
+    assert found.lines[0].difference < 0
+    assert f"better, {found.lines[0].difference:+.4f} [-" in found.reason
+    worse = decide_gate(old + 0.1 * rng.random(80), old, measure=parse_measure("pairs(2, 0)"))
+    assert worse.verdict == "FAIL"
+    assert all(value > 0 for _, value in worse.lost)
+
+
+def test_several_floors_show_their_own_level():
+    new = values(100)
+    one = decide_gate(new, new, floors=[Floor("a", new, 0.4)])
+    two = decide_gate(new, new, floors=[Floor("a", new, 0.4), Floor("b", new, 0.3)])
+    assert one.lines[1].about == ""
+    assert [line.about for line in two.lines] == ["", "97.5 % interval", "97.5 % interval"]
+    assert (two.lines[1].low, two.lines[1].high) == pytest.approx(floor_interval(new, 0.025))
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_a_floor_of_hits_passes_with_a_true_mean_at_the_floor_in_at_most_5_percent(n):
+    ends = [floor_interval(np.r_[np.zeros(k), np.ones(n - k)], 0.05) for k in range(n + 1)]
+    for floor in np.linspace(0.5, 0.995, 100):
+        chances = stats.binom.pmf(np.arange(n + 1), n, 1 - floor)
+        assert chances[[low >= floor for low, _ in ends]].sum() <= 0.05
+        assert chances[[high < floor for _, high in ends]].sum() <= 0.05
+
+
+def test_equal_values_of_measures_beyond_0_and_1_have_no_interval():
+    for name in ("tau", "DCG@10"):
+        for same in (np.zeros(20), np.ones(20)):
+            assert np.isnan(floor_interval(same, 0.05, parse_measure(name))).all()

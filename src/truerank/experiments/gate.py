@@ -29,6 +29,8 @@ from truerank.measures.derived import best_grade
 from truerank.significance.gate import INCONCLUSIVE, Floor, Gate, decide_gate, least_margin, least_queries
 from truerank.significance.history import History, judgement_digests, results_digest
 from truerank.significance.intervals import failing_loss
+from truerank.significance.paired import LEVEL
+from truerank.significance.unjudged import doubtful_pairs
 
 _LOSSES = ("no-relevant", "unanswered")
 
@@ -154,6 +156,12 @@ def gate_of(
     notes = [f"{measure.name}, convention {measure.convention}", *found.notes]
     if history is None and looks == 1:
         notes.append("looks at these queries are not counted; a file of looks counts them (history)")
+    for pair in doubtful_pairs(measure, experiment.judged, [names]):
+        if not pair.p >= LEVEL:  # shares that differ; gold sets seldom judge most of what is retrieved
+            notes.append(
+                f"{100 * pair.share_a:.3g} % of the documents of {pair.a} are judged, and {100 * pair.share_b:.3g} % "
+                f"of those of {pair.b}; others count as not relevant, which can be the difference"
+            )
     result = replace(found, about=about | found.about, notes=notes, inconclusive=inconclusive)
     forbids = [remark for remark in experiment.remarks if remark.severity == FORBIDS]
     if forbids:

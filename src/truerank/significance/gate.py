@@ -37,6 +37,7 @@ from truerank.significance.intervals import (
     checked_margin,
     decided,
     failing_loss,
+    is_share,
     mean_interval,
     measure_interval,
     student_quantile,
@@ -278,7 +279,7 @@ def decide_gate(
     d = sign * differences_of(new, old)
     masks = {"all queries": np.ones(len(d), dtype=bool), **(segments or {})}
     lines = segment_lines(new, old, masks, level, margin=delta, sign=sign, random_state=random_state)
-    bounds = [_floor(one, level / len(floors)) for one in floors]
+    bounds = [_floor(one, level / len(floors), level) for one in floors]
     loss = failing_loss(old, new, measure)
     found = decided("t", d[~np.isnan(d)], delta, loss)
     if not lines[0].verdict and _passes(found):
@@ -289,8 +290,9 @@ def decide_gate(
     notes = []
     if loss:
         notes.append(
-            f"equal systems pass with {counted(found.n, 'query')} from a margin of {least_margin(loss, found.n):.3g} "
-            f"on, and at the margin {delta:g} from {least_queries(loss, delta)} queries on"
+            f"a changed system without a gain passes with {counted(found.n, 'query')} only above a margin of "
+            f"{least_margin(loss, found.n):.3g}, and at the margin {delta:g} only with {least_queries(loss, delta)} "
+            "queries or more"
         )
     if verdict == PASS and found.interval.high < 0:
         notes.append(
@@ -303,7 +305,7 @@ def decide_gate(
         verdict, reason, [lines[0], *bounds, *lines[1:]],
         math.nan if loss is None else least_margin(loss, found.n),
         None if not loss else least_queries(loss, delta),
-        needed, [(names[k], float(d[k])) for k in order], look, looks, notes,
+        needed, [(names[k], sign * float(d[k])) for k in order], look, looks, notes,
         {"margin": delta, "level": level, "queries": found.n},
     )  # fmt: skip
 
@@ -314,8 +316,8 @@ def segment_lines(
 ) -> list[GateLine]:  # fmt: skip
     """Return a line for each set of queries (m,), with simultaneous intervals at the level; the first set has values.
 
-    `sign` is -1 for measures whose lower values are better. The verdicts are `words` where a loss above the margin is
-    shown, and where a gain is shown (`fails`).
+    `sign` is -1 for measures whose lower values are better. The verdicts are `words` where a loss is shown whose
+    estimate is above the margin, and where a gain is shown (`fails`).
     """
     d = sign * differences_of(new, old)
     columns = np.column_stack([np.where(mask, d, np.nan) for mask in masks.values()])
@@ -355,7 +357,9 @@ def _verdict(
     """Return the verdict, its reason, and how many queries decide if it is inconclusive."""
     whole, (mean, low, high) = lines[0], found.interval
     shown = f"{whole.new:.4f} against {whole.old:.4f} with {counted(found.n, 'query')}"
-    ends = "" if math.isnan(low) else f" [{low:+.4f}, {high:+.4f}]"
+    flip = -1.0 if mean * whole.difference < 0 else 1.0  # less is better: what is printed is new less old
+    ends = "" if math.isnan(low) else " [{:+.4f}, {:+.4f}]".format(*sorted((flip * low, flip * high)))
+    gain = f"{flip * mean:+.4f}{ends}"
     if look > looks:
         return INCONCLUSIVE, (
             f"this is look {look} at these queries, and {looks} share the level; use new gold queries, or plan more "
@@ -364,30 +368,36 @@ def _verdict(
     if failed := [one for one in lines if one.verdict == FAIL]:
         where = [f"{one.name} ({one.difference:+.4f})" for one in failed[:3]]
         more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
-        return FAIL, f"the new system is worse by more than {margin:g} in {', '.join(where)}{more}", None
+        return FAIL, f"a loss is shown, and its estimate is above {margin:g}, in {', '.join(where)}{more}", None
     if failed := [one for one in floors if one.verdict == FAIL]:
         return FAIL, "; ".join(f"{one.name} is broken: {_mean_of(one)}" for one in failed), None
     open_floors = [one for one in floors if one.verdict != PASS]
     if _passes(found) and not open_floors:
         if found.better:
-            return PASS, f"the new system is better, {mean:+.4f}{ends}: {shown}", None
+            return PASS, f"the new system is better, {gain}: {shown}", None
         if not (mean or found.deviation):
             return PASS, f"the results are identical: {shown}", None
-        return PASS, f"the new system is not worse by more than {margin:g}, {mean:+.4f}{ends}: {shown}", None
+        return PASS, f"the new system is not worse by more than {margin:g}, {gain}: {shown}", None
     if _passes(found):
         return INCONCLUSIVE, "; ".join(f"{one.name} is not shown: {_mean_of(one)}" for one in open_floors), None
-    needed = queries_to_decide(found, margin, level)
+    needed = queries_to_decide(found, margin, level / sum(one.n > 0 for one in lines))
     more = "more queries do not decide a difference near the margin" if needed is None else (
         f"about {needed} such queries decide"
     )  # fmt: skip
     if found.loss is None:
         more = 'a measure where less is better or values can be negative has no "not worse"'
-    reason = f"it is not shown that the loss is at most {margin:g}, nor that there is one: {mean:+.4f}{ends}, {shown}"
-    return INCONCLUSIVE, f"{reason}; {more}", needed
+    loss = "neither a loss is shown, nor that it"
+    if max(flip * whole.low, flip * whole.high) < 0:
+        loss = "a loss is shown, but not that it"
+    elif found.worse:
+        loss = "neither a loss is shown at the level that looks and segments share, nor that it"
+    return INCONCLUSIVE, f"{loss} is at most {margin:g}: {gain}, {shown}; {more}", needed
 
 
 def queries_to_decide(found: Verdict, margin: float, level: float = LEVEL, most: float = 1e6) -> int | None:
     """Return about how many queries with the same mean and deviation PASS or FAIL; None above `most`.
+
+    `level` is that of a FAIL of the whole set: a share of the family's, by Bonferroni, where there are segments.
 
     >>> d = np.tile([-0.1, 0.1], 15)  # the mean 0, the deviation 0.102
     >>> queries_to_decide(decided("t", d, 0.02, 0.5), 0.02)
@@ -398,7 +408,10 @@ def queries_to_decide(found: Verdict, margin: float, level: float = LEVEL, most:
     def decides(n: int) -> bool:
         half = student_quantile(1.0 - LEVEL / 2.0, n - 1) * deviation / math.sqrt(n)
         if mean < -margin:
-            return mean + student_quantile(1.0 - level / 2.0, n - 1) * deviation / math.sqrt(n) < 0
+            return (
+                smallest_p(n) < level
+                and mean + student_quantile(1.0 - level / 2.0, n - 1) * deviation / math.sqrt(n) < 0
+            )
         more = Verdict(Interval(mean, mean - half, mean + half), 1.0, n, deviation, margin, found.loss)
         return mean - half > 0 or more.not_worse
 
@@ -418,19 +431,23 @@ def _least(holds: Callable[[int], bool], few: int, most: float = math.inf) -> in
     return many
 
 
-def _floor(floor: Floor, level: float) -> GateLine:
-    """Return whether a bound on a mean is kept, with the interval at 1 - level that decides."""
+def _floor(floor: Floor, level: float, shown: float) -> GateLine:
+    """Return whether a bound on a mean is kept, with the interval at 1 - level that decides.
+
+    A table whose heading has the level `shown` gets the floor's own level in the line, where it is another.
+    """
     values = floor.values[~np.isnan(floor.values)]
     n, bound = len(values), check_number(floor.bound, floor.name)
     if not n:
         return GateLine(floor.name, 0, about="no query has a value")
+    about = "" if level == shown else f"{100 * (1 - level):.4g} % interval"
     mean = float(values.mean())
     low, high = floor_interval(values, level, floor.measure, floor.most)
     if floor.most:
         verdict = FAIL if low > bound else PASS if high <= bound else ""
     else:
         verdict = FAIL if high < bound else PASS if low >= bound else ""
-    return GateLine(floor.name, n, verdict, "", mean, low=low, high=high)
+    return GateLine(floor.name, n, verdict, about, mean, low=low, high=high)
 
 
 def floor_interval(
@@ -438,17 +455,19 @@ def floor_interval(
 ) -> tuple[float, float]:
     """Return the interval of one mean that decides on a floor.
 
-    `losses` of 0 and 1 have Clopper and Pearson's. If all values are 1, the lower end is level^(1/n), and if all are 0,
-    the upper end is 1 - level^(1/n); other equal values have none. Else it is Student's, within the measure's limits.
+    `losses`, and values between 0 and 1 that are all 0 or 1, have Clopper and Pearson's, because Student's lower end is
+    above a true mean near 1 in up to 18 % of samples. If all values are 1, the lower end is level^(1/n), and if all are
+    0, the upper end is 1 - level^(1/n); other equal values have none. Other values have Student's, within the measure's
+    limits.
 
     >>> [round(end, 4) for end in floor_interval(np.ones(20), 0.05)], floor_interval(np.full(9, 0.5), 0.05)
     ([0.8609, 1.0], (nan, nan))
     """
-    n, equal = len(values), bool((values == values[0]).all())
-    if losses:
-        ones = int(values.sum())
+    n, ones = len(values), int(np.count_nonzero(values))
+    binary = (measure is None or is_share(measure)) and bool(np.isin(values, (0.0, 1.0)).all())
+    if binary and ones in (0, n) and not losses:
+        return (level ** (1.0 / n), 1.0) if ones else (0.0, 1.0 - level ** (1.0 / n))
+    if losses or binary:
         return share_interval(ones, n - ones, level)
-    if equal and values[0] in (0.0, 1.0):
-        return (level ** (1.0 / n), 1.0) if values[0] else (0.0, 1.0 - level ** (1.0 / n))
     found = mean_interval(values, level=1.0 - level) if measure is None else None
     return (found or measure_interval(measure, values, level=1.0 - level))[1:]  # type: ignore[arg-type]

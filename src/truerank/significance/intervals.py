@@ -69,10 +69,15 @@ def measure_interval(measure: Measure, values: np.ndarray, *, level: float = 0.9
         found = Interval(*(math.exp(end) for end in mean_interval(log_values(values), level=level)))
     else:
         found = mean_interval(values, level=level)
-    if measure.NAME not in MEASURES.own or measure.NAME == "DCG":
+    if not is_share(measure) and measure.NAME != "tau":
         return found
     lowest = min(-1.0 if measure.NAME == "tau" else 0.0, found.estimate)  # negative grades may have negative values
     return Interval(found.estimate, max(found.low, lowest), min(found.high, max(1.0, found.estimate)))
+
+
+def is_share(measure: Measure) -> bool:
+    """Return whether values lie between 0 and 1: those of the package's own measures except for DCG and tau."""
+    return measure.NAME in MEASURES.own and measure.NAME not in ("DCG", "tau")
 
 
 @dataclass(frozen=True)
