@@ -193,3 +193,17 @@ def test_comparisons_of_many_pairs_have_intervals_that_agree():
     for pair in found.pairs[::200]:
         alone = compare_values({name: found.per_query[name] for name in (pair.b, pair.a)}).pairs[0]
         assert (alone.low, alone.high) == pytest.approx((pair.low, pair.high), abs=0.15 * (pair.high - pair.low))
+
+
+@pytest.mark.parametrize(("test", "n"), [("sign", 40), ("wilcoxon", 46)])
+def test_a_test_of_signs_or_ranks_does_not_support_the_better_mean(test, n):
+    """`new` loses a little on most queries and gains much on few, so that its mean is better."""
+    d = np.r_[np.linspace(-0.02, -0.01, n), np.full(50 - n, 0.4)]
+    found = compare_values({"old": np.full(50, 0.5), "new": 0.5 + d}, test=test)
+    assert found.pairs[0].difference > 0 > found.pairs[0].losses - 50
+    assert found.pairs[0].p < 0.05
+    assert found.summary == f"The {test} test favours old, but new has the better mean."
+    assert f"95 % interval of the {found.interval_of}" in found.finding
+    assert "superscript{-}" in found.to_latex()
+    turned = compare_values({"old": np.full(50, 0.5), "new": 0.5 - np.abs(d)}, test=test)
+    assert turned.summary == "old is better than new."

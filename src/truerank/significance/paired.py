@@ -111,6 +111,21 @@ def signed_ranks(difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return difference[there] > 0, doubled[there]
 
 
+def gain_by(test: str, differences: np.ndarray) -> float:
+    """Return what a test compares with 0, for its direction: mean, wins less losses, or a difference of rank sums.
+
+    >>> [gain_by(test, np.array([0.9, -0.1, -0.2, -0.3])) > 0 for test in TESTS]
+    [True, True, False, False]
+    """
+    d = differences[~np.isnan(differences)]
+    if test == "sign":
+        return float(np.sign(d).sum())
+    if test == "wilcoxon":
+        positive, doubled = signed_ranks(d)
+        return float(np.where(positive, doubled, -doubled).sum())
+    return float(d.sum())
+
+
 def signed_rank_distribution(doubled: np.ndarray) -> np.ndarray:
     """Return the probability of each sum 0 … Σ of the doubled ranks with a positive sign, for random signs."""
     chance = np.zeros(int(doubled.sum()) + 1)

@@ -107,7 +107,9 @@ def _marks(one: Any, letters: Mapping[str, str], rope: float | None) -> dict[str
     """Return the marks of the means: +, - or = against the baseline, or the letters of the systems that are worse."""
     if rope is None:
         sign = {True: 1, False: -1}
-        decided = [(pair.a, pair.b, sign[pair.difference > 0]) for pair in one.pairs if pair.p_adjusted < LEVEL]
+        decided = [
+            (pair.a, pair.b, sign[one.favoured(pair) == pair.a]) for pair in one.pairs if pair.p_adjusted < LEVEL
+        ]
     else:
         known = {"better": 1, "worse": -1, "equivalent": 0}
         decided = [(pair.a, pair.b, known[pair.verdict]) for pair in one.practical(rope).pairs if pair.verdict in known]
@@ -143,7 +145,7 @@ def _caption(
         about.append(f"intervals: {'mean' if letters else f'{first.interval_of}, this pair alone'}")
     about += ["d: Cohen's d"] if "effects" in show and not letters else []
     about += [RANKS.replace("`", "")] if "ranks" in show and first.rank_sets else []
-    return f"{'; '.join(about)} (p < {LEVEL})."
+    return f"{'; '.join(about)}{f' (p < {LEVEL})' if rope is None else ''}."
 
 
 def _csv(results: Mapping[str, Any]) -> str:

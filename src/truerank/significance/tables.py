@@ -17,7 +17,7 @@ from truerank.core.results import Result, data_frame
 from truerank.data.remarks import FORBIDS, Remark, in_order
 from truerank.measures.conventions import titled
 from truerank.significance.intervals import Interval, Verdict
-from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of
+from truerank.significance.paired import LEVEL, OF_MEANS, TIED, differences_of, gain_by
 from truerank.significance.paper_table import letter, paper_table
 from truerank.significance.ranks import RANKS, groups_alike, rank_sets, ranks_shown
 from truerank.significance.unjudged import about_unjudged
@@ -196,21 +196,27 @@ class Comparison(Result):
         if reversible:
             return f"No verdict on {pair.a} and {pair.b}, since unjudged documents can reverse it{judged}."
         better, worse = (pair.a, pair.b) if pair.difference > 0 else (pair.b, pair.a)
-        if pair.p_adjusted < LEVEL:
+        if pair.p_adjusted < LEVEL and better == self.favoured(pair):
             return f"{better} is better than {worse}{judged}."
+        if pair.p_adjusted < LEVEL:
+            return f"The {self.test} test favours {worse}, but {better} has the better mean{judged}."
         held = [] if pair.verdict is None else [kind for kind in pair.verdict.kinds if kind != "undecided"]
         if held:
             return f"{pair.a} is {pair.verdict.words}, compared with {pair.b}{judged}."  # type: ignore[union-attr]
         return f"These queries do not show a difference between {pair.a} and {pair.b}{judged}."
+
+    def favoured(self, pair: PairComparison) -> str:
+        """Return the ranker that the test finds better, if its p is small: not always that of the better mean."""
+        return pair.a if gain_by(self.test, self._differences(pair.a, pair.b)) > 0 else pair.b
 
     @property
     def finding(self) -> str:
         """The figures of the summary's pair in words."""
         pair, systems = self.best, len(self.means)
         low, high, kind = pair.low, pair.high, f"{self._percent} % interval"
+        kind += "" if self.test in OF_MEANS else f" of the {self.interval_of}"
         if systems > 2 and pair.simultaneous is not None:  # the best of several
-            _, low, high = pair.simultaneous
-            kind = f"simultaneous {self._percent} % interval, single step,"
+            low, high, kind = *pair.simultaneous[1:], f"simultaneous {self._percent} % interval, single step,"
         chosen = ""
         if systems > 2 and self.baseline is not None:
             chosen = f"{pair.a} has the best mean of the {systems - 1} systems that are compared with {pair.b}. "
