@@ -10,6 +10,7 @@ import pytest
 from reference.posterior import probabilities
 from truerank.cli import main
 from truerank.significance import compare_values, posterior
+from truerank.significance.paper_table import paper_table
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -43,7 +44,7 @@ def test_a_wide_prior_gives_students_distribution_and_a_narrow_one_shrinks():
 
 
 def test_equal_differences_and_units():
-    found = posterior(np.column_stack([np.full(5, 0.02), np.zeros(5)]), 0.01)
+    found = posterior(np.column_stack([np.full(6, 0.02), np.zeros(6)]), 0.01)
     assert found.better.tolist() == [1, 0]
     assert found.equivalent.tolist() == [0, 1]
     d = np.random.default_rng(3).normal(0.02, 0.1, 25)
@@ -90,3 +91,27 @@ def test_the_command_prints_the_probabilities(tmp_path, capsys):
     assert (pair["better"], pair["verdict"]) == (1.0, "better")
     assert main(command) == 0
     assert "P(equivalent)" in capsys.readouterr().out
+
+
+def test_few_equal_differences_decide_nothing():
+    for own, n in ((0.5, 1), (0.5, 5), (0.0, 3)):
+        old = np.linspace(0.1, 0.4, n)
+        found = compare_values({"old": old, "new": old + own}).practical(0.01)
+        assert found.pairs[0].verdict == "undecided"
+        assert "cannot decide" in found.summary
+        assert "nan" not in str(found)
+        assert found.to_dict()["pairs"][0]["better"] is None
+    assert compare_values({"old": np.zeros(6), "new": np.ones(6)}).practical(0.01).pairs[0].verdict == "better"
+
+
+def test_queries_without_a_value_are_not_counted(values):
+    missing = {name: np.r_[own, np.full(40, np.nan)] for name, own in values.items()}
+    found = compare_values(missing, measure="AP").practical(0.01)
+    assert found.queries == 60
+    assert str(found) == str(compare_values(values, measure="AP").practical(0.01))
+
+
+def test_marks_of_the_posterior_have_no_p(values):
+    found = {"AP": compare_values(values, measure="AP")}
+    assert "(p < 0.05)" in paper_table(found, "markdown")
+    assert "(p < 0.05)" not in paper_table(found, "markdown", rope=0.01)

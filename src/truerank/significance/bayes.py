@@ -20,7 +20,7 @@ import numpy as np
 from truerank.core.checks import check_number
 from truerank.core.printing import counted, styled_table
 from truerank.core.results import Result, data_frame
-from truerank.significance.paired import LEVEL, as_differences, moments
+from truerank.significance.paired import LEVEL, as_differences, moments, smallest_p
 
 SCALE = 0.35  # c: the median of the absolute standardised difference
 SURE = 0.95  # probability from which there is a verdict
@@ -44,7 +44,8 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
     Parameters
     ----------
     differences : float array (n, h)
-        NaN where a topic is undefined. A pair whose differences are all equal has its posterior at that value.
+        NaN where a topic is undefined. A pair whose differences are all equal has its posterior at that value. With
+        fewer than two topics, or six of equal differences, there is none (NaN): signs alone do not reach 0.95.
     rope : float
         δ ≥ 0, in the unit of the measure: a smaller difference does not matter in practice.
     scale : float, default 0.35
@@ -83,7 +84,8 @@ def posterior(differences: Any, rope: float, *, scale: float = SCALE, ends: bool
     def below(value: np.ndarray) -> np.ndarray:  # P(μ < value), of the pairs that vary
         return np.asarray((weight * stdtr(n[free, None], (value[:, None] - centre) / spread)).sum(axis=1))
 
-    worse, better = (mean < -rope).astype(np.float64), (mean > rope).astype(np.float64)
+    mean = np.where(free | (smallest_p(n) < LEVEL), mean, math.nan)
+    worse, better = (np.where(np.isnan(mean), mean, side) for side in (mean < -rope, mean > rope))
     worse[free], better[free] = below(np.full(free.sum(), -rope)), 1.0 - below(np.full(free.sum(), rope))
     low, high = (mean.copy(), mean.copy()) if ends else np.full((2, len(mean)), math.nan)
     for end, share in ((low, (1 - SURE) / 2), (high, (1 + SURE) / 2)) if ends else ():
@@ -136,7 +138,7 @@ class Practical(Result):
     measure: str
     rope: float
     scale: float
-    queries: int
+    queries: int  # with values of both rankers; the fewest of the pairs
     pairs: list[PracticalPair] = field(repr=False)
 
     KIND: ClassVar[str] = "practical"
@@ -146,6 +148,8 @@ class Practical(Result):
         """The verdict on the first pair, or how many pairs are decided."""
         if len(self.pairs) == 1:
             (pair,) = self.pairs
+            if math.isnan(pair.better):
+                return f"{pair.a} against {pair.b}: undecided ({counted(self.queries, 'query')} cannot decide)."
             figures = (
                 f"P(better) = {pair.better:.3f}, P(equivalent) = {pair.equivalent:.3f}, P(worse) = {pair.worse:.3f}"
             )
@@ -164,8 +168,9 @@ class Practical(Result):
     def _table(self, style: str) -> str:
         header = ["rankers", "difference", "95% credible", "P(better)", "P(equivalent)", "P(worse)", "verdict"]
         rows = [
-            [f"{pair.a} against {pair.b}", pair.difference, f"[{pair.low:+.4f}, {pair.high:+.4f}]", pair.better,
-             pair.equivalent, pair.worse, pair.verdict] for pair in self.pairs
+            [f"{pair.a} against {pair.b}", pair.difference,
+             "" if math.isnan(pair.low) else f"[{pair.low:+.4f}, {pair.high:+.4f}]", pair.better, pair.equivalent,
+             pair.worse, pair.verdict] for pair in self.pairs
         ]  # fmt: skip
         unseen = 100 * (1 - LEVEL ** (1 / self.queries))
         caption = (
@@ -184,4 +189,4 @@ def practical(
     found = posterior(d, rope, scale=scale)
     figures = zip(np.nanmean(d, axis=0), found.low, found.high, found.worse, found.equivalent, found.better)
     made = [PracticalPair(a, b, *map(float, own)) for (a, b), own in zip(pairs, figures)]
-    return Practical(measure, rope, scale, len(d), made)
+    return Practical(measure, rope, scale, int((~np.isnan(d)).sum(axis=0).min()), made)
