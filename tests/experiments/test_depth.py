@@ -56,7 +56,7 @@ def test_values_by_depth_equal_the_definition(measure):
     kinds = [verdict(found.values[:, k] - found.values[:, -1], 0.05, baseline=found.values[:, -1]).not_worse
              for k in range(3)]  # fmt: skip
     assert found.chosen == [0, 3, 7, 20][chosen_depth(kinds)]
-    assert [line.not_worse for line in found.lines] == [*kinds, True]
+    assert [line.not_worse for line in found.lines] == [line.depth >= found.chosen for line in found.lines]
 
 
 @pytest.mark.parametrize("margin", [0.004, 0.02, 0.1])
@@ -131,3 +131,24 @@ def test_the_command(tmp_path, capsys):
     assert main([*words, "--measured-costs", "five=1"]) == 2
     assert main([*words, "--measured-costs", "5=1", "--depths", "5"]) == 2
     capsys.readouterr()
+
+
+def test_a_depth_below_one_that_fails_is_not_called_not_worse():
+    """Depth 2 moves the relevant document to the second place, and the full depth moves it back."""
+    qrels = {str(q): {"a": 1} for q in range(200)}
+    first = {q: {"a": 3.0, "b": 2.0, "c": 1.0} if int(q) % 2 else {"b": 3.0, "c": 2.0, "a": 1.0} for q in qrels}
+    second = {q: {"a": 1.0, "b": 2.0, "c": 0.0} if int(q) % 10 == 1 else {"a": 3.0, "b": 1.0, "c": 2.0} for q in qrels}
+    found = reranking_depth(first, second, qrels, "RR", margin=0.32, depths=[1, 2])
+    assert found.pays.better
+    assert [line.mean for line in found.lines] == pytest.approx([2 / 3, 2 / 3, 0.6167, 0.95], abs=1e-3)
+    assert found.chosen == found.full == 3
+    assert [line.not_worse for line in found.lines] == [False, False, False, True]
+    assert found.summary.endswith("Depth 2 is not shown to be not worse by more than 0.32.")
+
+
+def test_reranking_that_pays_less_than_the_margin_is_not_advised():
+    qrels = {str(q): {"a": 1} for q in range(400)}
+    first = {q: {"a": 2.0, "b": 1.0} if int(q) % 20 else {"a": 1.0, "b": 2.0} for q in qrels}
+    found = reranking_depth(first, {q: {"a": 1.0, "b": 0.0} for q in qrels}, qrels, "RR", margin=0.06)
+    assert (found.chosen, found.pays.better) == (0, True)
+    assert found.summary.startswith("Reranking pays by at most 0.06: RR is 1.0000 reranked and 0.9750 without")

@@ -28,6 +28,7 @@ class DepthLine(NamedTuple):
     """Quality and cost if the first `depth` documents of each query are reranked.
 
     `difference` is the mean less that of the full depth, and `low` to `high` its interval, simultaneous over depths.
+    `not_worse` holds from the chosen depth on: depths below the first one that fails are not tested.
     """
 
     depth: int
@@ -37,7 +38,7 @@ class DepthLine(NamedTuple):
     low: float
     high: float
     cost: float
-    not_worse: bool  # by more than the margin, than the full depth
+    not_worse: bool  # shown to be not worse by more than the margin than the full depth
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,10 @@ class RerankingDepth(Result):
             worse = "makes the ranking worse" if self.pays.worse else "is not shown to pay"
             return f"Reranking {worse}: {pays}."
         if self.chosen == self.full:
-            return (
-                f"Reranking pays: {pays}. No depth below {self.full} is shown to be not worse by more than "
-                f"{self.margin:g}."
-            )
+            below = self.lines[-2].depth
+            return f"Reranking pays: {pays}. Depth {below} is not shown to be not worse by more than {self.margin:g}."
+        if not self.chosen:
+            return f"Reranking pays by at most {self.margin:g}: {pays}."
         share = f", at {100 * chosen.cost / full.cost:.3g} % of the cost" if full.cost else ""
         return (
             f"Rerank {self.chosen} documents: not worse by more than {self.margin:g} than {self.full} "
@@ -197,7 +198,7 @@ def reranking_depth(
     reranked_of = [float((scored & (rank[rows] <= k)).sum()) / pool.n_queries for k in tried]
     lines = [
         DepthLine(k, n, float(values[:, j].mean()), float(values[:, j].mean() - values[:, -1].mean()), float(low[j]),
-                  float(high[j]), _cost(k, n, cost, fixed_cost), j == len(tried) - 1 or verdicts[j].not_worse)
+                  float(high[j]), _cost(k, n, cost, fixed_cost), k >= chosen)
         for j, (k, n) in enumerate(zip(tried, reranked_of))
     ]  # fmt: skip
     pays = decided("t", values[:, -1] - values[:, 0], delta, failing_loss(values[:, 0], values[:, -1], by))
