@@ -166,3 +166,10 @@ def test_published_folds_of_a_folder(tmp_path, capsys):
     assert found.compare(baseline="b").pairs[0].difference == pytest.approx(d[:, 30:45].mean())
     with refused(InvalidInputError, argument="about"):
         found.compare(about="learners")
+
+
+def test_one_seed_has_no_deviation(data, rankers):
+    found = cross_validate(rankers, data, "AP", cv=3, seeds=[3], random_state=1)
+    assert np.isnan(found.deviations["ridge"]["AP"])
+    assert "standard deviation" not in str(found)
+    assert "±" not in str(found)

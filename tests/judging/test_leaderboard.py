@@ -13,7 +13,7 @@ from truerank import evaluate, leaderboard
 from truerank.cli import main
 from truerank.core.errors import InvalidInputError
 from truerank.io.trec import as_qrels, as_run, write_qrels, write_run
-from truerank.judging.leaderboard import correlations
+from truerank.judging.leaderboard import _swapped, correlations
 
 
 def test_correlations_are_those_of_loops_over_pairs_places_and_ties():
@@ -105,3 +105,17 @@ def test_the_command_prints_the_same(collection, tmp_path, capsys):
     assert main(command) == 0
     assert "people find s0 better" in capsys.readouterr().out
     assert main(["judge", "leaderboard", *files]) == 2
+
+
+def test_means_that_differ_by_rounding_are_tied():
+    runs = {name: {t: {d: -float(k) for k, d in enumerate(order)} for t in "123"}
+            for name, order in {"a": "xyz", "b": "yxz", "c": "zyx"}.items()}  # fmt: skip
+    people = {"1": {"x": 1, "y": 0}, "2": {"x": 1, "y": 0, "z": 0}, "3": {"x": 0, "y": 1, "z": 0}}
+    human = np.array([[0.1, 0.0, 0.0], [0.2, 0.0, 0.0], [0.0, 0.3, 0.0]])
+    assert (human[:, 0] - human[:, 1]).mean() != 0
+    for judge in (np.tile([0.1, 0.0, 0.0], (3, 1)), np.tile([0.0, 0.1, 0.0], (3, 1))):
+        assert _swapped(human, judge, 0) == []
+    tied = {t: {"x": 1, "y": 1, "z": 1} for t in "123"}
+    found = leaderboard(tied, {"model": people}, runs, "DCG@3")
+    assert np.isnan(found.judges[0].tau.estimate)
+    assert found.judges[0].restored is None

@@ -92,3 +92,9 @@ def test_a_comparison_says_which_system_did_not_feed_the_pool():
     assert "new probably did not feed the pool" in remark.text
     both = compare(qrels, {"new": new, "other": {t: {"z": 3.0, "a": 2.0, "w": 1.0} for t in qrels}}, "P@3")
     assert not any("feed the pool" in remark.text for remark in both.remarks)
+
+
+def test_no_loss_is_no_worst_run():
+    qrels = {t: {"x": 1, "y": 1, "z": 0} for t in "123"}
+    own = {t: {"x": 2.0, "y": 1.0} for t in "123"}
+    assert pool_bias(qrels, {"a": own, "b": own}, {"a": "A", "b": "B"}).summary.startswith("No run loses")

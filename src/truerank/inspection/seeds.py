@@ -163,7 +163,10 @@ class SeededValidation(Result):
 
     @property
     def deviations(self) -> dict[str, dict[str, float]]:
-        """Standard deviation over seeds (n - 1) of the mean over queries; 0 for a ranker without a seed."""
+        """Standard deviation over seeds (n - 1) of the mean over queries; 0 for a ranker without a seed.
+
+        NaN with one seed.
+        """
         return {
             name: {label: self._deviation(label, own) for label, own in values.items()}
             for name, values in self.values.items()
@@ -171,7 +174,9 @@ class SeededValidation(Result):
 
     def _deviation(self, label: str, values: np.ndarray) -> float:
         means = np.array([self.measures[label].aggregate(own) for own in values])
-        return 0.0 if len(means) < 2 or np.ptp(means) <= TIED * np.abs(means).max() else float(means.std(ddof=1))
+        if len(means) < 2:
+            return math.nan
+        return 0.0 if np.ptp(means) <= TIED * np.abs(means).max() else float(means.std(ddof=1))
 
     @property
     def summary(self) -> str:
@@ -179,10 +184,11 @@ class SeededValidation(Result):
         label, by = next(iter(self.measures.items()))
         means, sign = self.means, 1.0 if by.higher_is_better else -1.0
         best = max(means, key=lambda name: sign * means[name][label])
+        deviation = self.deviations[best][label]
+        over = "" if math.isnan(deviation) else f" (standard deviation over seeds {deviation:.4f})"
         return (
             f"{best} has the best mean of {counted(len(means), 'ranker')}: {label} is {means[best][label]:.4f} over "
-            f"{counted(self.n_queries, 'query')} and {counted(len(self.seeds), 'seed')} (standard deviation over "
-            f"seeds {self.deviations[best][label]:.4f})."
+            f"{counted(self.n_queries, 'query')} and {counted(len(self.seeds), 'seed')}{over}."
         )
 
     def _figures(self) -> dict[str, Any]:
@@ -211,11 +217,13 @@ class SeededValidation(Result):
             for label, own in values.items():
                 low, high = measure_interval(self.measures[label], own.mean(axis=0))[1:]
                 ends = "" if math.isnan(low) else f" [{low:.4f}, {high:.4f}]"
-                row.append(f"{means[name][label]:.4f} ± {deviations[name][label]:.4f}{ends}")
+                spread = "" if math.isnan(deviations[name][label]) else f" ± {deviations[name][label]:.4f}"
+                row.append(f"{means[name][label]:.4f}{spread}{ends}")
             rows.append(row)
+        seeds = counted(len(self.seeds), "seed")
+        spread = f"±: standard deviation of the mean over {seeds} of training; " if len(self.seeds) > 1 else ""
         caption = (
-            f"convention {self.about.convention}; ±: standard deviation of the mean over "
-            f"{counted(len(self.seeds), 'seed')} of training; [ ]: 95 % interval over "
+            f"convention {self.about.convention}; {spread}[ ]: 95 % interval over "
             f"{counted(self.n_queries, 'query')} of the mean over seeds. Neither includes other training data"
         )
         return styled_table(rows, ["ranker", *self.measures], style, caption)

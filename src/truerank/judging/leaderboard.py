@@ -41,7 +41,7 @@ class JudgeOrder(NamedTuple):
     rbo: Interval  # Webber, Moffat, Zobel (2010), p = 0.9
     swapped: int  # pairs of systems with opposite means
     swaps: list[tuple[str, str]]  # those with both differences significant; people find the first system better
-    restored: int | None  # human judgements that restore the order; None if unknown
+    restored: int | None  # human judgements that restore the order; None if unknown, or if people find all equal
     means: dict[str, float]  # of systems by the judge's labels
 
 
@@ -186,7 +186,7 @@ def leaderboard(
             swapped += 1
             swaps += [(better[i], better[j])] if significant else []
         restored = None
-        if restore and one.NAME in SUMS and one.NAME != "R":
+        if restore and one.NAME in SUMS and one.NAME != "R" and np.ptp(values[0].mean(axis=0)) > 0:
             restored = _restored(human, {judge: label}, systems, one, shared, stream(seed_of(random_state), judge))
         means = dict(zip(systems, own.mean(axis=0).tolist()))
         found.append(JudgeOrder(judge, tau, tau_ap, rbo, swapped, swaps, restored, means))
@@ -248,7 +248,8 @@ def _swapped(human: np.ndarray, judge: np.ndarray, random_state: RandomState) ->
     """Pairs (better by people, worse by people, significantly) that the judge orders the other way."""
     pairs = np.array(list(combinations(range(human.shape[1]), 2)))
     d = np.concatenate([differences_of(own[:, pairs[:, 0]], own[:, pairs[:, 1]]) for own in (human, judge)], axis=1)
-    first, second = d.mean(axis=0).reshape(2, -1)
+    means = [own.mean(axis=0) for own in (human, judge)]
+    first, second = (differences_of(own[pairs[:, 0]], own[pairs[:, 1]]) for own in means)
     swapped = np.flatnonzero(first * second < 0)
     if not len(swapped):
         return []

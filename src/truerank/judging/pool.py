@@ -68,6 +68,8 @@ class PoolBias(Result):
     def summary(self) -> str:
         """The largest loss, which bounds what a run outside the pool may be expected to lose."""
         worst = self.groups[0].worst
+        if worst.loss.estimate <= 0:
+            return "No run loses without the documents that only its group contributed."
         share = f" ({100 * worst.loss.estimate / worst.value:.2g} % of {worst.value:.4f})" if worst.value else ""
         return (
             f"Without the documents that only its group contributed, {worst.run} of {worst.group} loses most: "
@@ -102,7 +104,8 @@ class PoolBias(Result):
         caption = (
             f"{self.measure}, convention {self.convention}, {counted(self.topics, 'topic')}. Each group is judged "
             "without the judged documents that, of these runs, only its own rank among the first "
-            f"{self.depth} (`only here`); `largest`: the loss of the run that loses most, with its ranks among all runs"
+            f"{self.depth} (`only here`); `largest`: the loss of the run that loses most, with its ranks among all "
+            "runs, and the interval that this run has by itself, without a correction for the choice"
         )
         return styled_table(rows, header, style, caption)
 
