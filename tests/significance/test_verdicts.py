@@ -141,3 +141,13 @@ def test_refusals():
         verdict([0.1, 0.2], 0.1, baseline=[0.1] * 3)
     with pytest.raises(AttributeError):
         verdict([0.1, 0.2]).margin = 1.0
+
+
+def test_the_summary_says_that_a_verdict_on_the_best_of_several_is_of_its_pair_alone():
+    """The best of nine systems that all lose the margin is "not worse" nine times as often as one of them."""
+    rng = np.random.default_rng(0)
+    old = 0.2 + 0.6 * rng.random(200)
+    values = {"old": old} | {name: old + rng.normal(0.0, 0.02, 200) for name in "ab"}
+    assert "compared with old, by this pair alone." in compare_values(values, margin=0.05).summary
+    del values["b"]
+    assert compare_values(values, margin=0.05).summary.endswith("compared with old.")

@@ -12,7 +12,8 @@ neither is shown.
 * Floors (least means, largest losses) are a family of their own, with the level 0.05/N divided by their number.
 
 A commit that changed nothing FAILs with a probability of at most 0.05 over all segments and looks, and the floors have
-another 0.05 (`python -m validation gate`).
+another 0.05, on resampled collections (`python -m validation gate`). Where few queries lack a rare large gain, it is
+more: with 20 queries, of which one in 20 gains 0.57 and the others lose 0.03, it is 0.36.
 """
 
 from __future__ import annotations

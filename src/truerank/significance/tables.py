@@ -200,9 +200,9 @@ class Comparison(Result):
             return f"{better} is better than {worse}{judged}."
         if pair.p_adjusted < LEVEL:
             return f"The {self.test} test favours {worse}, but {better} has the better mean{judged}."
-        held = [] if pair.verdict is None else [kind for kind in pair.verdict.kinds if kind != "undecided"]
-        if held:
-            return f"{pair.a} is {pair.verdict.words}, compared with {pair.b}{judged}."  # type: ignore[union-attr]
+        if pair.verdict is not None and pair.verdict.kinds != ("undecided",):
+            alone = f"compared with {pair.b}" + ", by this pair alone" * (len(self.means) > 2)
+            return f"{pair.a} is {pair.verdict.words}, {alone}{judged}."
         return f"These queries do not show a difference between {pair.a} and {pair.b}{judged}."
 
     def favoured(self, pair: PairComparison) -> str:
