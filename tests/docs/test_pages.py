@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
@@ -87,7 +88,7 @@ def check_console(text, capfd):
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_the_page_runs(page, sample, tmp_path, monkeypatch, capfd):
     for path in sample.iterdir():
-        (tmp_path / path.name).symlink_to(path)
+        shutil.copy(path, tmp_path)  # pages write files of these names, too
     collection = Path(os.environ.get("TRUERANK_DATA", ".")) / "cranfield"
     for path in collection.glob("*.gz"):
         (tmp_path / path.name).symlink_to(path)
