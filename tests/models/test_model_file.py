@@ -104,6 +104,17 @@ def test_damaged_models_are_refused_with_the_file_named(tmp_path, text, message)
     assert len(str(caught.value)) < 1500
 
 
+@pytest.mark.parametrize(
+    ("text", "library"),
+    [("tree\nversion=v4\n", "LightGBM"), ('{"learner": {}, "version": [2, 1, 0]}', "XGBoost"),
+     ('{"oblivious_trees": []}', "CatBoost"), ('{"name": "tree", "tree_info": []}', "LightGBM")],
+)  # fmt: skip
+def test_models_of_other_libraries_are_named(tmp_path, text, library):
+    (tmp_path / "model").write_text(text)
+    with pytest.raises(ModelFileError, match=f"model: a model of {library}; convert it with `truerank import`"):
+        load_model(tmp_path / "model")
+
+
 def test_a_failed_write_leaves_the_old_file_whole(tmp_path):
     path = tmp_path / "model.json"
     path.write_text("old")

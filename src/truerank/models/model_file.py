@@ -77,6 +77,9 @@ def model_text(model: Any) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
+_IMPORT = "convert it with `truerank import`, or import_model in Python"
+
+
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save_model` wrote. Nothing in the file is executed.
 
@@ -88,11 +91,15 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     name = os.fspath(path)
     try:
         with open(name, encoding="utf-8") as stream:
-            document = json.load(stream)
+            text = stream.read()
+        document = {"tree_info": []} if text.startswith("tree\n") else json.loads(text)  # LightGBM's text, or JSON
     except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or a number of thousands of digits
         raise ModelFileError(
             f"not a model file (no valid JSON: {error}); save one with save_model", name, code="not-json"
         ) from error
+    for key, library in (("learner", "XGBoost"), ("oblivious_trees", "CatBoost"), ("tree_info", "LightGBM")):
+        if isinstance(document, dict) and key in document:
+            raise ModelFileError(f"a model of {library}; {_IMPORT}", name, code="foreign")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(
             f'not a truerank model: expected a JSON object with "format": "{FORMAT}"', name, code="format"
