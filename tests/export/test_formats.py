@@ -8,6 +8,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+import truerank
 from support.refusals import refused
 from truerank import (
     AdaRank,
@@ -266,3 +267,21 @@ def test_rows_that_float32_moves_over_a_border_are_told_in_the_certificate(forma
     assert not any(
         "across a border" in note for note in export_model(ranker, format, certify=rounded).certificate.notes
     )
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_exported_trees_have_a_mean_that_explanations_start_from(library):
+    """Other libraries and shap divide the counts of children by that of the node, so these must add up to it."""
+    module = pytest.importorskip(library)
+    data = truerank.load_sample().take_queries(range(20))
+    ranker = truerank.ObliviousBoosting(n_estimators=4, depth=3, leaves="constant").fit(data.X, data.y, qid=data.qid)
+    text = str(truerank.export_model(ranker, library))
+    if library == "lightgbm":
+        found = module.Booster(model_str=text).predict(data.X, pred_contrib=True)
+    else:
+        booster = module.Booster(model_file=bytearray(text.encode()))
+        found = booster.predict(module.DMatrix(data.X, feature_names=booster.feature_names), pred_contribs=True)
+    scores = ranker.predict(data.X)
+    np.testing.assert_allclose(found.sum(axis=1), scores, atol=1e-5)
+    np.testing.assert_allclose(found[:, -1], found[0, -1])
+    assert scores.min() <= found[0, -1] <= scores.max()

@@ -47,7 +47,8 @@ def _lightgbm_leaf(value: float) -> str:
 def _lightgbm_tree(trees: BinaryTrees, root: int) -> str:
     if root < 0:
         return _lightgbm_leaf(trees.values[~root])
-    both, _ = trees.breadth_first(root)
+    both, left = trees.breadth_first(root)
+    below = [count for node, count in zip(both, _leaves_below(left)) if node >= 0]
     order, leaves = [node for node in both if node >= 0], [node for node in both if node < 0]
     place = {node: k for k, node in enumerate(order)} | {leaf: ~k for k, leaf in enumerate(leaves)}
     largest = np.finfo(np.float64).max
@@ -63,11 +64,24 @@ def _lightgbm_tree(trees: BinaryTrees, root: int) -> str:
         "leaf_weight": [1] * len(leaves),
         "leaf_count": [1] * len(leaves),
         "internal_value": [0] * len(order),
-        "internal_weight": [1] * len(order),
-        "internal_count": [1] * len(order),
+        "internal_weight": below,
+        "internal_count": below,
     }
     lines = [f"{key}={' '.join(repr(value) for value in values)}" for key, values in columns.items()]
     return "\n".join([f"num_leaves={len(leaves)}", "num_cat=0", *lines, "is_linear=0", "shrinkage=1", ""])
+
+
+def _leaves_below(left: list[int]) -> list[int]:
+    """Return the number of leaves below each node of a tree in breadth-first order.
+
+    It replaces the number of training rows, which a model does not keep. Explanations divide it by that of the parent,
+    so the counts of two children must add up.
+    """
+    count = [1] * len(left)
+    for place in range(len(left) - 1, -1, -1):
+        if left[place]:
+            count[place] = count[left[place]] + count[left[place] + 1]
+    return count
 
 
 def write_xgboost(form: ModelForm, name: str, inputs: str) -> str:
@@ -125,7 +139,7 @@ def _xgboost_trees(form: ModelForm, inputs: str) -> list[dict[str, Any]]:
             "split_conditions": [limits[node] if node >= 0 else values[~node] for node in order],
             "split_indices": [int(trees.features[node]) if node >= 0 else 0 for node in order],
             "split_type": [0] * size,
-            "sum_hessian": [1.0] * size,
+            "sum_hessian": list(map(float, _leaves_below(left))),
             "tree_param": {
                 "num_deleted": "0", "num_feature": str(form.n_features), "num_nodes": str(size),
                 "size_leaf_vector": "1",
