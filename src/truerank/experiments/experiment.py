@@ -375,7 +375,7 @@ class Experiment:
         Parameters
         ----------
         effect : float, optional
-            The true mean difference to find; by default the observed one, which is uncertain itself.
+            The true mean difference to find; by default the observed one to the baseline, which is uncertain itself.
         **settings
             `test` (by default that of `compare`), `power`, `level`, `comparisons`, `at`, `n_resamples`, `random_state`
             of `queries_needed`.
@@ -397,11 +397,12 @@ class Experiment:
         ((values, name, convention, *_),) = measured
         if len(values) != 2:
             raise InvalidInputError(f"power is about two systems, got {len(values)}; name two", code="two-systems")
-        differences = paired_differences(*values.values())
+        other = next(system for system in values if system != self.baseline)
+        differences = paired_differences(values[other], values[self.baseline])
         observed = float(differences.mean())
         settings.setdefault("test", "randomisation")
         found = queries_needed(differences, observed if effect is None else effect, **settings)
-        found.experiment, found.of = self, Pilot(tuple(values), name, convention, observed, effect is None)
+        found.experiment, found.of = self, Pilot((other, self.baseline), name, convention, observed, effect is None)
         return found
 
     def gate(self, margin: float = 0.02, **settings: Unpack[GateSettings]) -> Gate:
