@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from support.refusals import refused
 from truerank.core.errors import InvalidInputError
@@ -43,3 +44,20 @@ def test_folds_are_drawn_by_name_and_not_by_place():
     assert first == moved
     tuples = [("a", 1), ("a", "1"), ("b", 1)] * 2
     assert len(list(QueryKFold(3).split(np.zeros(6), qid=tuples))) == 3
+
+
+def test_successive_halving_accepts_the_folds():
+    pytest.importorskip("sklearn")
+    import sklearn
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingGridSearchCV
+
+    from truerank import ObliviousBoosting, load_sample
+
+    data = load_sample().take_queries(range(12))
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = HalvingGridSearchCV(
+            ObliviousBoosting(leaves="constant"), {"depth": [1, 2]}, cv=QueryKFold(3), resource="n_estimators",
+            min_resources=1, max_resources=2, factor=2,
+        ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
+    assert search.best_params_["depth"] in (1, 2)

@@ -188,8 +188,8 @@ class QueryKFold(_QuerySplitter):
     n_splits : int, default 5
     shuffle : bool, default True
         Draw queries by their names, independent of the order of the rows; else folds are consecutive queries.
-    random_state : int or generator, optional
-        Default: seed 0.
+    random_state : int or generator, default 0
+        None is seed 0, too, but scikit-learn's successive halving refuses it.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class QueryKFold(_QuerySplitter):
     [[0, 1], [2], [3, 4]]
     """
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = None) -> None:
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: RandomState = 0) -> None:
         self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
 
     def _parts(self, grouping: Grouping) -> Iterator[tuple[np.ndarray, np.ndarray]]:
