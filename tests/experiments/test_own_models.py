@@ -139,3 +139,12 @@ def test_a_model_is_imported_saved_and_exported_from_memory(name, models, parts,
     np.testing.assert_array_equal(truerank.load_model(tmp_path / "model.json").predict(test.X), own.predict(test.X))
     text = truerank.export_model(model, "vespa", feature_names=list(test.feature_names), certify=test)
     assert text.certificate.rank_agreement == 1.0
+
+
+def test_columns_of_other_names_are_answered_with_the_table_to_give(parts):
+    frame = parts[2].rename(columns={"qid": "query_id", "y": "relevance"})
+    with pytest.raises(InvalidInputError) as caught:
+        Experiment(frame, {"mine": lambda X: X[TODAY], "today": TODAY})
+    assert 'Give read_table(frame, query="query_id", grade="relevance")' in str(caught.value)
+    given = truerank.read_table(frame, query="query_id", grade="relevance", exclude=["brand"], features=None)
+    assert Experiment(given, TODAY).evaluate()[TODAY]["nDCG@10"] > 0
