@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+import truerank
 from support.refusals import refused
 from truerank import CalibratedRanker, ObliviousBoosting, RandomRanker, RankerPipeline, RankingData, RidgeRanker
-from truerank.core.errors import TruerankWarning
+from truerank.core.errors import InvalidInputError, TruerankWarning
 from truerank.inspection.importance import (
     partial_dependence,
     permutation_importance,
@@ -151,3 +152,20 @@ def test_importance_by_removal_names_the_queries_of_both_files(planted):
     with pytest.warns(TruerankWarning, match="5 of 15 queries were used for training"):
         found = removal_importance(RidgeRanker(), train, test)
     assert found.training_queries.recognised == 5
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("data", lambda frame: truerank.permutation_importance(truerank.RidgeRanker(), frame)),
+        ("train", lambda frame: truerank.removal_importance(truerank.RidgeRanker(), frame, frame)),
+        ("data", lambda frame: truerank.partial_dependence(truerank.RidgeRanker(), frame, "a")),
+        ("data", lambda frame: truerank.ranking_stability(truerank.RidgeRanker(), frame)),
+        ("data", lambda frame: truerank.distil(frame, [1.0, 2.0])),
+        ("data", lambda frame: truerank.vector_features(frame, {})),
+    ],
+)
+def test_a_data_frame_is_answered_with_how_to_read_it(argument, call):
+    frame = pytest.importorskip("pandas").DataFrame({"qid": [1, 1], "y": [0, 1], "a": [1.0, 2.0]})
+    with refused(InvalidInputError, argument=argument):
+        call(frame)

@@ -173,3 +173,8 @@ def test_one_seed_has_no_deviation(data, rankers):
     assert np.isnan(found.deviations["ridge"]["AP"])
     assert "standard deviation" not in str(found)
     assert "±" not in str(found)
+
+
+def test_a_number_of_seeds_is_answered_with_what_to_write():
+    with refused(InvalidInputError, argument="seeds", value=3, expected="a sequence of whole numbers"):
+        cross_validate({"ridge": RidgeRanker()}, load_sample().take_queries(range(6)), "AP", cv=2, seeds=3)

@@ -10,7 +10,7 @@ import numpy as np
 from truerank.core.checks import check_choice, check_positive_int
 from truerank.core.errors import InvalidInputError
 from truerank.data.grouping import offsets_of
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.io.trec import Run
 from truerank.io.vectors import Vectors, read_vectors
 
@@ -107,6 +107,7 @@ def vector_features(data: RankingData, encoders: Mapping[str, tuple[Any, Any]]) 
     """
     from truerank.data.columns import names_of
 
+    check_ranking_data(data)
     if data.doc_ids is None:
         raise InvalidInputError("vectors belong to documents, and the rows have no doc_ids", argument="data")
     blocks, names = [data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)], list(names_of(data))

@@ -16,7 +16,7 @@ from truerank.core.results import Result, data_frame
 from truerank.core.types import DTypeLike, MeasureLike, RandomState, Scorer
 from truerank.data.columns import shown_names, take_columns
 from truerank.data.provenance import Overlap, training_queries, warn_of_training_queries
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.measures import Measure, parse_measure
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.corrections import step_down_max_t, step_down_of_copies
@@ -138,6 +138,7 @@ def permutation_importance(
     True
     """
     repeats = check_positive_int(repeats, "repeats")
+    check_ranking_data(data)
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("permutation_importance needs dense rows; call X.toarray()")
     overlap = training_queries(ranker, data)
@@ -187,6 +188,8 @@ def removal_importance(
     >>> removal_importance(RidgeRanker(), data, data, measure="AP(rel=2)").importances_mean.tolist()
     [0.25, 0.0]
     """
+    check_ranking_data(train, "train")
+    check_ranking_data(test, "test")
     if not isinstance(train.X, np.ndarray) or not isinstance(test.X, np.ndarray):
         raise InvalidInputError("removal_importance needs dense rows; call X.toarray()")
     if train.n_features != test.n_features:
@@ -272,6 +275,7 @@ def partial_dependence(
     section 8.
     """
     points = check_positive_int(points, "points")
+    check_ranking_data(data)
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("partial_dependence needs dense rows; call X.toarray()")
     names = shown_names(data.feature_names, data.n_features)

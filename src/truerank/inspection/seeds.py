@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any, ClassVar, NamedTuple
@@ -322,6 +322,10 @@ def over_seeds(
     `state` names a file that gets the values of each ranker and seed, with which a killed run resumes; `question` is
     all that the values depend on apart from the seeds.
     """
+    if not isinstance(seeds, Iterable):
+        raise InvalidInputError(
+            argument="seeds", expected="a sequence of whole numbers", value=seeds, remedies=["write seeds=range(3)"]
+        )
     chosen = [int(seed) for seed in seeds]
     if len(set(chosen)) < len(chosen) or not chosen:
         raise InvalidInputError(f"seeds must be different whole numbers, got {list(seeds)}", argument="seeds")

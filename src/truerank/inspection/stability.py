@@ -9,7 +9,7 @@ from truerank.core.errors import InvalidInputError
 from truerank.core.kernel import kernel
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import RandomState, Scorer
-from truerank.data.ranking_data import RankingData
+from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.inspection.importance import scores_of
 
 
@@ -38,6 +38,7 @@ def ranking_stability(
     [0.5]
     """
     repeats = check_positive_int(repeats, "repeats")
+    check_ranking_data(data)
     if not isinstance(data.X, np.ndarray):
         raise InvalidInputError("ranking_stability needs dense rows; call X.toarray()")
     seed = seed_of(random_state)
