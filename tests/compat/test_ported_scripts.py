@@ -84,3 +84,12 @@ def test_a_script_runs_after_one_pasted_line_at_most(name, inputs):
     assert edits == (name in PASTED)
     value = evaluate(inputs["y_test"], found, "nDCG@10", qid=inputs["qid_test"])["nDCG@10"]
     assert value > 0.35  # random orders have 0.17
+
+
+def test_names_without_a_counterpart_are_answered_with_what_to_use():
+    from truerank.compat import port
+
+    with pytest.raises(AttributeError, match=r"has no cv: use truerank\.cross_validate"):
+        port.cv
+    assert not hasattr(port, "no_such_name")
+    assert port.Dataset([[1.0]], [1]).create_valid([[2.0]], [0], group=[1]).as_set[:2] == ([[2.0]], [0])

@@ -70,6 +70,10 @@ class Rows:
         self.group = group
         return self
 
+    def create_valid(self, data: Any, label: Any = None, **settings: Any) -> Rows:
+        """Return validation rows."""
+        return Rows(data, label, **settings)
+
     def get_label(self) -> Any:
         """Return the grades."""
         return self.label
@@ -148,6 +152,19 @@ class LearningRateScheduler:
 
     def __init__(self, learning_rate: Any) -> None:
         self.learning_rates = learning_rate
+
+
+_INSTEAD = {
+    "cv": 'use truerank.cross_validate(ranker, RankingData(X, y, qid), "nDCG@10", cv=5)',
+    "plot_importance": "use truerank.permutation_importance(ranker, data).plot(), or ranker.feature_importances_",
+    "plot_metric": "use ranker.evals_result_, which has the values by round",
+    "plot_tree": "use truerank.explain(ranker, data, query=...)",
+    "Booster": "use truerank.load_model(path), or truerank.import_model(path) for a file of another library",
+}
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"truerank.compat.port has no {name}" + (f": {_INSTEAD[name]}" if name in _INSTEAD else ""))
 
 
 early_stopping, log_evaluation, print_evaluation = EarlyStopping, EvaluationMonitor, EvaluationMonitor
