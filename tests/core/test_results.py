@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import truerank
+from support.refusals import refused
+from truerank.core.errors import InvalidInputError
 from truerank.core.results import Result
 
 RNG = np.random.default_rng(0)
@@ -78,3 +80,16 @@ def test_segments_divide_the_queries():
             one.evaluate()["new"].per_query["AP"], whole.evaluate()["new"].per_query["AP"][chosen]
         )
         assert one.compare().pairs[0].queries == 6
+
+
+def test_a_result_without_a_frame_says_so():
+    with refused(InvalidInputError, code="no-frame"):
+        RESULTS["report"]().to_frame()
+
+
+def test_power_has_the_direction_of_the_comparison():
+    made = experiment()
+    found = made.power(0.05)
+    (pair,) = made.compare().pairs
+    assert found.of.systems == (pair.a, pair.b) == ("new", "old")
+    assert found.of.observed == pytest.approx(pair.difference)

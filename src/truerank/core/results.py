@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from truerank.core.errors import InvalidInputError
 from truerank.core.printing import plain
 
 if TYPE_CHECKING:
@@ -63,6 +64,18 @@ class Result:
     def to_latex(self) -> str:
         """Return the figures as a table of LaTeX."""
         return self._table("latex")
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame of the figures.
+
+        Raises
+        ------
+        InvalidInputError
+            If results of this kind have none.
+        """
+        raise InvalidInputError(
+            f"a result of the kind {self.KIND!r} has no data frame", remedies=["call to_dict()"], code="no-frame"
+        )
 
     def plot(self) -> Chart:
         """Return the figures as a chart, which notebooks show and `save` writes as SVG, PNG, PDF or HTML.
