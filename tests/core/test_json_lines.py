@@ -53,3 +53,11 @@ def test_what_is_no_file_of_lines_is_refused_and_left_alone(tmp_path, content, l
     with refused(DataFileError, code="other-lines"):
         JsonLines(path, "expected JSON")
     assert path.read_bytes() == content
+
+
+def test_entries_of_another_kind_are_named(tmp_path):
+    for number, line in enumerate(["5", "[1]", '{"a": 1}', "null"]):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text('{"question": "q"}\n' + line + "\n")
+        with JsonLines(path, "is no file of fits") as lines, refused(DataFileError, code="not-fits"):
+            lines.entries_for("q", {"a", "b"}, "fits", "other fits")

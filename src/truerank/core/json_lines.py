@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from truerank.core.errors import DataFileError
+from truerank.core.errors import DataFileError, InvalidInputError
 from truerank.core.files import naming
 from truerank.core.locks import locked
 
@@ -41,6 +41,7 @@ class JsonLines:
 
     def __init__(self, path: str | os.PathLike[str] | None, expected: str) -> None:
         self.path = "" if path is None else os.fspath(path)
+        self._expected = expected
         self.held: list[Any] = []
         self._torn = False
         self._lock = ExitStack()  # ends with this object, where nobody closes it
@@ -51,6 +52,25 @@ class JsonLines:
         except BaseException:
             self._lock.close()
             raise
+
+    def entries_for(self, question: str, keys: set[str], kind: str, others: str) -> list[dict[str, Any]]:
+        """Return the entries that an earlier run of the same question left; a new file begins with the question.
+
+        An entry is a dict with these keys. `kind` names the entries in codes of errors, and `others` says what a file
+        of another question holds.
+        """
+        if not self.held:
+            self.append({"question": question})
+            return []
+        first, *entries = self.held
+        known = isinstance(first, dict) and "question" in first
+        if not known or not all(isinstance(entry, dict) and set(entry) == keys for entry in entries):
+            raise DataFileError(self._expected, self.path, code=f"not-{kind}")
+        if first["question"] != question:
+            raise InvalidInputError(
+                f"{self.path}: holds {others}. Name another file, or remove this one", code=f"other-{kind}"
+            )
+        return entries
 
     def __enter__(self) -> Self:
         return self

@@ -22,13 +22,13 @@ from truerank.data.ranking_data import RankingData, check_ranking_data
 from truerank.data.row_source import Rows
 from truerank.data.splits import CV, folds_of, tested_queries
 from truerank.inspection.importance import measure_of
-from truerank.inspection.seeds import SeededValidation, Settings, over_seeds
+from truerank.inspection.seeds import ComparedLearners, SeededValidation, Settings, over_seeds
 from truerank.measures import Measure, parse_measures
 from truerank.rankers.pipeline import fit_ranker, ranker_scores
 from truerank.significance.comparison import CompareOptions
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import mean_interval
-from truerank.significance.paired import LEVEL, deviation_of, differences_of
+from truerank.significance.paired import deviation_of, differences_of
 from truerank.significance.tables import Comparison
 
 
@@ -282,7 +282,7 @@ class LearnerPair(NamedTuple):
 
 
 @dataclass(repr=False, eq=False)
-class LearnerComparison(Result):
+class LearnerComparison(ComparedLearners):
     """The result of `CrossValidation.compare(about="learners")`."""
 
     measure: str
@@ -293,16 +293,6 @@ class LearnerComparison(Result):
     pairs: list[LearnerPair] = field(repr=False)
 
     KIND: ClassVar[str] = "learner-comparison"
-
-    @property
-    def summary(self) -> str:
-        """How many pairs of learners differ."""
-        differ = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
-        return f"{differ} of {counted(len(self.pairs), 'pair')} of learners differ significantly in {self.measure}."
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with a row for each pair."""
-        return data_frame([pair._asdict() for pair in self.pairs])
 
     @property
     def about(self) -> str:

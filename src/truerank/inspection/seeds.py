@@ -14,7 +14,7 @@ import numpy as np
 from truerank import __version__
 from truerank.core.checks import check_choice
 from truerank.core.digests import content_digest
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import InvalidInputError
 from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
 from truerank.core.names import resolve
@@ -47,8 +47,25 @@ class SeedPair(NamedTuple):
     p_adjusted: float  # by Holm
 
 
+class ComparedLearners(Result):
+    """Comparisons of pairs of learners by one measure."""
+
+    measure: str
+    pairs: list[Any]
+
+    @property
+    def summary(self) -> str:
+        """How many pairs of learners differ."""
+        differ = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
+        return f"{differ} of {counted(len(self.pairs), 'pair')} of learners differ significantly in {self.measure}."
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row for each pair."""
+        return data_frame([pair._asdict() for pair in self.pairs])
+
+
 @dataclass(repr=False, eq=False)
-class SeedComparison(Result):
+class SeedComparison(ComparedLearners):
     """The result of `SeededValidation.compare`."""
 
     measure: str
@@ -59,12 +76,6 @@ class SeedComparison(Result):
     pairs: list[SeedPair] = field(repr=False)
 
     KIND: ClassVar[str] = "seed-comparison"
-
-    @property
-    def summary(self) -> str:
-        """How many pairs of learners differ."""
-        differ = sum(pair.p_adjusted < LEVEL for pair in self.pairs)
-        return f"{differ} of {counted(len(self.pairs), 'pair')} of learners differ significantly in {self.measure}."
 
     @property
     def about(self) -> str:
@@ -79,10 +90,6 @@ class SeedComparison(Result):
     def _figures(self) -> dict[str, Any]:
         pairs = [pair._asdict() for pair in self.pairs]
         return {"measure": self.measure, "queries": self.queries, "seeds": self.seeds, "pairs": pairs}
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with a row for each pair."""
-        return data_frame([pair._asdict() for pair in self.pairs])
 
     def _table(self, style: str) -> str:
         header = [
@@ -364,16 +371,6 @@ def _of(done: Mapping[Any, Any], name: str, seed: int) -> Any:
 
 def _done(lines: JsonLines, question: str) -> dict[Any, Any]:
     """Return the fits of an earlier run by ranker and seed; a new file begins with the digest of the question."""
-    if not lines.held:
-        lines.append({"question": question})
-        return {}
-    first, *fits = lines.held
-    if not (isinstance(first, dict) and "question" in first and all(set(one) == _KEYS for one in fits)):
-        raise DataFileError(_NO_FITS, lines.path, code="not-fits")
-    if first["question"] != question:
-        raise InvalidInputError(
-            f"{lines.path}: holds fits of other rankers, folds, measures or data, or of another version. Name another "
-            "file, or remove this one",
-            code="other-fits",
-        )
+    others = "fits of other rankers, folds, measures or data, or of another version"
+    fits = lines.entries_for(question, _KEYS, "fits", others)
     return {(one["ranker"], one["seed"]): {kind: one[kind] for kind in ("values", "folds")} for one in fits}

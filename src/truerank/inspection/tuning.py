@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from truerank import __version__
 from truerank.core.checks import check_positive_int
 from truerank.core.digests import content_digest
-from truerank.core.errors import DataFileError, InvalidInputError
+from truerank.core.errors import InvalidInputError
 from truerank.core.files import check_target
 from truerank.core.json_lines import JsonLines
 from truerank.core.printing import plain
@@ -314,22 +314,7 @@ def _searched(ranges: dict[str, Any], n_trials: int, seed: int, upwards: bool, d
 
 
 def _trials_of(lines: JsonLines, question: str) -> list[dict[str, Any]]:
-    """Return the trials of an earlier run; a new file begins with the question."""
-    if not lines.held:
-        lines.append({"question": question})
-        return []
-    first, *trials = lines.held
+    """Return the trials of an earlier run."""
     keys = {"number", "params", "values", "mean", "rounds", "error"}
-    if not (
-        isinstance(first, dict)
-        and "question" in first
-        and all(isinstance(trial, dict) and set(trial) == keys for trial in trials)
-    ):
-        raise DataFileError(_NO_TRIALS, lines.path, code="not-trials")
-    if first["question"] != question:
-        raise InvalidInputError(
-            f"{lines.path}: holds trials of another ranker, space, measure, seed or version, or of other data. Name "
-            "another file, or remove this one",
-            code="other-trials",
-        )
-    return trials
+    others = "trials of another ranker, space, measure, seed or version, or of other data"
+    return lines.entries_for(question, keys, "trials", others)
