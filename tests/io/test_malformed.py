@@ -120,9 +120,10 @@ LETOR = [
     ),
     (b"1 qid:1 1:1 # caf\xe9\n", {}, "f, line 1, column 18: byte 0xE9 is not UTF-8; convert the file to UTF-8"),
     (
-        GOOD.encode("utf-16"),
+        GOOD.encode("utf-16")[:-1],
         {},
-        "f: the file is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)",
+        "f, line 1: the text is damaged UTF-16 ('utf-16-le' codec can't decode byte 0x0a in position 0: truncated data)"
+        ". Export the file again, as UTF-8",
     ),
     ("qid,y,a\n1,0,2\n", {}, "f, line 1, column 1: expected a grade, got 'qid,y,a'"),
     ('{"rows": []}\n', {}, "f, line 1, column 1: expected a grade, got '{\"rows\":'"),

@@ -329,11 +329,12 @@ def with_remarks(args: argparse.Namespace, path: str, qrels: Qrels) -> Qrels:
     return qrels
 
 
-def read_ratings(args: argparse.Namespace, path: str) -> Any:
+def read_ratings(args: argparse.Namespace, path: str, fold: bool = False) -> Any:
     """The judgements of a file with `--grades` and `--aggregate`; prints how well several judges agree."""
     grades, aggregate = getattr(args, "grades", None), getattr(args, "aggregate", None)
     columns = {role: getattr(args, f"{role}_column", None) for role in ("query", "document", "grade")}
-    ratings = truerank.read_ratings(path, grades=" ".join(grades) if grades else None, **columns)
+    grades = " ".join(grades) if grades else None
+    ratings = truerank.read_ratings(path, grades=grades, fold_queries=fold, **columns)
     if aggregate is None:
         return ratings
     one = ratings.aggregated(aggregate)

@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("output OUT", "output file, or - for LETOR text on stdout", type=options.Output)
     add("--to", "format of OUT, if its ending does not name it", choices=FORMATS)
     options.share(parser, "grades", "aggregate")
+    add("--fold-queries", "judgements: make one query of texts that differ in case, blanks or the form of letters only")
     add("--join TABLE", "judgements: add the columns of this table of documents, as features")
     add("--on COLUMN", "the column of document ids in --join (default: doc_id, id, …)", to="join")
     add("--groups FILE", "group sizes of IN, whose lines then have no qid")
@@ -82,12 +83,12 @@ def _judgements(args: argparse.Namespace) -> int | None:
     from truerank.io.judgements.registry import holds_judgements
     from truerank.io.judgements.tables import joined, kind_of, write_rows
 
-    only = args.join or args.aggregate or args.to not in (None, *ROWS)
+    only = args.join or args.aggregate or args.fold_queries or args.to not in (None, *ROWS)
     if not only and (args.groups or args.to not in (None, "table", "qrels") or common.is_named(args)):
         return None
     if not only and not holds_judgements(args.input):
         return None
-    ratings = common.read_ratings(args, args.input)
+    ratings = common.read_ratings(args, args.input, fold=args.fold_queries)
     if args.join:
         if kind_of(args.output) is None:
             raise common.UsageError(

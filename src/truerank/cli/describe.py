@@ -187,6 +187,9 @@ def _groups(paths: list[str]) -> list[tuple[str | None, list[str]]]:
     named = [path for path in paths if path not in folders]
     groups: list[tuple[str | None, list[str]]] = [(None, named)] if named else []
     for folder in map(Path, folders):
+        if (folder / "qrels").is_dir():  # of BEIR
+            groups.append((f"{folder}/qrels", list(map(str, sorted((folder / "qrels").glob("*.tsv"))))))
+            continue
         for place in fold_folders(folder) or [folder]:
             files = sorted(str(file) for file in place.iterdir() if file.is_file() and file.name.endswith(_ENDINGS))
             parts = [file for file in files if Path(file).name.split(".")[0] in ("S1", "S2", "S3", "S4", "S5")]

@@ -5,6 +5,7 @@ Devices, FIFOs and open descriptors (`/dev/stdout`, the pipe of `>(…)`) cannot
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -41,19 +42,35 @@ class _Step(NamedTuple):
     written: list[tuple[str, Path]]
 
 
+# The marks of UTF-32 start with those of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
+
 _step: ContextVar[_Step | None] = ContextVar("step", default=None)
 
 
+def encoding_of(head: bytes) -> str | None:
+    """Return the encoding that a byte order mark at the start of a file names; None for UTF-8 and without a mark.
+
+    >>> encoding_of("text".encode("utf-16")), encoding_of("text".encode("utf-8-sig"))
+    ('utf-16', None)
+    """
+    return next((name for mark, name in _MARKS if head.startswith(mark)), None)
+
+
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a small UTF-8 file without a byte order mark.
+    """Return the text of a small file: UTF-8, or what its byte order mark names (`encoding_of`).
 
     Raises
     ------
     DataFileError
         If a byte is not UTF-8; the message names its line.
     """
+    raw = Path(path).read_bytes()
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return raw.decode(encoding_of(raw) or "utf-8-sig")
     except UnicodeDecodeError as error:
         data = error.object  # without the byte order mark
         line = data.count(b"\n", 0, error.start) + 1

@@ -101,6 +101,9 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     The quick check is O(n log n + p) and leaves out the comparison of rows and most properties of features.
     """
     whole: Look = data.statistics(_look, quick)
+    if whole.n_rows and not data.n_features and (several := whole.seen.pop("conflicting-documents", None)):
+        whole.seen.pop("duplicate-document", None)  # which are judgements of several judges
+        whole.seen["several-grades"] = several
     found = [
         Remark(code, _list("query", items) if items else counted(count, "query"), count, items)
         for code, (count, items) in whole.seen.items()

@@ -118,6 +118,16 @@ CODES = {
     "conflicting-documents": Code(
         FORBIDS, "documents that occur twice in a query with different grades", "keep the correct judgement"
     ),
+    "several-grades": Code(
+        FORBIDS,
+        "documents with several grades that differ, as those of several judges",
+        (Remedy("or another of mean, majority, first to combine them", aggregate="median"), "keep one judgement"),
+    ),
+    "similar-queries": Code(
+        CHANGES,
+        "queries whose texts differ in nothing but case, blanks or the form of letters; each counts by itself",
+        "make one of them: `truerank convert JUDGEMENTS OUT --fold-queries`, or `read_ratings(fold_queries=True)`",
+    ),
     "identical-rows": Code(
         NOTE,
         "rows with the features of an earlier row of their query; every ranker ties them",

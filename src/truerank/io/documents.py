@@ -416,9 +416,9 @@ def _of_table(path: PathLike, texts: Collection[str]) -> Iterator[Document | _Ba
 
 
 def _unpacked(path: PathLike, keep: ExitStack) -> str:
-    """Return the name of a text file without compression: itself, or a temporary file that `keep` removes."""
+    """Return the name of a text file as plain UTF-8: itself, or a temporary file that `keep` removes."""
     with Source(path, LONGEST_LINE) as stream:
-        if not stream.compressed:
+        if stream.is_plain:
             return str(path)
         made = keep.enter_context(tempfile.NamedTemporaryFile(prefix="truerank-"))  # noqa: SIM115
         with naming(made.name):

@@ -5,6 +5,7 @@ Readers detect compression from the first bytes, also on standard input; writers
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
@@ -18,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, WrongTypeError
-from truerank.core.files import atomic_write, atomic_writes
+from truerank.core.files import atomic_write, atomic_writes, encoding_of
 from truerank.core.printing import progress
 from truerank.core.types import PathLike
 
@@ -27,7 +28,6 @@ MAX_LINE = 1 << 24  # default limit on the bytes of a line, because a damaged fi
 MAX_WINDOW = 1 << 27  # largest window of a decompressor in bytes; archives that require more are refused
 EXPANDED, FOLD = 1 << 28, 100.0  # bytes, and times its own size, to which a file may expand
 COMPRESSED = (".gz", ".xz", ".zst")  # file name endings of compressed text
-_BOM = b"\xef\xbb\xbf"
 
 
 def check_expansion(name: str, size: int, expanded: int) -> None:
@@ -60,8 +60,8 @@ class Source(AbstractContextManager["Source"]):
 
     `source` is a path, "-" for standard input, or an open stream of bytes or text, which is read to its end but not
     closed. `max_line` limits the bytes of a line, by default MAX_LINE. OSError: the file cannot be opened.
-    DataFileError: an archive that is damaged, truncated or of an unknown kind, text in UTF-16, a NUL byte, or a line
-    that is too long.
+    Text in UTF-16 and UTF-32 with a byte order mark becomes UTF-8. DataFileError: an archive that is damaged, truncated
+    or of an unknown kind, damaged UTF-16, a NUL byte, or a line that is too long.
     """
 
     def __init__(self, source: object, max_line: int | None = None) -> None:
@@ -94,7 +94,7 @@ class Source(AbstractContextManager["Source"]):
             status = os.fstat(self._raw.fileno())
             if stat.S_ISREG(status.st_mode):
                 self.total = status.st_size - self._raw.tell()
-        self.compressed = False
+        self.is_plain = True  # whether the bytes of the file are those of the text
         self.taken = 0  # bytes read from the file, before decompression
         self._given = 0  # bytes of text, after decompression
         title = f"reading {'standard input' if self.name == '-' else os.path.basename(self.name)}"
@@ -104,20 +104,22 @@ class Source(AbstractContextManager["Source"]):
             self._pieces = self._unpacked()
             for piece in self._pieces:
                 start += piece
-                if len(start) >= len(_BOM):
+                if len(start) >= 4:
                     break
         except BaseException:
             self.close()
             raise
-        self._pieces = chain([start.removeprefix(_BOM)], self._pieces)
+        self._pieces = chain([start.removeprefix(codecs.BOM_UTF8)], self._pieces)
+        if encoding := encoding_of(start):
+            self._pieces, self.is_plain = self._as_utf8(encoding, self._pieces), False
 
     def _unpacked(self) -> Iterator[bytes]:
-        """Yield the text in pieces. DataFileError for other archives, UTF-16, and damage."""
+        """Yield the text in pieces. DataFileError for other archives, and damage."""
         inflater, size = None, CHUNK
         while raw := self._raw.read(size):
             if not self.taken:
                 inflater = _inflater(raw, self.name)
-                self.compressed = inflater is not None
+                self.is_plain = inflater is None
                 size = CHUNK if inflater is None else CHUNK >> 4  # a megabyte may decompress to a gigabyte of text
             self.taken += len(raw)
             if self._bar is not None:
@@ -134,6 +136,18 @@ class Source(AbstractContextManager["Source"]):
                 raise self._damaged("" if inflater is None else inflater.kind, error) from error
         if inflater is not None and not inflater.member.eof:
             raise self._damaged(inflater.kind, "it ends in the middle")
+
+    def _as_utf8(self, encoding: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        decoder, line = codecs.getincrementaldecoder(encoding)(), 1
+        for piece in chain(pieces, [b""]):
+            try:
+                text = decoder.decode(piece, final=not piece)
+            except UnicodeError as error:
+                what = f"the text is damaged {encoding.upper()} ({error}). Export the file again, as UTF-8"
+                raise DataFileError(what, self.name, line) from error
+            line += text.count("\n")
+            if text:
+                yield text.encode("utf-8")
 
     def peek(self) -> bytes:
         """Return the first bytes of the text, which are still to be read; b"" at the end."""
@@ -347,8 +361,6 @@ def _inflater(head: bytes, name: str) -> _Inflater | None:
                 name,
                 code="archive",
             )
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataFileError("the file is UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)", name)
     return None
 
 

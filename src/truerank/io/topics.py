@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from truerank.core.errors import DataFileError, InvalidInputError
-from truerank.core.files import atomic_write
+from truerank.core.files import atomic_write, read_text
 from truerank.io.letor.grammar import is_word
 
 TOPICS = "topics.tsv"
@@ -94,8 +94,8 @@ def _read(path: Path) -> dict[str, str]:
     """Return the texts of a file by id; lines without a tab are left out."""
     plain = {escape: letter for letter, escape in _ESCAPES.items()}
     try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError:
+        lines = read_text(path).split("\n")
+    except DataFileError:
         return {}
     pairs = (line.removesuffix("\r").partition("\t") for line in lines)
     return {word: re.sub(r"\\[\\nr]", lambda found: plain[found[0]], text) for word, tab, text in pairs if tab}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import statistics
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -132,6 +133,25 @@ class Ratings:
             return text
         observed = sum(_squares(grades) / (len(grades) - 1) for grades in units)
         return f"{text}; Krippendorff's alpha {1 - observed / expected:.3f}"
+
+    def similar_queries(self) -> list[list[str]]:
+        """Return the queries whose texts are equal without case and blanks that do not separate words (NFKC).
+
+        >>> Ratings(["Red shoes", "red  shoes ", "tv"], ["d1", "d2", "d1"], [1.0, 0.0, 1.0]).similar_queries()
+        [['Red shoes', 'red  shoes ']]
+        """
+        found: dict[str, list[str]] = {}
+        for query in dict.fromkeys(self.queries):
+            text = unicodedata.normalize("NFKC", self.text(query)).casefold()
+            found.setdefault(" ".join(text.split()), []).append(query)
+        return [own for own in found.values() if len(own) > 1]
+
+    def folded(self) -> Ratings:
+        """Return ratings in which similar queries are the first of them."""
+        first = {query: own[0] for own in self.similar_queries() for query in own}
+        queries = [first.get(query, query) for query in self.queries]
+        texts = {query: text for query, text in self.texts.items() if first.get(query, query) == query}
+        return replace(self, queries=queries, texts=texts)
 
     def aggregated(self, aggregate: str | None = None) -> Ratings:
         """Return one grade for each document of a query. InvalidInputError: grades differ and `aggregate` is None."""

@@ -12,6 +12,7 @@ from truerank.core.checks import column_labels
 from truerank.core.errors import DataFileError, InvalidInputError, Remedy, TruerankError, warn
 from truerank.core.names import Table, resolve, unknown
 from truerank.core.types import PathLike
+from truerank.data.remarks import Remark, RemarkWarning
 from truerank.io.judgements.content import BINARY, Content, of_text, read_content
 from truerank.io.judgements.formats import Format
 from truerank.io.judgements.others import looks_like
@@ -39,6 +40,7 @@ def read_ratings(
     query: str | None = None,
     document: str | None = None,
     grade: str | None = None,
+    fold_queries: bool = False,
 ) -> Ratings:
     """Read the judgements in a file of any known format, with a row for each grade.
 
@@ -55,6 +57,9 @@ def read_ratings(
         The name of a format.
     query, document, grade : str, optional
         Columns of a table whose names are not usual.
+    fold_queries : bool, default=False
+        Whether queries whose texts differ in nothing but case, blanks or the form of letters are one. Without it, they
+        are a warning.
 
     Raises
     ------
@@ -79,24 +84,26 @@ def read_ratings(
         source = beir_file(Path(source))
     if hasattr(source, "columns") and hasattr(source, "__getitem__"):
         try:
-            return ratings_of(content_of_frame(source, column_labels(source, "the table")), scale, format or "ratings")
+            return ratings_of(
+                content_of_frame(source, column_labels(source, "the table")), scale, format or "ratings", fold_queries
+            )
         except DataFileError as error:
             raise InvalidInputError(error) from error
     if isinstance(source, Source):
-        return ratings_of(read_content(source), scale, format)
+        return ratings_of(read_content(source), scale, format, fold_queries)
     with Source(source) as stream:
         content = read_content(stream)
     if absent := [name for name in named if name not in content.header]:
         raise DataFileError(f"there is no column {absent[0]!r}; the columns are {few(content.header)}", content.name)
     # A column that has the usual name already keeps its cells, and has no role.
     header = [named.get(name, f"_{name}_" if named and name in named.values() else name) for name in content.header]
-    return ratings_of(content._replace(header=header), scale, format)
+    return ratings_of(content._replace(header=header), scale, format, fold_queries)
 
 
 def ratings_of(
-    content: Content, grades: Mapping[str, float | None] | None = None, format: str | None = None
+    content: Content, grades: Mapping[str, float | None] | None = None, format: str | None = None, fold: bool = False
 ) -> Ratings:
-    """Return the ratings of what a file holds."""
+    """Return the ratings of what a file holds; with `fold` similar queries are one."""
     if format is not None and format not in FORMATS:
         raise InvalidInputError(unknown(FORMATS, format, "format"))
     found = FORMATS[format] if format is not None else recognised(content)
@@ -107,6 +114,13 @@ def ratings_of(
         refuse(content)
     if not ratings.grades:
         raise DataFileError(f"the file has no grade ({found.title}); nobody has judged its documents yet", content.name)
+    similar = ratings.similar_queries()
+    if fold:
+        return ratings.folded()
+    if similar:
+        shown = ", ".join(" = ".join(repr(ratings.text(query))[:60] for query in own) for own in similar[:4])
+        count, names = sum(map(len, similar)), [query for own in similar for query in own]
+        warn(RemarkWarning(Remark("similar-queries", shown, count, names, content.name)))
     return ratings
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from truerank.core.errors import DataFileError
+from truerank.core.files import read_text
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, json_rows, whole, write_json, write_lines
 from truerank.io.judgements.ratings import Ratings, Row
@@ -34,7 +35,7 @@ def _is_beir(content: Content) -> bool:
 def _beir_rows(content: Content) -> Iterator[Row]:
     folder = Path(content.name).parent
     path = next((own for own in (folder / "queries.jsonl", folder.parent / "queries.jsonl") if own.is_file()), None)
-    lines = [] if path is None else map(json.loads, filter(str.strip, path.read_text(encoding="utf-8").split("\n")))
+    lines = [] if path is None else map(json.loads, filter(str.strip, read_text(path).split("\n")))
     texts = {str(one.get("_id")): str(one.get("text")) for one in lines}
     for row in table_rows(content):
         yield row._replace(text=texts.get(row.query))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from truerank.core.errors import DataFileError
+from truerank.core.files import read_text
 from truerank.io.judgements.content import Content
 from truerank.io.judgements.formats import Format, whole, write_lines
 from truerank.io.judgements.ratings import Ratings, Row
@@ -43,7 +44,7 @@ def _queries_beside(name: str) -> dict[str, str]:
     beside = path.with_name(path.name.replace("qrels", "queries"))
     if beside == path or path.suffix != ".tsv" or not beside.is_file():
         return {}
-    lines = (line.partition("\t") for line in beside.read_text(encoding="utf-8").splitlines())
+    lines = (line.partition("\t") for line in read_text(beside).splitlines())
     return {query: text for query, tab, text in lines if tab}
 
 

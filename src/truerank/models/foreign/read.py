@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from truerank.core.errors import InvalidInputError, ModelFileError, Remedy
+from truerank.core.files import encoding_of
 from truerank.data.columns import default_names
 from truerank.models.foreign import catboost, lightgbm, search_engines, text_formats, xgboost
 from truerank.models.foreign.fitted import is_foreign, written
@@ -144,7 +145,7 @@ def _read(data: bytes | str, reader: Reader, names: list[str] | None, size: int 
         if advice is not None:
             raise reader.fail("byte 0", advice, code="unknown-format")
         try:
-            text = data.decode("utf-8-sig")
+            text = data.decode(encoding_of(data) or "utf-8-sig")
         except UnicodeDecodeError as error:
             raise reader.fail(f"byte {error.start}", "neither UTF-8 text nor UBJSON of XGBoost") from None
     else:
