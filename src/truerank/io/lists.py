@@ -56,6 +56,11 @@ def as_lists(value: object, kind: str, *, repeated: bool = False) -> Mapping[Any
     return None
 
 
+def is_ranked(documents: object) -> bool:
+    """Return whether a value is a query's documents as a list, best first: ids, or pairs of an id and a score."""
+    return isinstance(documents, list | tuple) and bool(documents) and isinstance(documents[0], str | list | tuple)
+
+
 def _grouped(queries: list[Any], documents: list[Any], values: list[Any], repeated: bool) -> dict[str, Any]:
     lists: dict[str, Any] = {}
     for row, (query, document, value) in enumerate(zip(queries, documents, values)):

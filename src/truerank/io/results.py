@@ -58,9 +58,25 @@ def read_results(source: object) -> ResultLists:
         raise InvalidInputError(
             f"results must be a path, a run, a dict by query or a frame, got {type(source).__name__}"
         )
-    return best_first(
-        row for query, found in lists.items() for row in rows_of({"query_id": query, "results": found}, None, "score")
-    )
+    return best_first(row for query, found in lists.items() for row in _rows(query, found))
+
+
+def _rows(query: object, found: Any) -> list[Row]:
+    """Return the rows of a query's results: ids, pairs of id and score, objects, or scores by id."""
+    if isinstance(found, list | tuple):
+        found = [dict(zip(("id", "score"), one)) if isinstance(one, list | tuple) else one for one in found]
+    rows = list(rows_of({"query_id": query, "results": found}, None, "score"))
+    if isinstance(found, list) and len(rows) < len(found):
+        raise InvalidInputError(
+            f"query {query!r} has {len(found)} results, but only {len(rows)} ids; expected ids, pairs of id and score, "
+            "or objects with an id"
+        )
+    return rows
+
+
+def ranked_scores(lists: Mapping[Any, Any]) -> dict[str, dict[str, float]]:
+    """Return `{query: {id: score}}` of `{query: [id, …]}`, best first; an error if an id occurs twice in a list."""
+    return as_scores(read_results(lists))
 
 
 def run_of(source: object, tag: str = "", collapse: Any = None) -> Run:

@@ -21,7 +21,7 @@ from truerank.data.ranking_data import Judgements
 from truerank.io.document_ids import DocumentIds
 from truerank.io.judgements.content import check_order, is_trec
 from truerank.io.letor.grammar import NUMBER, check_bytes, check_line_ends, is_word
-from truerank.io.lists import as_lists, from_dict, once
+from truerank.io.lists import as_lists, from_dict, is_ranked, once
 from truerank.io.run_ranks import contradicts_ranks
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.topics import topic_texts, write_topics
@@ -219,7 +219,7 @@ def _other_qrels(source: object, grades: object, aggregate: str | None) -> Qrels
 
 
 def as_run(run: object, tag: str = "") -> Run:
-    """Return a `Run` from a run, a path, an open file, or an object that `as_lists` accepts (dict, data frame, ranx).
+    """Return a `Run` from a run, a path, an open file, ranked lists, or what `as_lists` accepts (dict, frame, ranx).
 
     >>> as_run({"1": {"d1": 2.0, "d2": 0.5}}, "mine")
     Run('mine', 1 topics, 2 documents)
@@ -229,6 +229,8 @@ def as_run(run: object, tag: str = "") -> Run:
     lists = as_lists(run, "score")
     if lists is None:
         return read_run(run)
+    if any(map(is_ranked, lists.values())):
+        lists = resolve("truerank.io.results:ranked_scores")(lists)
     return Run(*from_dict(lists), tag or str(getattr(run, "name", None) or ""))
 
 

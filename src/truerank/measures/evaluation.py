@@ -17,6 +17,7 @@ from truerank.core.types import ArrayLike, MeasureLike
 from truerank.data.grouping import queries_with_mixed_ties
 from truerank.data.ranking_data import Judgements, RankingData
 from truerank.data.remarks import FORBIDS
+from truerank.io.lists import is_ranked
 from truerank.io.trec import Qrels, as_qrels, as_run, judge_run, run_name
 from truerank.measures.base import Measure, mean_of
 from truerank.measures.conventions import CONVENTIONS
@@ -321,8 +322,11 @@ def named_runs(runs: object) -> dict[str, Any] | None:
     """Return several runs by name, as they were given, from a dict or list of runs; None for a single run."""
     if isinstance(runs, Mapping):
         first = next(iter(runs.values()), None)
-        if isinstance(first, Mapping) and not any(isinstance(value, Mapping) for value in first.values()):
-            return None  # {query: {document: score}}
+        nested = isinstance(first, Mapping) and any(
+            isinstance(own, Mapping) or is_ranked(own) for own in first.values()
+        )
+        if is_ranked(first) or (isinstance(first, Mapping) and not nested):
+            return None  # {query: {document: score}} or {query: [document, …]}
         return {str(name): run for name, run in runs.items()}
     if not isinstance(runs, list | tuple) or not runs or hasattr(runs[0], "query_id"):
         return None

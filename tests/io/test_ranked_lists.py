@@ -1,0 +1,31 @@
+"""Runs as `{query: [document, …]}`, as retrievers return them."""
+
+import pytest
+
+import truerank
+from truerank.core.errors import InvalidInputError
+
+QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
+
+
+def mean(found):
+    return found.to_dict()["measures"]["RR"]["mean"]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_ranked_list_is_a_run_and_a_system(kind):
+    ranked = {"q1": kind(["b", "a"]), "q2": kind(["c"])}
+    scored = {"q1": {"b": 2.0, "a": 1.0}, "q2": {"c": 1.0}}
+    assert mean(truerank.evaluate(QRELS, ranked, "RR")) == 0.75
+    both = truerank.evaluate(QRELS, {"new": ranked, "old": scored}, "RR")
+    assert [mean(both[name]) for name in ("new", "old")] == [0.75, 0.75]
+
+
+def test_pairs_of_id_and_score_are_ordered_by_score():
+    assert mean(truerank.evaluate(QRELS, {"q1": [("b", 0.1), ("a", 0.7)], "q2": [["c", 3]]}, "RR")) == 1.0
+
+
+@pytest.mark.parametrize("wrong", [["a", "b", "a"], ["a", None], [("a",), ("b", 1.0)], [("a", "high")]])
+def test_a_list_that_is_no_ranking_is_refused_with_its_query(wrong):
+    with pytest.raises(InvalidInputError, match="q1"):
+        truerank.evaluate(QRELS, {"q1": wrong, "q2": ["c"]}, "RR")
