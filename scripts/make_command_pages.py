@@ -10,6 +10,7 @@ from pathlib import Path
 
 from truerank.cli import COMMANDS, GROUPS, RARE
 from truerank.cli.options import description, finish_help
+from truerank.data.remarks import CODES
 
 
 def page(name: str) -> str:
@@ -31,6 +32,23 @@ def page(name: str) -> str:
         title = str(group.title).replace("positional arguments", "arguments")
         lines += _section(title, [action for action in actions if action.dest not in RARE])
     lines += _section("rare options", rare)
+    return "\n".join(lines) + "\n"
+
+
+def remarks() -> str:
+    """The page of the remarks: severity, meaning and remedy of each code."""
+    lines = [
+        "# Remarks",
+        "",
+        "This page lists the remarks of commands and functions by code: what was found, its severity, and what to do.",
+        "",
+        "| code | severity | found | what to do |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, code in sorted(CODES.items()):
+        remedies = [code.remedy] if isinstance(code.remedy, str) else code.remedy
+        texts = "; ".join(map(str, remedies))
+        lines.append(f"| `{name}` | {code.severity} | {code.meaning} | {texts} |".replace("||", "\\|"))
     return "\n".join(lines) + "\n"
 
 
@@ -63,7 +81,9 @@ def main() -> None:
             listed.append(f"## {title}\n\n| command | purpose |\n| --- | --- |")
             listed += [f"| [{n}]({n.replace(' ', '-')}.md) | {COMMANDS[n][1]} |" for n in names]
             listed.append("")
+    listed.append("[Remarks](remarks.md) lists what commands remark on data and evidence, by code.\n")
     (folder / "index.md").write_text("\n".join(listed), encoding="utf-8")
+    (folder / "remarks.md").write_text(remarks(), encoding="utf-8")
     for name in COMMANDS:
         (folder / f"{name.replace(' ', '-')}.md").write_text(page(name), encoding="utf-8")
 

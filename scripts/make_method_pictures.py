@@ -1,4 +1,4 @@
-"""Draw docs/images/method-*.png: run the Python blocks of docs/methods/*.md on the sample and keep what they save.
+"""Draw docs/images/method-*.png: run the Python blocks of docs/methods/*.md on the sample, and examples/methods/*.py.
 
 python scripts/make_method_pictures.py [PAGE …]
 """
@@ -26,6 +26,8 @@ with tempfile.TemporaryDirectory() as folder:
         names = {"__name__": page.stem}
         for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             exec(compile(block, page.name, "exec"), names)
+        drawing = DOCS.parent / "examples" / "methods" / f"{page.stem.replace('-', '_')}.py"
+        exec(compile(drawing.read_text(encoding="utf-8"), drawing.name, "exec"), names)
     for picture in Path(folder).glob("method-*.png"):
         shutil.copy(picture, DOCS / "images" / picture.name)
         print(f"wrote docs/images/{picture.name}")

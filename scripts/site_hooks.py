@@ -1,10 +1,51 @@
 """Settings of pages that the site's generator asks for while it builds."""
 
+import re
+from pathlib import Path
 from typing import Any
+
+from mkdocs.utils import get_relative_url
+
+from truerank.cli import COMMANDS
+
+MOVED = {
+    "architecture": "development/architecture",
+    "calibration": "howto/probabilities",
+    "fusion": "howto/fusing-runs",
+    "howto/reproduce": "howto/researchers-table",
+    "howto/spark-and-ray": "scale-out",
+    "howto/tuning": "howto/which-ranker",
+    "report": "howto/is-it-better",
+    "tree-objectives": "rankers/oblivious-boosting",
+    "versioning": "installation",
+}  # old address: new address
 
 
 def on_page_markdown(markdown: str, page: Any, **given: Any) -> str:
-    """Leave pages for developers out of the search."""
-    if page.file.src_uri.startswith("development/"):
+    """Leave pages for developers out of the search, and link the commands that other pages name."""
+    source = page.file.src_uri
+    if source.startswith("development/"):
         page.meta["search"] = {"exclude": True}
-    return markdown
+    if source.startswith(("development/", "api/", "rankers/", "gallery/")):
+        return markdown
+    named = set(re.findall(r"\btruerank ((?:text )?[a-z-]+)", markdown.replace("\\\n", " "))) & set(COMMANDS)
+    if not named:
+        return markdown
+    up = "../" * source.count("/")
+    links = [f"[{name}]({up}api/commands/{name.replace(' ', '-')}.md)" for name in COMMANDS if name in named]
+    return f"{markdown}\n\n---\n\nCommands on this page: {' · '.join(links)}\n"
+
+
+def on_post_build(config: Any, **given: Any) -> None:
+    """Write a page for each address that has moved."""
+    for old, new in MOVED.items():
+        place = Path(config["site_dir"], old, "index.html")
+        assert not place.exists(), f"{old} is a page"
+        assert Path(config["site_dir"], new, "index.html").exists(), f"{new} is no page"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        to = get_relative_url(f"{new}/", f"{old}/")
+        place.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Moved</title><link rel="canonical" href="{to}">'
+            f'<meta http-equiv="refresh" content="0; url={to}"><a href="{to}">This page has moved.</a>',
+            encoding="utf-8",
+        )

@@ -1,4 +1,4 @@
-"""The floors of docs/architecture.md: an import only ever points down, and light rooms stay light."""
+"""The floors of docs/development/architecture.md: an import only ever points down, and light rooms stay light."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import truerank
 
 SOURCE = Path(truerank.__file__).parent
-PAGE = SOURCE.parents[1] / "docs" / "architecture.md"
+PAGE = SOURCE.parents[1] / "docs" / "development" / "architecture.md"
 
 
 def drawn_floors() -> list[set[str]]:
@@ -93,7 +93,9 @@ def test_the_plan_names_every_room_and_no_path_that_is_gone():
     docs = SOURCE.parents[1] / "docs"
     if not docs.exists():
         pytest.skip("docs/ is not here")
-    text = "".join((docs / page).read_text(encoding="utf-8") for page in ("architecture.md", "development/rooms.md"))
+    text = "".join(
+        (docs / page).read_text(encoding="utf-8") for page in ("development/architecture.md", "development/rooms.md")
+    )
     rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
     planned = set().union(*FLOORS)
     assert rooms <= set(re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)) <= planned
@@ -143,7 +145,7 @@ def test_a_value_enters_each_file_once_on_its_way_from_fit(value, ranker):
     finally:
         sys.setprofile(None)
     assert len(files) == len(set(files)) > 5
-    page = SOURCE.parents[1] / "docs" / "architecture.md"
+    page = SOURCE.parents[1] / "docs" / "development" / "architecture.md"
     if page.exists():
         walk = page.read_text(encoding="utf-8").partition(f"* **`{value}`**")[2].partition("\n* **`")[0]
         assert [name for name in re.findall(r"`(\w+/\w+\.py)`", walk) if name in files] == files
@@ -171,7 +173,7 @@ def test_few_files_outside_their_folder_ask_for_a_cluster():
 
 
 def test_the_table_of_additions_names_where_the_toys_are_registered():
-    page = SOURCE.parents[1] / "docs" / "architecture.md"
+    page = SOURCE.parents[1] / "docs" / "development" / "architecture.md"
     if not page.exists():
         pytest.skip("docs/ is not here")
     table = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE))

@@ -79,7 +79,6 @@ def write() -> None:
     USERS.write_text(f"{head}{START}\n\n{for_users(found)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
     DEVELOPERS.write_text(for_developers(found), encoding="utf-8")
     ROWS.write_text(all_rows(found), encoding="utf-8")
-    judges()
     draw([one for one in found if one.barred])
 
 
@@ -92,14 +91,15 @@ def for_users(found: list[Promise]) -> str:
         f"Of {len(barred)} promises with a bar, {kept} are kept, {missed} are missed in some setting, and "
         f"{len(barred) - kept - missed} are observed with too few replications to be called kept.",
         "",
-        "| promise | result | worst setting | measured | bar |",
-        "| --- | --- | --- | --- | --- |",
+        "| promise | settings within the bar | worst setting | bar |",
+        "| --- | --- | --- | --- |",
     ]
-    for one in barred:
-        worst = one.worst
-        about = f"{worst.setting}; {worst.quantity}"
-        measured = f"{worst.value:.3f} ± {worst.error:.3f}"
-        lines.append(f"| {one.document['promise']} | {one.status} | {about} | {measured} | {worst.bar} |")
+    for one in sorted(barred, key=lambda one: not one.missed):
+        observed = one.status.startswith("observed")
+        rows, measured = one.barred if observed else one.measured, f"{one.worst.value:.3f} ± {one.worst.error:.3f}"
+        within = f"{sum(not row.outside for row in rows)} of {len(rows)}"
+        within += ", **missed**" if one.missed else ", observed" if observed else ""
+        lines.append(f"| {one.document['promise']} | {within} | {measured} | {one.worst.bar} |")
     return "\n".join(lines)
 
 
@@ -146,7 +146,7 @@ def for_developers(found: list[Promise]) -> str:
             if (row.met is False) == enough
         ]
         lines += ["", f"## {title}", "", *(rows or ["None."])]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *judges()]) + "\n"
 
 
 def all_rows(found: list[Promise]) -> str:
@@ -162,8 +162,8 @@ def all_rows(found: list[Promise]) -> str:
     return text.getvalue()
 
 
-def judges(path: Path = DOCS / "howto" / "evaluate-with-100-judgements.md") -> None:
-    """Write the table of LLMJudge's judges into the page of few judgements."""
+def judges() -> list[str]:
+    """The table of LLMJudge's judges, and the figures over all of them."""
     _, rows = read(RESULTS / "judging.json")
     start = "LLMJudge, DCG@10, 100 judgements, "
     quantities = ("coverage of these topics", "width over that of the uniform sample",
@@ -176,10 +176,7 @@ def judges(path: Path = DOCS / "howto" / "evaluate-with-100-judgements.md") -> N
     lines = ["| judge | coverage | width | against no judge | wrong decisions |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| {judge} | {' | '.join(values)} |" for judge, values in by_judge.items()]
     whole = [f"* {row.quantity}: {row.value:.3f}" for row in rows if row.setting.startswith(f"{start}all ")]
-    text = path.read_text(encoding="utf-8")
-    head, _, rest = text.partition("<!-- judging table -->\n")
-    made = "\n".join(["<!-- judging table -->", "", *lines, "", "Over all judges:", "", *whole, "", "<!-- end"])
-    path.write_text(head + made + rest.partition("<!-- end")[2], encoding="utf-8")
+    return ["", "## Estimates with 23 model judges", "", *lines, "", "Over all judges:", "", *whole]
 
 
 def draw(found: list[Promise]) -> None:

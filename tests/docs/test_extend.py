@@ -14,7 +14,7 @@ from pathlib import Path
 import truerank
 from truerank.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "extend.md"
+PAGE = Path(__file__).parents[2] / "docs" / "development" / "packages.md"
 
 
 def test_the_package_of_the_page_adds_to_truerank(tmp_path, capfd):

@@ -44,6 +44,24 @@ def test_pages_say_what_the_results_say():
     assert page.ROWS.read_text(encoding="utf-8") == page.all_rows(found)
 
 
+def test_the_page_of_few_judgements_says_what_the_results_say():
+    text = (page.DOCS / "howto" / "evaluate-with-100-judgements.md").read_text(encoding="utf-8")
+    start = "LLMJudge, DCG@10, 100 judgements, "
+    rows = [row for row in harness.read(harness.RESULTS / "judging.json")[1] if row.setting.startswith(start)]
+    over = {row.quantity: row.value for row in rows if row.setting.startswith(f"{start}all ")}
+    single = [
+        row.value for row in rows if row.quantity == "coverage of these topics" and start + "all" not in row.setting
+    ]
+    shares = (over["coverage of these topics"], min(single), max(single), over["wrong decisions"])
+    assert [f"{100 * share:.1f}" for share in shares] == ["95.4", "94.8", "95.8", "0.2"]
+    for figure in (*(f"{100 * share:.1f}" for share in shares),
+                   f"{over['width over that of the uniform sample, mean over judges']:.2f} times",
+                   f"{over['judgements saved by the plan, (width without / with)²']:.2f} times",
+                   f"{over['judgements saved by the judge, (width without / with)²']:.2f} times",
+                   f"{100 * over['decided']:.0f} %", f"{100 * over['decided, uniform sample']:.0f} %"):  # fmt: skip
+        assert figure in text
+
+
 @pytest.mark.parametrize(
     ("n", "segments", "level"), [(20, 0, 0.05), (20, 5, 0.05), (50, 20, 0.05), (60, 5, 0.0025), (50, 5, 0.0004)]
 )

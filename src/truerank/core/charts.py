@@ -45,6 +45,7 @@ class Chart:
     def to_dict(self) -> dict[str, Any]:
         """Return the whole Vega-Lite specification."""
         whole = {"$schema": _SCHEMA, "title": self.label, "description": self.label, "width": 520, **self.spec}
+        whole["config"] = {"axisY": {"titleLimit": 200}, "title": {"limit": 520}}
         return dict(_coloured(plain(whole)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -103,11 +104,13 @@ def _tips(*names: str) -> list[dict[str, str]]:
     return [{"field": name} for name in names]
 
 
-def by_query(names: Iterable[Any], values: np.ndarray, title: str) -> Chart:
-    """Return bars of values (m,) by query, the largest first."""
+def by_query(
+    names: Iterable[Any], values: np.ndarray, title: str, label: str = "", mean: Sequence[float] = ()
+) -> Chart:
+    """Return bars of values (m,) by query, the largest first, and the mean with its interval (mean, low, high)."""
     names, order = list(map(str, names)), np.argsort(-np.nan_to_num(values), kind="stable").tolist()
     many = len(order) > _BARS
-    spec = layer(
+    bar = layer(
         {"type": "area", "color": "page-a"} if many else {"type": "bar"},
         [{"query": names[q], "place": k, "value": float(values[q])} for k, q in enumerate(order)],
         x=number("place", "queries, sorted", axis={"labels": False, "ticks": False, "grid": False})
@@ -116,7 +119,13 @@ def by_query(names: Iterable[Any], values: np.ndarray, title: str) -> Chart:
         tooltip=[{"field": "query"}, {"field": "value", "format": ".4f"}],
         **({} if many else {"color": _BY_SIGN}),
     )
-    return Chart(spec | {"height": 220}, f"{title} by query, largest first")
+    ends = [dict(zip(("mean", "low", "high"), mean))] if mean else []
+    band = layer(
+        {"type": "rect", "color": "page-quiet", "opacity": 0.25}, ends, y=number("low", title), y2={"field": "high"}
+    )
+    rule = layer({"type": "rule", "color": "page-quiet"}, ends, y=number("mean", title))
+    drawn = {"layer": [bar, band, rule]} if mean else bar
+    return Chart(drawn | {"height": 220}, label or f"{title} by query, largest first")
 
 
 def intervals(rows: Rows, title: str, label: str, *, zero: bool = False) -> Chart:
@@ -206,7 +215,10 @@ def _comparison(one: Any) -> Chart:
     (pair,) = one.pairs
     a, b = one.per_query[pair.a], one.per_query[pair.b]
     names = range(1, len(a) + 1) if one.query_ids is None else one.query_ids
-    return by_query(names, (a - b) * (1 if one.higher_is_better else -1), f"{one.measure}: {pair.a} - {pair.b}")
+    sign = 1 if one.higher_is_better else -1
+    label = f"{pair.a} - {pair.b} by query: {pair.wins} gain, {pair.losses} lose, {pair.ties} equal"
+    ends = () if one.test not in ("randomisation", "t") else (pair.difference, pair.low, pair.high)
+    return by_query(names, sign * (a - b), f"difference in {one.measure}", label, ends)
 
 
 def _importance(one: Any) -> Chart:
