@@ -7,7 +7,7 @@ import pytest
 import truerank
 from support.refusals import refused
 from truerank import Experiment, load_sample
-from truerank.core.errors import InvalidInputError
+from truerank.core.errors import InvalidInputError, TruerankError
 from truerank.rankers.baselines import RidgeRanker
 
 TOPICS = [str(k) for k in range(12)]
@@ -65,7 +65,10 @@ def test_ranks_that_contradict_scores_are_a_remark(tmp_path):
     (tmp_path / "turned.run").write_text("\n".join(lines) + "\n")
     found = truerank.evaluate(QRELS, str(tmp_path / "turned.run"), "RR")
     assert "contradicting-ranks" in codes(found)
-    assert codes(truerank.evaluate(QRELS, TURNED, "RR")) == []
+    assert codes(truerank.evaluate(QRELS, TURNED, "RR")) == [
+        "contradicting-ranks"
+    ]  # 1, 2 in the order of the documents
+    assert codes(truerank.evaluate(QRELS, RIGHT, "RR")) == []
 
 
 def test_topics_are_settled_and_missing_ones_count_zero():
@@ -110,3 +113,26 @@ def test_kept_training_queries_forbid_a_verdict_and_others_are_left_out():
     assert left.evaluate()["bm25"].n_queries == 30
     with refused(InvalidInputError, code="training-queries"):
         Experiment(data, systems, "AP", training_queries="refuse")
+
+
+def test_ids_that_a_spreadsheet_has_rounded_are_a_remark():
+    found = truerank.evaluate({"1": {"1.23457E+12": 1, "1e5": 0}}, {"1": {"1234570000000": 1.0}}, "RR")
+    assert [(one.code, one.count) for one in found.remarks] == [("rounded-ids", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "mean"), [("1\ta\t1\n1\tgood\t2\n2\tgood\t1\n", 0.75), ("1\ta\t1\n1\tgood\t3\n", None)]
+)
+def test_runs_of_ms_marco_need_no_line_of_names(tmp_path, text, mean):
+    (tmp_path / "run.tsv").write_text(text)
+    if mean is None:  # 1 and 3 are no ranks
+        with pytest.raises(TruerankError):
+            truerank.evaluate(QRELS, tmp_path / "run.tsv", "RR")
+    else:
+        assert truerank.evaluate(QRELS, tmp_path / "run.tsv", "RR").to_dict()["measures"]["RR"]["mean"] == mean
+
+
+def test_a_key_that_json_has_twice_is_refused(tmp_path):
+    (tmp_path / "qrels.json").write_text('{"1": {"a": 1}, "2": {"a": 1}, "1": {"b": 1}}')
+    with pytest.raises(TruerankError, match="'1' twice"):
+        truerank.evaluate(tmp_path / "qrels.json", RIGHT, "RR")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -23,6 +24,7 @@ _HUGE_GRADE = 15
 _SCALE = 8.0  # ratio of a feature's spreads in two files above which other documents are no explanation
 _DEVIATING = 20  # values that the spread of a feature in a file requires
 _BY_CHANCE = 0.001  # expected random features that order all documents as the grades do, above which we are silent
+_FIRST_IDS = 1000  # of documents, that are looked at for those of spreadsheets
 _FIRST_QUERIES = 30  # tried before all queries, since most features already fail here
 _Seen = tuple[str, int, list[Any]]  # code, how many, queries
 
@@ -101,7 +103,12 @@ def examine(data: Rows, *, quick: bool = False) -> list[Remark]:
     The quick check is O(n log n + p) and leaves out the comparison of rows and most properties of features.
     """
     whole: Look = data.statistics(_look, quick)
-    if whole.n_rows and not data.n_features and (several := whole.seen.pop("conflicting-documents", None)):
+    if (
+        whole.n_rows
+        and not quick
+        and not data.n_features
+        and (several := whole.seen.pop("conflicting-documents", None))
+    ):
         whole.seen.pop("duplicate-document", None)  # which are judgements of several judges
         whole.seen["several-grades"] = several
     found = [
@@ -117,12 +124,9 @@ def _look(part: Part, quick: bool) -> Look:
     return look(part.data, quick)
 
 
-def of_grades(
-    grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray | None = None
-) -> list[Remark]:
-    """Return the remarks on grades (n,) of judgements by query, such as those of qrels, and on their documents."""
-    found = list(_grades(grades, offsets, query_ids))
-    found += [] if doc_ids is None else _documents(doc_ids, grades, offsets, query_ids)
+def of_grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray, doc_ids: np.ndarray) -> list[Remark]:
+    """Return the remarks on grades (n,) of judgements by query, such as those of qrels, and on the first documents."""
+    found = [*_grades(grades, offsets, query_ids), *_rounded(doc_ids, offsets, query_ids)]
     return [Remark(code, _list("query", items), count, items) for code, count, items in found]
 
 
@@ -210,12 +214,19 @@ def _queries(data: RankingData) -> Iterable[_Seen]:
 def _documents(
     ids: np.ndarray, grades: np.ndarray | None, offsets: np.ndarray, query_ids: np.ndarray
 ) -> Iterable[_Seen]:
+    yield from _rounded(ids, offsets, query_ids)
     keys_of = lambda start, stop: ids[start:stop].tolist()  # noqa: E731
     count, doubled, _, conflicting = _repeats(keys_of, grades, offsets, query_ids)
     if count:
         yield "duplicate-document", count, doubled
     if conflicting:
         yield "conflicting-documents", len(conflicting), conflicting
+
+
+def _rounded(ids: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:
+    found = [bool(re.fullmatch(r"\d(\.\d+)?E\+\d\d", str(one))) for one in ids[:_FIRST_IDS].tolist()]
+    if any(found):
+        yield "rounded-ids", sum(found), query_ids[np.unique(query_of_rows(offsets)[: len(found)][found])].tolist()
 
 
 def _grades(grades: np.ndarray, offsets: np.ndarray, query_ids: np.ndarray) -> Iterable[_Seen]:

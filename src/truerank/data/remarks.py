@@ -61,13 +61,19 @@ CODES = {
     ),
     "contradicting-ranks": Code(
         CHANGES,
-        "runs whose rank column contradicts the scores in most topics; documents are ordered by score, as in trec_eval",
+        "runs whose rank column, or scores of 1, 2, 3 in the order of the documents, say that low scores are better; "
+        "documents are ordered by score, the highest first, as in trec_eval",
         "write higher scores for better documents, such as 1 / rank",
     ),
     "feature-equals-grade": Code(
         FORBIDS,
         "features that order the documents of every query as the grades do; they may be computed from the grades",
         "leave them out, unless they are known when the ranker is used",
+    ),
+    "rounded-ids": Code(
+        CHANGES,
+        "document ids such as 1.23457E+12, to which spreadsheets shorten long numbers; they match no other file",
+        "export the file again, with the column of ids as text",
     ),
     "file-order": Code(
         CHANGES,

@@ -30,7 +30,10 @@ def about_data(data: Rows, convention: str | None = None, *, trains: bool = Fals
 
 def about_qrels(qrels: Qrels, convention: str | None = None) -> list[Remark]:
     """Return the remarks on qrels that change figures, by default under the convention trec."""
-    return _that_matter(of_grades(qrels.grades, qrels.offsets, qrels.query_ids), convention or "trec")
+    found = of_grades(
+        qrels.grades, qrels.offsets, qrels.query_ids, qrels.ids.take(range(min(qrels.n_rows, 1000))).texts
+    )
+    return _that_matter(found, convention or "trec")
 
 
 def about_scores(scores: Mapping[str, np.ndarray], offsets: np.ndarray) -> list[Remark]:

@@ -1,4 +1,4 @@
-"""Compare the rank column of a TREC run, which has no effect, with its scores."""
+"""Find runs whose scores rise with the rank: by the rank column, which has no effect, or the order of their rows."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ def contradicts_ranks(text: bytes) -> bool:
     balance = np.bincount(topic[order][1:], weights=steps)
     reversed_ = steps.sum() > 3.0 * np.sqrt(np.count_nonzero(steps))  # no ranks that have nothing to do with the scores
     return bool(reversed_ and (balance > 0).sum() > (balance < 0).sum())
+
+
+def are_places(scores: np.ndarray, offsets: np.ndarray) -> bool:
+    """Return whether the scores (n,) of each topic are the places of its rows, from 0 or 1, and at least ten rise.
+
+    >>> are_places(np.tile(np.arange(1.0, 5.0), 4), np.arange(0, 17, 4)), are_places(np.arange(9.0), np.array([0, 9]))
+    (True, False)
+    """
+    rises = len(scores) - len(offsets) + 1
+    steps = np.diff(scores, prepend=0.0)
+    inner = np.ones(len(scores), dtype=bool)
+    inner[offsets[:-1][np.diff(offsets) > 0]] = False
+    return rises >= 10 and bool((steps[inner] == 1).all() and np.isin(scores[~inner], (0, 1)).all())

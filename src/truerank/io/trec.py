@@ -22,7 +22,7 @@ from truerank.io.document_ids import DocumentIds
 from truerank.io.judgements.content import check_order, is_trec
 from truerank.io.letor.grammar import NUMBER, check_bytes, check_line_ends, is_word
 from truerank.io.lists import as_lists, from_dict, is_ranked, once
-from truerank.io.run_ranks import contradicts_ranks
+from truerank.io.run_ranks import are_places, contradicts_ranks
 from truerank.io.streams import COMPRESSED, Source, open_output
 from truerank.io.topics import topic_texts, write_topics
 
@@ -70,7 +70,8 @@ class Run(_Lists):
     `query_ids` (m,) are the topics in order of first appearance, always strings: "051" is not "51". Rows of topic i are
     `offsets[i]:offsets[i + 1]`, in the order of the file, of `scores` (n,) and of the documents: `doc_ids`, a
     StringDType array, or the same `ids` as bytes. `tag` is the name of the run, "" if rows have different names.
-    `contradicts_ranks` is True if in most topics of the first 5,000 lines of the file better ranks have lower scores.
+    `contradicts_ranks` is True if in most topics of the first 5,000 lines of the file better ranks have lower scores,
+    or if the scores of lists are 1, 2, 3, … in the order of their documents.
     """
 
     __slots__ = ("contradicts_ranks", "scores", "tag")
@@ -162,7 +163,7 @@ def read_run(source: object, *, repeated: bool = False) -> Run:
     with Source(source) as stream:
         if not is_trec(stream.peek(), 6):
             lists = resolve("truerank.io.judgements.runs:read_lists")(stream)
-            return Run(*from_dict(lists), run_name(stream.name))
+            return _of_lists(lists, run_name(stream.name))
         form = "topic Q0 docno rank score tag"
         names, offsets, doc_ids, scores, tags, contradicts = _read(stream, 6, 4, "a score", form, repeated)
         topics, _ = topic_texts(names, stream.name)
@@ -231,7 +232,12 @@ def as_run(run: object, tag: str = "") -> Run:
         return read_run(run)
     if any(map(is_ranked, lists.values())):
         lists = resolve("truerank.io.results:ranked_scores")(lists)
-    return Run(*from_dict(lists), tag or str(getattr(run, "name", None) or ""))
+    return _of_lists(lists, tag or str(getattr(run, "name", None) or ""))
+
+
+def _of_lists(lists: Mapping[Any, Mapping[Any, Any]], tag: str) -> Run:
+    topics, offsets, documents, scores = from_dict(lists)
+    return Run(topics, offsets, documents, scores, tag, are_places(scores, offsets))
 
 
 def as_qrels(qrels: object) -> Qrels:

@@ -144,10 +144,20 @@ def _without_titles(text: str) -> str:
     return "\n" * found[1].count("\n") + text[found.end(1) :]
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; an error for a key that it has twice, of which Python keeps the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise DataFileError(f"an object has the key {twice!r:.80} twice; expected it once")
+    return found
+
+
 def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
     """Return the value of a JSON text, or the values of its lines; action lines of `_bulk` are left out."""
     try:
-        return [(None, json.loads(text))]
+        return [(None, json.loads(text, object_pairs_hook=_once))]
     except RecursionError as error:
         raise DataFileError("the JSON is nested too deeply", name) from error
     except ValueError as error:
@@ -158,7 +168,7 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
     values = list[tuple[int | None, Any]]()
     for place, (number, line) in enumerate(lines):
         try:
-            value = json.loads(line)
+            value = json.loads(line, object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             if place and isinstance(error, ValueError):
                 raise DataFileError(
@@ -173,7 +183,7 @@ def _json_values(text: str, name: str) -> list[tuple[int | None, Any]]:
 
 def _indented_values(text: str, name: str) -> list[tuple[int | None, Any]]:
     """Return JSON values of several lines, one after another, each with its first line."""
-    values, place, decoder = list[tuple[int | None, Any]](), 0, json.JSONDecoder()
+    values, place, decoder = list[tuple[int | None, Any]](), 0, json.JSONDecoder(object_pairs_hook=_once)
     while rest := re.compile(r"\S").search(text, place):
         try:
             value, place = decoder.raw_decode(text, rest.start())

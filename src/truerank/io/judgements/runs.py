@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NoReturn
 
 from truerank.core.errors import DataFileError
@@ -61,8 +62,19 @@ def _is_empty(value: tuple[int | None, Any]) -> bool:
 def rows_in(content: Content) -> list[Row]:
     """Return the rows of a table or of JSON with scores or ranks; [] for other files."""
     if content.kind == "table":
+        content = _with_names(content)
         return [] if lacking(content, "score") else list(table_rows(content, "score"))
     return [row for line, value in content.values for row in rows_of(value, line, "score")]
+
+
+def _with_names(content: Content) -> Content:
+    """Return a run of MS MARCO, rows of query, document and rank without a line of names, with such a line."""
+    rows, expected = [(1, content.header), *content.rows], Counter[str]()
+    for _, row in rows:
+        expected[row[0]] += 1
+        if len(row) != 3 or row[2] != str(expected[row[0]]):
+            return content
+    return content._replace(header=["query_id", "doc_id", "rank"], rows=rows)
 
 
 def _refuse(content: Content) -> NoReturn:
