@@ -178,3 +178,25 @@ def test_one_seed_has_no_deviation(data, rankers):
 def test_a_number_of_seeds_is_answered_with_what_to_write():
     with refused(InvalidInputError, argument="seeds", value=3, expected="a sequence of whole numbers"):
         cross_validate({"ridge": RidgeRanker()}, load_sample().take_queries(range(6)), "AP", cv=2, seeds=3)
+
+
+def test_the_papers_table_has_learners_and_seeds(data, rankers):
+    found = cross_validate(rankers, data, "AP nDCG@5", cv=3, seeds=range(4), random_state=1)
+    text, (learner, base) = found.to_latex(["seeds", "intervals"], baseline="ridge"), found.values
+    assert base == "ridge"
+    rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if line.endswith(r"\\")]
+    for measure in ("AP", "nDCG@5"):
+        values, mean = found.values[learner][measure].mean(axis=1), found.means[learner][measure]
+        own = next(row for row in rows if row[0] == learner and f"{mean:.4f}" in row[1])
+        assert f"{values.std(ddof=1):.4f}" in own[2]
+        (pair,) = found.compare(measure, baseline="ridge").pairs
+        assert own[3].replace("$", "") == f"[{pair.low:+.4f}, {pair.high:+.4f}]"
+        assert ("superscript" in own[2]) == (pair.p_adjusted < 0.05)
+        place = rows.index(own)
+        assert [row[:2] for row in rows[place + 1 : place + 5]] == [
+            [rf"\quad seed {k}", f"{value:.4f}"] for k, value in enumerate(values)
+        ]
+    assert "seed 1" not in found.to_latex(about="learners")
+    assert "quad" not in cross_validate(rankers, data, "AP", cv=3, seeds=[1], random_state=1).to_latex()
+    with refused(InvalidInputError, argument="show"):
+        found.to_latex(["effects"])

@@ -72,9 +72,9 @@ def test_the_table_of_a_paper_has_marks_of_the_posterior(values):
     text = compare_values(values, measure="AP").to_latex(rope=0.01)
     assert r"new & \textbf{" in text
     rows = {line.split(" & ")[0]: line for line in text.splitlines() if " & " in line}
-    assert r"\textsuperscript{+}" in rows["new"]
-    assert r"\textsuperscript{=}" in rows["copy"]
-    assert r"\textsuperscript{-}" in rows["bad"]
+    assert r"\textsuperscript{$+$}" in rows["new"]
+    assert r"\textsuperscript{$=$}" in rows["copy"]
+    assert r"\textsuperscript{$-$}" in rows["bad"]
     assert "posterior" in text
     assert "=" not in compare_values(values, measure="AP").to_latex().partition("toprule")[2]
 

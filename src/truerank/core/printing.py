@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -171,12 +172,25 @@ def _parts(text: str, width: int) -> list[str]:
 
 
 STYLES = ("text", "markdown", "latex", "html")
-_SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
+_LATEX = str.maketrans({
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}",
+    "<": "$<$", ">": "$>$", "±": r"$\pm$", "×": r"$\times$", "−": "$-$", "≤": r"$\leq$", "≥": r"$\geq$",
+    "≠": r"$\neq$", "→": r"$\to$", "∞": r"$\infty$", "·": r"$\cdot$", "µ": r"$\mu$", "²": "$^2$", "³": "$^3$",
+})  # fmt: skip
 
 
 def latex_escaped(text: str) -> str:
-    """Return a text for LaTeX; a backslash becomes a slash."""
-    return text.replace("\\", "/").translate(_SPECIAL)
+    """Return a text for LaTeX. Letters that its fonts lack, such as Chinese ones, stay: LuaLaTeX typesets them."""
+    found = re.sub(r"\s+", " ", unicodedata.normalize("NFC", text)).translate(_LATEX)
+    found = re.sub(r"[α-ξπ-ωΓΔΘΛΞΠΣΦΨΩ]", _greek, found)
+    found = re.sub(r"([-'`?!])(?=[-'`])", r"\1{}", found)  # these pairs would become one sign
+    return re.sub(r"^([\[*])", r"{\1}", found)  # an argument of the command that ended the last row
+
+
+def _greek(mark: re.Match[str]) -> str:
+    size, *_, name = unicodedata.name(mark[0]).removeprefix("GREEK ").replace("LAMDA", "LAMBDA").split()
+    return rf"$\{name.capitalize() if size == 'CAPITAL' else name.lower()}$"
 
 
 def styled_table(

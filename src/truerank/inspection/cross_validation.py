@@ -291,6 +291,7 @@ class LearnerComparison(ComparedLearners):
     repeats: int
     means: dict[str, float] = field(repr=False)
     pairs: list[LearnerPair] = field(repr=False)
+    higher_is_better: bool = True
 
     KIND: ClassVar[str] = "learner-comparison"
 
@@ -359,7 +360,7 @@ def compare_learners(
     known = np.array([one[-1] for one in found])
     adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
     pairs = [LearnerPair(*one, p_adjusted) for one, p_adjusted in zip(found, adjusted)]
-    return LearnerComparison(measure, convention, k, repeats, dict(means), pairs)
+    return LearnerComparison(measure, convention, k, repeats, dict(means), pairs, higher_is_better)
 
 
 @dataclass(frozen=True)

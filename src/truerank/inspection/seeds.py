@@ -27,6 +27,7 @@ from truerank.rankers.pipeline import with_seed
 from truerank.significance.corrections import holm
 from truerank.significance.intervals import measure_interval
 from truerank.significance.paired import LEVEL, TIED, differences_of
+from truerank.significance.paper_table import paper_table
 
 FEWEST_SEEDS = 3  # for a test
 _KEYS = {"ranker", "seed", "values", "folds"}
@@ -51,7 +52,44 @@ class ComparedLearners(Result):
     """Comparisons of pairs of learners by one measure."""
 
     measure: str
+    convention: str
+    means: dict[str, float]
     pairs: list[Any]
+    higher_is_better: bool = True
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("intervals", "seeds")
+    intervals: ClassVar[dict[str, Any]] = {}
+    rank_sets: ClassVar[dict[str, Any]] = {}
+    interval_of: ClassVar[str] = "mean difference"
+
+    @property
+    def about(self) -> str:
+        """The population and the test, in words."""
+        raise NotImplementedError
+
+    @property
+    def tested(self) -> str:
+        """The same, for the caption of a table of several measures."""
+        about = self.about.replace(f"{self.measure} ({self.convention}), ", "")
+        return about.replace('; about="learners" includes them', "")
+
+    @property
+    def baseline(self) -> str | None:
+        """The learner that all others are compared with."""
+        against = {pair.b for pair in self.pairs}
+        return against.pop() if len(against) == 1 else None
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.higher_is_better else -1.0
+
+    def favoured(self, pair: Any) -> str:
+        """Return the learner with the better mean."""
+        return str(pair.a if pair.difference > 0 else pair.b)
+
+    def to_latex(self, show: Sequence[str] = ()) -> str:
+        """Return the table of a paper (`Comparison.to_latex`)."""
+        return paper_table({self.measure: self}, "latex", None, show)
 
     @property
     def summary(self) -> str:
@@ -74,6 +112,7 @@ class SeedComparison(ComparedLearners):
     seeds: int
     means: dict[str, float] = field(repr=False)
     pairs: list[SeedPair] = field(repr=False)
+    higher_is_better: bool = True
 
     KIND: ClassVar[str] = "seed-comparison"
 
@@ -216,6 +255,24 @@ class SeededValidation(Result):
         ]  # fmt: skip
         return data_frame(rows)
 
+    def to_latex(self, show: Sequence[str] = (), *, about: str = "seeds", baseline: str | None = None) -> str:
+        """Return the table of a paper: learners by measures, with the marks of `compare(about=, baseline=)`.
+
+        Means have their standard deviation over seeds. `show` may have "seeds", a row for each seed, and "intervals" of
+        the difference to the baseline. Marks and captions are those of `Comparison.to_latex`; p is corrected within a
+        measure. Without a test (one learner, fewer than three seeds) it is the printed table.
+        """
+        if len(self.values) < 2 or len(self.seeds) < FEWEST_SEEDS:
+            return self._table("latex")
+        compared = {label: self.compare(label, about=about, baseline=baseline) for label in self.measures}
+        seeds = {
+            label: {
+                name: dict(zip(self.seeds, map(by.aggregate, values[label]))) for name, values in self.values.items()
+            }
+            for label, by in self.measures.items()
+        }
+        return paper_table(compared, "latex", None, show, seeds=seeds)
+
     def _table(self, style: str) -> str:
         means, deviations = self.means, self.deviations
         rows = []
@@ -275,7 +332,8 @@ class SeededValidation(Result):
         known = np.array([one[-1] for one in found])
         adjusted = np.where(np.isnan(known), math.nan, holm(np.nan_to_num(known, nan=1.0))).tolist()
         pairs = [SeedPair(a, b, *one, p) for (a, b), one, p in zip(chosen, found, adjusted)]
-        return SeedComparison(label, self.about.convention, self.n_queries, len(self.seeds), means, pairs)
+        return SeedComparison(label, self.about.convention, self.n_queries, len(self.seeds), means, pairs,
+                              by.higher_is_better)  # fmt: skip
 
 
 def crossed_test(d: np.ndarray) -> tuple[float, float, float, float, float, float]:

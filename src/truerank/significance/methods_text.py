@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from truerank.core.printing import counted
+from truerank.core.printing import counted, latex_escaped
 from truerank.measures.conventions import titled
 from truerank.significance.paired import LEVEL
 
@@ -57,8 +57,7 @@ _PLACES = {"inproceedings": "booktitle", "article": "journal", "book": "publishe
 def methods_text(results: Mapping[str, Any], topics: str | None = None, seed: Any = None) -> str:
     """Return a paragraph on data, measures, test and correction of comparisons by measure, and BibTeX for it.
 
-    `topics` describes the topics of the means, and `seed` is that of the random signs. The paragraph is plain text with
-    `\\cite` commands for LaTeX.
+    `topics` describes the topics of the means, and `seed` is that of the random signs. The paragraph is LaTeX.
     """
     from truerank import __version__
 
@@ -94,7 +93,8 @@ def methods_text(results: Mapping[str, Any], topics: str | None = None, seed: An
         lines.append(f"This is comparison {first.look} on these queries, for which the level is divided.")
     if first.rank_sets:
         lines.append(f"The sets of ranks hold for all systems at once with 95 % confidence {_cited('mogstad2024')}.")
-    paragraph = " ".join(lines)
+    parts = re.split(r"( \\cite{[^}]*})", " ".join(lines))
+    paragraph = "".join(f"~{part[1:]}" if part.startswith(r" \cite{") else latex_escaped(part) for part in parts)
     cited = [key for keys in re.findall(r"\\cite{([^}]+)}", paragraph) for key in keys.split(",")]
     return "\n\n".join([paragraph, *map(_bibtex, dict.fromkeys(cited))])
 
@@ -109,7 +109,8 @@ def _bibtex(key: str) -> str:
 
     if key == "truerank":
         return "\n".join([
-            "@misc{truerank,", "  title = {truerank: learning to rank and evidence on rankings},",
+            "@misc{truerank,", "  author = {{the truerank authors}},",
+            "  title = {truerank: learning to rank and evidence on rankings},",
             f"  note = {{Python package, version {__version__}}}", "}",
         ])  # fmt: skip
     kind, author, title, where, year, pages = _SOURCES[key]

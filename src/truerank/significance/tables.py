@@ -121,6 +121,7 @@ class Comparison(Result):
     level: float = LEVEL  # of this look: of the intervals of pairs, and before `p_adjusted` is multiplied
 
     KIND: ClassVar[str] = "comparison"
+    SHOWN: ClassVar = ("intervals", "effects", "ranks")  # further columns of the paper's table
 
     @property
     def interval_of(self) -> str:
@@ -415,9 +416,7 @@ class Comparison(Result):
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each pair."""
-        return data_frame([
-            pair._asdict() | {"verdict": None if pair.verdict is None else pair.verdict.words} for pair in self.pairs
-        ])  # fmt: skip
+        return data_frame([pair._asdict() | {"verdict": pair.verdict and pair.verdict.words} for pair in self.pairs])
 
     def to_latex(self, show: Sequence[str] = (), rope: float | None = None) -> str:
         """Return the table of a paper, for the package booktabs; `show` and `rope` are those of `paper_table`."""
