@@ -93,5 +93,4 @@ def test_train_predict_and_rank_write_what_one_machine_writes(tmp_path, capsys, 
     assert np.isfinite(np.loadtxt(tmp_path / "scores.txt")).all()
     assert main(["predict", model, pattern, *cluster]) == 2
     assert main(["evaluate", "--data", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2
-    assert main(["train", pattern, *settings, "--model", model, "--checkpoint", str(tmp_path)]) == 2
     assert main(["describe", pattern, "--scores", str(tmp_path / "scores.txt"), *cluster]) == 2

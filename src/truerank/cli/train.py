@@ -26,12 +26,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--teacher FILE", text + ", by oblivious-boosting or ridge")
     add("--model FILE", "output file of the model, as JSON (required)", type=options.OutputFile)
     add("--list [NAME]", "list the rankers and their parameters, or describe one", const="")
-    text = "with --cluster: store the progress in this folder, from which the same command continues after a crash"
-    add("--checkpoint DIR", text, type=options.OutputFolder, to="cluster", why="goes with --cluster")
+    text = "store the progress in this folder, from which the same command continues after a crash"
+    add("--checkpoint DIR", text, type=options.OutputFolder)
     options.share(parser, "grades")
     options.add_data_options(parser, categorical=True)
     options.share(parser, "cluster", "out-of-core", "position", "json")
     options.refuse(parser, "prepare categorical position teacher", "cluster")
+    options.refuse(parser, "position", "checkpoint")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,6 +51,11 @@ def run(args: argparse.Namespace) -> int:
             f"--valid: {args.ranker} has nothing that validation queries could choose (no early stopping, no path of "
             "settings); leave it out, and see `truerank cross-validate --grid` for choosing settings"
         )
+    if args.checkpoint is not None and not getattr(ranker, "learns_elsewhere", False):
+        raise common.UsageError(
+            f"--checkpoint: {'--prepare' if args.prepare else args.ranker} has no rounds that could be stored. Leave "
+            "--checkpoint out"
+        )
     with common.cluster_of(args) as client:
         return _train(args, ranker, client, start)
 
@@ -67,6 +73,10 @@ def _train(args: argparse.Namespace, ranker: Any, client: Any, start: float) -> 
         common.set_categorical(ranker, data, args)
     read = time.process_time()
     if args.checkpoint is not None:
+        if client is None:
+            from truerank.cluster import from_memory
+
+            data = from_memory(data)
         data.checkpoint = args.checkpoint
     ranker.fit(data, eval_set=valid)
     fitted = time.process_time()

@@ -74,6 +74,11 @@ def read_letor(
     return ClusterRankingData(sources, client, hold, n_jobs)
 
 
+def from_memory(rows: RankingData) -> ClusterRankingData:
+    """Return rows in memory as one partition of this process, whose `checkpoint` can be set; without Dask."""
+    return ClusterRankingData([partial(given_rows, rows)])
+
+
 def read_parquet(
     paths: Paths,
     *,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from truerank.core.checks import check_positive_int
+from truerank.core.checks import check_positive_int, column_labels
 from truerank.core.errors import InvalidInputError
 from truerank.core.random_streams import seed_of, stream
 from truerank.core.types import ArrayLike, Matrix, RandomState
@@ -143,17 +143,21 @@ class _QuerySplitter:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the row numbers of the training and the test rows of each fold, in the caller's row order.
 
+        A data frame may have the queries in its column `qid`.
+
         Raises
         ------
         InvalidInputError
-            Without `qid` and `groups`, and with fewer queries than folds.
+            Without `qid`, `groups` and a column `qid`, and with fewer queries than folds.
         """
         qid = groups if qid is None else qid
+        if qid is None and "qid" in column_labels(X):
+            qid = np.asarray(X["qid"])  # type: ignore[call-overload]
         if qid is None:
             raise InvalidInputError(
-                f"{type(self).__name__} needs the query of each row: pass qid (with scikit-learn's metadata routing "
-                "on: sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; GridSearchCV: fit(X, y, "
-                "qid=qid)) or groups=qid",
+                f"{type(self).__name__} needs the query of each row: pass a data frame with a column 'qid', or "
+                "groups=qid, or qid (with sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid}; "
+                "GridSearchCV: fit(X, y, qid=qid))",
                 argument="qid",
             )
         grouping = group_rows(qid, X.shape[0] if hasattr(X, "shape") else len(X))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import estimator_html_repr
+from sklearn.utils import RegressorTags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from truerank.compat.fit_arguments import check_predict_arguments, fit_call, refuse_unknown, weights_by_row
@@ -98,6 +98,8 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
         tags.input_tags.allow_nan = self.allow_nan
         tags.input_tags.sparse = self.allow_sparse
         tags.target_tags.required = True
+        # Scores are numbers: partial_dependence, bagging and other tools accept regressors and classifiers only.
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
         return tags
 
     def fit(
@@ -384,9 +386,10 @@ class Ranker(RoundResults, AcceptedData, BaseEstimator):
             if qid is None and self.n_queries_in_ > 1:
                 raise InvalidInputError(
                     f"score needs qid: this ranker was fitted with {self.n_queries_in_} queries, and without qid all "
-                    "rows would count as one. In GridSearchCV and cross_validate call "
-                    "sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} (GridSearchCV: "
-                    "fit(X, y, qid=qid))",
+                    "rows would count as one. Pass a data frame with a column 'qid'. For arrays: in GridSearchCV and "
+                    "cross_validate call sklearn.set_config(enable_metadata_routing=True) and pass params={'qid': qid} "
+                    "(GridSearchCV: fit(X, y, qid=qid)); in permutation_importance pass "
+                    "scoring=lambda ranker, X, y: ranker.score(X, y, qid=qid)",
                     argument="qid",
                 )
             names = getattr(self, "feature_names_in_", None)
